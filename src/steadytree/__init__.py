@@ -1,0 +1,1 @@
+"""Single decision trees that people can trust."""

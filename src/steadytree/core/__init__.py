@@ -1,0 +1,1 @@
+"""What things are: trees, the columns they ask about, and the counts they are grown from."""

@@ -1,0 +1,81 @@
+"""Files written whole or not at all."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+def check_can_write(path: str | os.PathLike[str]) -> Path:
+    """Refuse a path that cannot be written, before any work is done for it.
+
+    Returns
+    -------
+    path : Path
+        The file itself, links followed.
+
+    Examples
+    --------
+    >>> check_can_write("no/such/folder/report.html")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: cannot write 'no/such/folder/report.html': its folder does not exist, make it first.
+    """
+    target, shown = Path(path).resolve(), f"cannot write {str(path)!r}"
+    if target.is_dir():
+        raise IsADirectoryError(f"{shown}: it is a folder, name a file in it.")
+    if target.exists() and not target.is_file():
+        raise OSError(f"{shown}: it is no ordinary file, name another.")
+    if not target.parent.exists():
+        raise FileNotFoundError(f"{shown}: its folder does not exist, make it first.")
+    if not target.parent.is_dir():
+        raise NotADirectoryError(f"{shown}: {str(target.parent)!r} is a file, not a folder.")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"{shown}: its folder may not be written to, choose another.")
+    return target
+
+
+def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file so that a reader sees the old content or the new one, never a part.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Replaced if it exists; its folder must exist.
+    text : str
+        Written as UTF-8, line ends as they are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_text_atomically(f"{folder}/a.txt", "all of it")
+    ...     Path(f"{folder}/a.txt").read_text()
+    'all of it'
+    """
+    target = check_can_write(path)
+    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    try:
+        with beside.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            beside.chmod(target.stat().st_mode & 0o7777)
+        beside.replace(target)
+    except OSError as error:
+        raise type(error)(f"cannot write {str(path)!r}: {error.strerror or error}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the move itself last, where the system lets a folder be synced."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,253 @@
+"""FeatureSpace: the columns a tree may ask about, and X as numbers and codes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.column import MAX_CATEGORIES, NO_CUTS, Column, Kind
+from steadytree.core.grid import (
+    GRIDS,
+    Grid,
+    equidistant_cuts,
+    midpoint_cuts,
+    quantile_cuts,
+)
+from steadytree.core.rules import Rules, smallest_code_type
+from steadytree.core.table import Table, check_unique, quote
+from steadytree.kernels import encode_bins, occupied_bins, summarise_columns
+
+Bounds = Mapping[str, tuple[float, float]]
+Categories = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class FeatureSpace:
+    """Columns with names that differ; made from data, or declared without any.
+
+    Missing values are nan, None or null. A category that the space does not know is treated
+    like a missing value. Both follow a node's missing direction: the side chosen in training
+    where the column had missing values, else the side with more training rows.
+
+    Examples
+    --------
+    >>> space = FeatureSpace.observe([[0.5, 1], [2.5, 0]])
+    >>> [(column.name, column.kind) for column in space]
+    [('x0', 'numeric'), ('x1', 'binary')]
+    """
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        if not self.columns:
+            raise ValueError("FeatureSpace: needs at least one column.")
+        check_unique(self.names)
+
+    @classmethod
+    def observe(
+        cls, X: Any, bounds: Bounds | None = None, categories: Categories | None = None
+    ) -> "FeatureSpace":
+        """Read names, kinds, bounds and categories off data; declared ones take their place."""
+        table = Table.read(X)
+        table.check_not_empty()
+        names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
+        declared = {**table.declared, **_as_text(categories or {})}
+        _check_known("bounds", bounds or {}, names)
+        _check_known("categories", categories or {}, names)
+        if table.matrix is not None and not declared:
+            return cls(tuple(_columns_of_matrix(names, table.matrix, bounds or {})))
+        columns = []
+        for name, values in zip(names, table.columns, strict=True):
+            if values.dtype == object or name in declared:
+                columns.append(_observe_categories(name, values, declared.get(name)))
+            else:
+                columns += _columns_of_matrix((name,), values[:, None], bounds or {})
+        return cls(tuple(columns))
+
+    @classmethod
+    def declare(
+        cls,
+        bounds: Bounds | None = None,
+        categories: Categories | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+        missing: bool = True,
+    ) -> "FeatureSpace":
+        """A space that no data were looked at for; numeric unless `kinds` says otherwise."""
+        kinds = kinds or {}
+        columns = [
+            Column(name, kinds.get(name, "numeric"), float(low), float(high), missing=missing)
+            for name, (low, high) in (bounds or {}).items()
+        ]
+        columns += [
+            Column(name, "categorical", categories=listed, missing=missing)
+            for name, listed in _as_text(categories or {}).items()
+        ]
+        return cls(tuple(columns))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        return np.array([column.is_categorical for column in self.columns])
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __getitem__(self, place: int) -> Column:
+        return self.columns[place]
+
+    def bare(self) -> "FeatureSpace":
+        """The same space without candidate cuts: what a tree keeps."""
+        if all(column.cuts is NO_CUTS for column in self.columns):
+            return self
+        return FeatureSpace(tuple(column.bare() for column in self.columns))
+
+    def encode(self, X: Any) -> NDArray[Any]:
+        """X as a float array (n, p): numbers as they are, categories as their index, missing nan.
+
+        Frames are read by column name and may hold more columns; arrays by position.
+        """
+        table = Table.read(X).select(self.names)
+        if table.matrix is not None and not self.categorical.any():
+            matrix = table.matrix
+        else:
+            matrix = np.empty((table.n_rows, len(self)))
+            for j, (column, values) in enumerate(zip(self, table.columns, strict=True)):
+                matrix[:, j] = _encode_column(column, values)
+        if not np.isfinite(matrix.sum()):  # cheap: only then look for where
+            _check_finite(self.names, matrix)
+        return matrix
+
+    def with_cuts(
+        self,
+        values: NDArray[Any],
+        grid: Grid = "equidistant",
+        n_cuts: int = 500,
+        weights: NDArray[np.float64] | None = None,
+    ) -> "FeatureSpace":
+        """The space with candidate cuts; equidistant ones come from the bounds alone.
+
+        `values` is what `encode` returned; a binary column gets one cut.
+        """
+        if grid not in GRIDS:
+            raise ValueError(f"grid must be one of {GRIDS}, got {grid!r}.")
+        if grid == "equidistant":
+            even = equidistant_cuts(self.columns, n_cuts)
+        columns = []
+        for j, column in enumerate(self.columns):
+            if column.is_categorical:
+                columns.append(column)
+                continue
+            if column.kind == "binary" and column.low < column.high:
+                cuts = np.array([0.5])
+            elif grid == "equidistant":
+                cuts = even[j]
+            elif grid == "quantile":
+                cuts = quantile_cuts(values[:, j], n_cuts, weights)
+            else:
+                cuts = midpoint_cuts(column.name, values[:, j])
+            columns.append(column.with_cuts(cuts))
+        return FeatureSpace(tuple(columns))
+
+    def codes(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Bin codes (p, n) of encoded values, feature by feature; missing is a column's last code.
+
+        Values beyond the outermost cuts fall into the outermost bins.
+        """
+        cuts = [column.cuts for column in self.columns]
+        offsets = np.concatenate([[0], np.cumsum([len(c) for c in cuts])]).astype(np.int64)
+        sizes = np.array([len(column.categories) for column in self.columns], dtype=np.int64)
+        dtype = smallest_code_type(max(column.n_bins for column in self.columns))
+        codes = np.empty((len(self), len(values)), dtype)
+        return encode_bins(values, np.concatenate(cuts), offsets, sizes, codes)
+
+    def rules(self, codes: NDArray[Any] | None = None) -> Rules:
+        """Every candidate rule; with the codes at hand, rules they cannot tell apart are merged."""
+        if codes is None:
+            return Rules.of(self.columns)
+        sizes = np.array([column.n_bins + 1 for column in self.columns])
+        return Rules.of(self.columns, occupied_bins(codes, np.concatenate([[0], np.cumsum(sizes)])))
+
+
+def _check_known(parameter: str, declared: Mapping[str, Any], names: Sequence[str]) -> None:
+    unknown = [name for name in declared if name not in names]
+    if unknown:
+        raise ValueError(f"{parameter} names {quote(unknown)}, but X has {quote(names)}.")
+
+
+def _check_finite(names: Sequence[str], matrix: NDArray[Any]) -> None:
+    bad = [name for name, column in zip(names, matrix.T, strict=True) if np.isinf(column).any()]
+    if bad:
+        raise ValueError(
+            f"column(s) {quote(bad)} hold infinity: clip such values, or mark them missing."
+        )
+
+
+def _columns_of_matrix(
+    names: Sequence[str], matrix: NDArray[Any], bounds: Bounds
+) -> Iterator[Column]:
+    low, high, missing, infinite, whole = summarise_columns(matrix)
+    if infinite.any():
+        _check_finite(names, matrix)
+    for j, name in enumerate(names):
+        if missing[j] == len(matrix):
+            raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
+        kind: Kind = "integer" if whole[j] else "numeric"
+        if whole[j] and low[j] == 0 and high[j] == 1:
+            kind = "binary"
+        least, most = bounds.get(name, (low[j], high[j]))
+        yield Column(name, kind, float(least), float(most), missing=bool(missing[j]))
+
+
+def _observe_categories(
+    name: str, values: NDArray[Any], declared: tuple[str, ...] | None
+) -> Column:
+    text = _column_text(values)
+    found = {value for value in text if value is not None}
+    if not found:
+        raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
+    known = declared if declared is not None else tuple(sorted(found))
+    if len(known) > MAX_CATEGORIES and declared is not None:
+        known = tuple(category for category in known if category in found)
+    gone = len(found - set(known)) > 0 or any(value is None for value in text)
+    return Column(name, "categorical", categories=known, missing=gone)
+
+
+def _encode_column(column: Column, values: NDArray[Any]) -> NDArray[Any]:
+    if not column.is_categorical:
+        if values.dtype != object:
+            return values
+        raise ValueError(
+            f"column {column.name!r} was numbers when the tree was learned and now holds text: "
+            "convert it to numbers, missing ones to nan."
+        )
+    codes = {category: float(code) for code, category in enumerate(column.categories)}
+    text = _column_text(values)
+    return np.fromiter((codes.get(v, np.nan) for v in text), np.float64, count=len(text))
+
+
+def _column_text(values: NDArray[Any]) -> list[str | None]:
+    if values.dtype == object:
+        return list(values.tolist())
+    return [None if v != v else _number_text(v) for v in values.tolist()]
+
+
+def _number_text(value: Any) -> str:
+    """How a number reads as a category: whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _as_text(categories: Categories) -> dict[str, tuple[str, ...]]:
+    return {
+        name: tuple(_number_text(value) for value in listed) for name, listed in categories.items()
+    }

@@ -1,0 +1,182 @@
+"""Table: data as a user hands it over, read once into plain columns."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+TEXT_LIKE = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Names and columns of a data set; nothing is copied that need not be.
+
+    Parameters
+    ----------
+    names : tuple of str, or None where the data came without names
+    columns : list of arrays, float (nan is missing) or object (text, None is missing)
+    declared : categories that a column's own type declares, by column name
+    matrix : all columns as one float array (n, p), where the data came that way
+    """
+
+    names: tuple[str, ...] | None
+    columns: Sequence[NDArray[Any]]
+    declared: dict[str, tuple[str, ...]]
+    matrix: NDArray[Any] | None = None
+
+    @classmethod
+    def read(cls, X: Any) -> "Table":
+        """Read a numpy array, a nested list, or a pandas, polars or pyarrow frame."""
+        if isinstance(X, Table):
+            return X
+        if isinstance(X, np.ndarray):
+            return cls._read_array(X)
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return cls._read_frame(frame)
+        return cls._read_array(X)
+
+    @classmethod
+    def _read_frame(cls, frame: Any) -> "Table":
+        names = tuple(str(name) for name in frame.columns)
+        check_unique(names)
+        declared: dict[str, tuple[str, ...]] = {}
+        columns = []
+        for name, column in zip(names, frame.iter_columns(), strict=True):
+            if isinstance(column.dtype, nw.Categorical | nw.Enum):
+                found = column.cat.get_categories().to_list()
+                declared[name] = tuple(str(category) for category in found)
+            columns.append(_read_column(name, column))
+        return cls(names, columns, declared)
+
+    @classmethod
+    def _read_array(cls, X: Any) -> "Table":
+        if hasattr(X, "toarray"):
+            raise TypeError("X is a sparse matrix, which trees here do not take: pass X.toarray().")
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise ValueError(
+                f"X must be a table of rows and columns, got an array of {array.ndim} dimension(s). "
+                "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row."
+            )
+        if array.dtype.kind == "c":
+            raise ValueError("Complex data not supported: X holds complex numbers.")
+        if array.dtype.kind in "biuf":
+            if array.dtype not in (np.float64, np.float32):
+                array = array.astype(np.float64)
+            return cls(None, array.T, {}, array)
+        names = [f"x{j}" for j in range(array.shape[1])]
+        columns = [_read_objects(n, c) for n, c in zip(names, array.T, strict=True)]
+        if columns and all(column.dtype == np.float64 for column in columns):
+            return cls(None, columns, {}, np.stack(columns, axis=1))
+        return cls(None, columns, {})
+
+    @property
+    def n_rows(self) -> int:
+        if self.matrix is not None:
+            return int(self.matrix.shape[0])
+        return len(self.columns[0]) if len(self.columns) else 0
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.columns)
+
+    def check_not_empty(self) -> None:
+        """Refuse a table without rows or without columns."""
+        for count, what in ((self.n_columns, "feature(s)"), (self.n_rows, "sample(s)")):
+            if count == 0:
+                raise ValueError(
+                    f"X has 0 {what} (shape=({self.n_rows}, {self.n_columns})) "
+                    "while a minimum of 1 is required."
+                )
+
+    def take(self, kept: NDArray[np.bool_]) -> "Table":
+        """The rows that are flagged."""
+        matrix = None if self.matrix is None else self.matrix[kept]
+        columns = [column[kept] for column in self.columns] if matrix is None else matrix.T
+        return Table(self.names, columns, self.declared, matrix)
+
+    def select(self, names: Sequence[str]) -> "Table":
+        """The named columns in the given order; columns without names are taken as they stand."""
+        if self.names is None or self.names == tuple(names):
+            if self.n_columns != len(names):
+                raise ValueError(
+                    f"X has {self.n_columns} features, but {len(names)} are expected: {quote(names)}."
+                )
+            return self
+        absent = [name for name in names if name not in self.names]
+        if absent:
+            raise ValueError(
+                f"X lacks the column(s) {quote(absent)}; it has {quote(self.names)}. "
+                "Pass the columns the tree was learned from."
+            )
+        places = [self.names.index(name) for name in names]
+        return Table(tuple(names), [self.columns[place] for place in places], self.declared)
+
+
+def check_unique(names: Sequence[str]) -> None:
+    """Refuse column names that stand twice."""
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"column name(s) {quote(twice)} stand more than once: rename or drop them.")
+
+
+def quote(names: Iterable[str], most: int = 8) -> str:
+    """Names for an error message, cut after a few."""
+    listed = list(names)
+    text = ", ".join(repr(str(name)) for name in listed[:most])
+    return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
+def _read_column(name: str, column: Any) -> NDArray[Any]:
+    dtype = column.dtype
+    if dtype == nw.Boolean or dtype.is_numeric():
+        if column.null_count() == 0:
+            values = column.to_numpy()
+        else:  # through float: nulls become nan, in nullable frames too
+            values = column.cast(nw.Float64).to_numpy()
+        if values.dtype.kind == "O":
+            return _read_objects(name, values)
+        keep = values.dtype in (np.float64, np.float32)
+        return values if keep else values.astype(np.float64)
+    if isinstance(dtype, TEXT_LIKE) or dtype == nw.Unknown:
+        return _read_objects(name, column.to_numpy().astype(object))
+    raise TypeError(
+        f"column {name!r} holds {dtype}, which a tree cannot ask about: "
+        "turn it into numbers (such as days since a date) or text, or drop it."
+    )
+
+
+def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers where every value is one, else text with None for missing."""
+    listed = values.tolist()
+    missing = np.array([_is_missing(value) for value in listed], dtype=bool)
+    present = [value for value, gone in zip(listed, missing, strict=True) if not gone]
+    for value in present:
+        if not isinstance(value, str | bytes | int | float | bool | np.generic) and not hasattr(
+            value, "__float__"
+        ):
+            raise TypeError(
+                f"column {name!r}: argument must be a string or a number, "
+                f"got {type(value).__name__}."
+            )
+    if all(not isinstance(value, str | bytes) for value in present):
+        numbers = np.full(len(listed), np.nan)
+        numbers[~missing] = np.array(present, dtype=np.float64)
+        return numbers
+    text = np.empty(len(listed), dtype=object)
+    text[~missing] = [str(value) for value in present]
+    return text
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA compares to pandas.NA, so its type is asked by name and pandas is not imported
+    return (
+        value is None
+        or (isinstance(value, float) and value != value)
+        or type(value).__name__ in ("NAType", "NaTType")
+    )

@@ -1,0 +1,1 @@
+"""Everything with fit; each learner ends in a Tree."""

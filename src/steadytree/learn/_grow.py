@@ -1,0 +1,163 @@
+"""Grow a tree level by level from class counts, wherever the rows live."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.column import Column
+from steadytree.core.counts import ClassCounts, Source, Splits
+from steadytree.core.space import FeatureSpace
+from steadytree.core.tree import LEAF, Tree
+from steadytree.kernels import left_counts, split_level
+
+BLOCK_CELLS = 16_000_000  # counters asked for at once: 128 MB
+Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+def grow(
+    source: Source, choose: Choose, space: FeatureSpace, classes: NDArray[Any], max_depth: int
+) -> Tree:
+    """Grow a tree of at most `max_depth` levels of questions.
+
+    Parameters
+    ----------
+    source : Source
+        Asked once a level for the counts of all nodes that are still open.
+    choose : callable
+        ``choose(counts, positions)`` returns a rule (-1 for a leaf) and a threshold for each open
+        node; positions are indices in the full binary tree, the root's being 0.
+    space : FeatureSpace
+        With the cuts that the source's rules were made from.
+    classes : array of labels
+    max_depth : int
+
+    Returns
+    -------
+    tree : Tree
+        Nodes in order of their levels.
+    """
+    source.start()
+    growth = _Growth()
+    nodes, positions = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+    for depth in range(max_depth):
+        rule, threshold, totals, left = _ask_level(source, choose, positions)
+        if depth == 0:
+            growth.totals.append(totals)
+        children, left_slot, right_slot, which, positions = split_level(
+            rule, left, totals, positions, depth + 1 == max_depth
+        )
+        first_child = growth.add(nodes, rule, threshold, children)
+        if len(which) == 0:
+            break
+        source.advance(Splits(rule, left_slot, right_slot))
+        nodes = first_child + which
+    return growth.to_tree(source, space, classes)
+
+
+@dataclass
+class _Growth:
+    """What was decided so far; nodes are numbered as they come."""
+
+    n_nodes: int = 1
+    node: list[NDArray[np.int64]] = field(default_factory=list)
+    rule: list[NDArray[np.int64]] = field(default_factory=list)
+    threshold: list[NDArray[np.int64]] = field(default_factory=list)
+    totals: list[NDArray[Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        nodes: NDArray[np.int64],
+        rule: NDArray[np.int64],
+        threshold: NDArray[np.int64],
+        children: NDArray[Any],
+    ) -> int:
+        """Split the nodes that have a rule; return the number of their first child.
+
+        Children are numbered in order of their parents, left before right.
+        """
+        first_child = self.n_nodes
+        self.n_nodes += len(children)
+        self.node.append(nodes)
+        self.rule.append(rule)
+        self.threshold.append(threshold)
+        self.totals.append(children)
+        return first_child
+
+    def to_tree(self, source: Source, space: FeatureSpace, classes: NDArray[Any]) -> Tree:
+        table = source.rules.table
+        rule = np.concatenate(self.rule)
+        split = rule >= 0
+        node, rule = np.concatenate(self.node)[split], rule[split]
+        asked, threshold = table.feature[rule], np.concatenate(self.threshold)[split]
+        left = np.full(self.n_nodes, LEAF)
+        left[node] = np.arange(1, self.n_nodes, 2)
+        feature = np.full(self.n_nodes, LEAF)
+        feature[node] = asked
+        totals = np.concatenate(self.totals).astype(np.float64)
+        weight = totals.sum(axis=1)
+        values = np.full(self.n_nodes, np.nan)
+        pairs = zip(asked.tolist(), threshold.tolist(), strict=True)
+        values[node] = [_cut_value(space[j], place) for j, place in pairs]
+        missing_left = np.zeros(self.n_nodes, bool)
+        # a column without missing values in training sends later ones where most rows went
+        seen = np.array([column.missing for column in space])[asked]
+        larger_left = weight[left[node]] >= weight[left[node] + 1]
+        missing_left[node] = np.where(seen, table.missing_left[rule], larger_left)
+        return Tree(
+            space,
+            classes,
+            feature,
+            values,
+            left,
+            np.where(left == LEAF, LEAF, left + 1),
+            totals / weight[:, None],
+            weight,
+            missing_left,
+            _subsets(space, self.n_nodes, node, asked, threshold),
+        )
+
+
+def _ask_level(
+    source: Source, choose: Choose, positions: NDArray[np.uint64]
+) -> tuple[NDArray[Any], ...]:
+    """Rule, threshold, class totals and left totals of each open node, asked block by block."""
+    block = max(1, BLOCK_CELLS // (source.rules.n_bins * source.n_classes))
+    parts = []
+    for first in range(0, len(positions), block):
+        last = min(first + block, len(positions))
+        counts = source.count(first, last)
+        rule, threshold = choose(counts, positions[first:last])
+        totals, left = left_counts(counts.values, source.rules.table, rule)
+        parts.append((rule, threshold, totals, left))
+    if len(parts) == 1:
+        return parts[0]
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+
+
+def _cut_value(column: Column, threshold: int) -> float:
+    """Past a column's last cut the question is whether the value is there at all."""
+    if column.is_categorical:
+        return np.nan
+    return float(column.cuts[threshold]) if threshold < len(column.cuts) else np.inf
+
+
+def _subsets(
+    space: FeatureSpace,
+    n_nodes: int,
+    node: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    threshold: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """The one category that goes left, or all of them where only presence is asked."""
+    width = max(len(column.categories) for column in space)
+    subset = np.zeros((n_nodes, width), bool)
+    if width:
+        sizes = np.array([len(column.categories) for column in space])[asked]
+        category = np.arange(width)
+        one = category == threshold[:, None]
+        every = (threshold == sizes)[:, None] & (category < sizes[:, None])
+        subset[node] = (one | every) & (sizes > 0)[:, None]
+    return subset

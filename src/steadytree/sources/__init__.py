@@ -1,0 +1,1 @@
+"""Where class counts come from."""

@@ -1,0 +1,347 @@
+"""Slow, obvious twins of every kernel. Same name, same arguments, no tricks."""
+
+import math
+
+import numpy as np
+
+WORD = 2**64
+
+
+# ---- walk ----
+def goes_left(x, threshold, missing_left, categorical, subset, single_precision):
+    if math.isnan(x):
+        return bool(missing_left)
+    if categorical:
+        return bool(subset[int(x)]) if 0 <= int(x) < len(subset) else bool(missing_left)
+    return bool(float(np.float32(x)) <= threshold if single_precision else x <= threshold)
+
+
+def find_leaves(
+    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision
+):
+    def leaf_of(x, node=0):
+        if left[node] < 0:
+            return node
+        j = feature[node]
+        yes = goes_left(
+            x[j],
+            threshold[node],
+            missing_left[node],
+            categorical[j],
+            subset[node],
+            single_precision,
+        )
+        return leaf_of(x, left[node] if yes else right[node])
+
+    return np.array([leaf_of(x) for x in X], dtype=np.int64)
+
+
+# ---- columns and bins ----
+def summarise_columns(X):
+    rows = []
+    for column in np.asarray(X, dtype=float).T:
+        finite = column[np.isfinite(column)]
+        rows.append(
+            (
+                finite.min(initial=np.inf),
+                finite.max(initial=-np.inf),
+                np.isnan(column).sum(),
+                np.isinf(column).sum(),
+                all(float(x).is_integer() for x in finite),
+            )
+        )
+    types = (float, float, np.int64, np.int64, bool)
+    return tuple(np.array([row[k] for row in rows], dtype=types[k]) for k in range(5))
+
+
+def is_uniform(cuts):
+    if len(cuts) < 3:
+        return False
+    step = (cuts[-1] - cuts[0]) / (len(cuts) - 1)
+    return bool(np.isfinite(step)) and all(
+        abs(cut - (cuts[0] + step * k)) <= step / 2 for k, cut in enumerate(cuts)
+    )
+
+
+def find_bin(x, cuts, uniform):
+    return sum(1 for cut in cuts if cut < x)
+
+
+def encode_bins(X, cuts, cut_offsets, n_categories, codes):
+    for j in range(X.shape[1]):
+        own = cuts[cut_offsets[j] : cut_offsets[j + 1]]
+        for i, x in enumerate(X[:, j]):
+            if n_categories[j]:
+                codes[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
+            else:
+                codes[j, i] = len(own) + 1 if math.isnan(x) else sum(own < x)
+    return codes
+
+
+def occupied_bins(codes, bin_offsets):
+    seen = {(j, int(code)) for j, row in enumerate(codes) for code in row}
+    sizes = np.diff(bin_offsets)
+    return np.array([(j, code) in seen for j, size in enumerate(sizes) for code in range(size)])
+
+
+def recode(codes, bin_offsets, new_code, recoded):
+    for j, row in enumerate(codes):
+        recoded[j] = [new_code[bin_offsets[j] + code] for code in row]
+    return recoded
+
+
+# ---- rules ----
+def list_rules(occupied, full_offsets, n_categories, has_missing):
+    bin_sizes, n_rules, new_code, rules = [], [], [], []
+    for j, n in enumerate(n_categories):
+        there = occupied[full_offsets[j] : full_offsets[j + 1] - 1]
+        kept = [code for code in range(len(there)) if there[code]]
+        if n:
+            asked = kept if n > 2 else [code for code in kept if code < n - 1]
+            own = [(kept.index(code), code, code) for code in asked]
+            presence = (-1, n, n)
+        else:
+            own = [(k, kept[k], kept[k + 1] - 1) for k in range(len(kept) - 1)]
+            presence = (len(kept) - 1, len(there) - 1, len(there) - 1)
+        sides = (False, True) if has_missing[j] else (False,)
+        listed = [(b, side, first, last) for b, first, last in own for side in sides]
+        if has_missing[j]:
+            listed.append((presence[0], False, *presence[1:]))
+        rules += listed
+        bin_sizes.append(len(kept))
+        n_rules.append(len(listed))
+        new_code += [max(sum(there[: code + 1]) - 1, 0) for code in range(len(there))] + [len(kept)]
+    types = (np.int64, bool, np.int64, np.int64)
+    columns = tuple(np.array([rule[k] for rule in rules], dtype=types[k]) for k in range(4))
+    whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_rules, new_code)]
+    return (*whole, columns)
+
+
+def rule_goes_left(code, table, rule):
+    j = table.feature[rule]
+    if code >= table.bin_sizes[j]:
+        return bool(table.missing_left[rule])
+    if table.bin[rule] < 0:
+        return True
+    return bool(code == table.bin[rule] if table.by_value[j] else code <= table.bin[rule])
+
+
+# ---- counts ----
+def weigh_classes(codes, labels, slots, weights, n_slots, bin_offsets, n_classes):
+    counts = np.zeros((n_slots, bin_offsets[-1], n_classes))
+    for i, slot in enumerate(slots):
+        for j in range(len(codes)):
+            if slot >= 0:
+                counts[slot, bin_offsets[j] + codes[j, i], labels[i]] += weights[i]
+    return counts
+
+
+def count_classes(codes, labels, slots, n_slots, bin_offsets, n_classes):
+    ones = np.ones(len(labels))
+    counts = weigh_classes(codes, labels, slots, ones, n_slots, bin_offsets, n_classes)
+    return counts.astype(np.int64)
+
+
+def move_rows(codes, slots, table, rule, left_slot, right_slot):
+    for i, slot in enumerate(slots):
+        if slot >= 0:
+            r = rule[slot]
+            if r < 0:
+                slots[i] = -1
+            else:
+                left = rule_goes_left(codes[table.feature[r], i], table, r)
+                slots[i] = left_slot[slot] if left else right_slot[slot]
+
+
+def left_counts(counts, table, rule):
+    totals = counts[:, : table.bin_offsets[1]].sum(axis=1)
+    left = np.zeros_like(totals)
+    for node, r in enumerate(rule):
+        if r >= 0:
+            j = table.feature[r]
+            own = counts[node, table.bin_offsets[j] : table.bin_offsets[j + 1]]
+            for code, row in enumerate(own):
+                left[node] += row * rule_goes_left(code, table, r)
+    return totals, left
+
+
+# ---- scores ----
+def add_class(sum_, count, score):
+    if score == 0:
+        return float(max(sum_, count))
+    if score == 1:
+        return float(sum_ + count**2)
+    return float(sum_ + (count * math.log(count) if count > 0 else 0.0))
+
+
+def side_score(sum_, size, score, n_classes):
+    if size <= 0:
+        return 0.0
+    if score == 2 and n_classes > 1:
+        return float(size + (sum_ - size * math.log(size)) / math.log(n_classes))
+    return float({0: sum_, 1: sum_ / size, 2: size}[score])
+
+
+def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes):
+    if min(n_left, n_right) <= 1e-10 * (n_left + n_right):
+        return -1.0
+    if min_leaf > 1 and min(n_left, n_right) < min_leaf:
+        return -1.0
+    return side_score(sum_left, n_left, score, n_classes) + side_score(
+        sum_right, n_right, score, n_classes
+    )
+
+
+def score_of_side(counts, score):
+    """From the definition: majority rows, or rows times one minus impurity."""
+    size, shares = counts.sum(), counts / counts.sum()
+    if score == 0:
+        return counts.max()
+    if score == 1:
+        return size * (1 - sum(p * (1 - p) for p in shares))
+    entropy = -sum(p * math.log(p) for p in shares if p > 0)
+    return size if len(counts) == 1 else size * (1 - entropy / math.log(len(counts)))
+
+
+def score_rules(counts, table, score, min_leaf, scores):
+    for r in range(len(scores)):
+        totals, left = left_counts(counts[None].astype(float), table, np.array([r]))
+        sides = left[0], totals[0] - left[0]
+        least = min(side.sum() for side in sides)
+        if least <= 1e-10 * totals.sum() or (min_leaf > 1 and least < min_leaf):
+            scores[r] = -1.0
+        else:
+            scores[r] = sum(score_of_side(side, score) for side in sides)
+    return scores
+
+
+# ---- noise ----
+def mix(z):
+    z = int(z)
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % WORD
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % WORD
+    return z ^ (z >> 31)
+
+
+def hash_node(seed, position):
+    golden = 0x9E3779B97F4A7C15
+    start = mix((int(seed) + golden) % WORD)
+    return mix((start + (int(position) + 1) * golden) % WORD)
+
+
+def hash_feature(node_bits, feature):
+    return mix(int(node_bits) ^ mix(((int(feature) + 1) * 0x94D049BB133111EB) % WORD))
+
+
+def uniform_at(feature_bits, threshold):
+    bits = mix((int(feature_bits) + (int(threshold) + 1) * 0x9E3779B97F4A7C15) % WORD)
+    return ((bits >> 12) + 0.5) / 2**52
+
+
+def largest_uniform(feature_bits, first, last, side):
+    return max((uniform_at(feature_bits, 2 * t + side), t) for t in range(first, last + 1))
+
+
+# ---- choose ----
+def gumbel(u):
+    return -math.log(-math.log(u))
+
+
+def pick_rule(scores, table, sharpness, node_bits):
+    """Every threshold of every valid rule with its own key; no rule is skipped."""
+    best, candidates = max(scores, default=-1.0), []
+    if best < 0:
+        return -1, -1
+    for r, score in enumerate(scores):
+        bits = hash_feature(node_bits, table.feature[r])
+        for t in range(table.first[r], table.last[r] + 1):
+            u = uniform_at(bits, 2 * t + int(table.missing_left[r]))
+            if sharpness > 0 and score >= 0:
+                slope = sharpness / best if best > 0 else 0.0
+                candidates.append((slope * (score - best) + gumbel(u), r, t))
+            elif score == best:
+                candidates.append((u, r, t))
+    return max(candidates)[1:]
+
+
+def choose_rules(counts, positions, table, score, min_leaf, sharpness, seed):
+    picked = []
+    for node, position in enumerate(positions):
+        present = (counts[node, : table.bin_offsets[1]].sum(axis=0) > 0).sum()
+        scores = score_rules(counts[node], table, score, min_leaf, np.empty(len(table.feature)))
+        picked.append(
+            pick_rule(scores, table, sharpness, hash_node(seed, position))
+            if present > 1
+            else (-1, -1)
+        )
+    return tuple(np.array([pair[k] for pair in picked], dtype=np.int64) for k in range(2))
+
+
+# ---- shape ----
+def is_tree(left, right):
+    children = [int(c) for pair in zip(left, right, strict=True) for c in pair if c >= 0]
+    paired = all((a < 0) == (b < 0) for a, b in zip(left, right, strict=True))
+    after = all(min(a, b) > k for k, (a, b) in enumerate(zip(left, right, strict=True)) if a >= 0)
+    return paired and after and sorted(children) == list(range(1, len(left)))
+
+
+def node_depths(left, right):
+    depth = np.zeros(len(left), dtype=np.int64)
+    for node, pair in enumerate(zip(left, right, strict=True)):
+        for child in pair:
+            if child >= 0:
+                depth[child] = depth[node] + 1
+    return depth
+
+
+def preorder_nodes(left, right):
+    def visit(node):
+        if left[node] < 0:
+            return [node]
+        return [node, *visit(left[node]), *visit(right[node])]
+
+    return np.array(visit(0), dtype=np.int64)
+
+
+def nodes_below(left, right, cut):
+    def mark(node, under):
+        below[node] = under
+        if left[node] >= 0:
+            mark(left[node], under or cut[node])
+            mark(right[node], under or cut[node])
+
+    below = np.zeros(len(left), dtype=bool)
+    mark(0, False)
+    return below
+
+
+def uniform_nodes(left, right, label):
+    def labels_under(node):
+        if left[node] < 0:
+            return {int(label[node])}
+        return labels_under(left[node]) | labels_under(right[node])
+
+    return np.array([left[k] >= 0 and len(labels_under(k)) == 1 for k in range(len(left))])
+
+
+# ---- levels ----
+def split_level(rule, left, totals, positions, last_level):
+    children, which, below = [], [], []
+    slots = np.full((2, len(rule)), -1, dtype=np.int64)
+    for node in range(len(rule)):
+        if rule[node] < 0:
+            continue
+        for side, counts in enumerate((left[node], totals[node] - left[node])):
+            if (counts > 0).sum() > 1 and not last_level:
+                slots[side, node] = len(which)
+                which.append(len(children))
+                below.append(2 * int(positions[node]) + 1 + side)
+            children.append(counts)
+    shape = (-1, totals.shape[1])
+    return (
+        np.array(children, dtype=totals.dtype).reshape(shape),
+        slots[0],
+        slots[1],
+        np.array(which, dtype=np.int64),
+        np.array(below, dtype=np.uint64),
+    )

@@ -1,0 +1,287 @@
+"""Each kernel equals its twin in reference.py, on random data full of ties and edges."""
+
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+import reference
+from numba.core.registry import CPUDispatcher
+
+from steadytree import kernels
+from steadytree.core.column import Column
+from steadytree.core.rules import Rules
+
+MODULES = [
+    importlib.import_module(f"steadytree.kernels.{info.name}")
+    for info in pkgutil.iter_modules(kernels.__path__)
+]
+KERNELS = {
+    name: value
+    for module in MODULES
+    for name, value in vars(module).items()
+    if isinstance(value, CPUDispatcher) and value.__module__ == module.__name__
+}
+
+
+def random_columns(rng):
+    """A few columns: numeric, constant, binary, two and more categories, with and without nan."""
+    kinds = [
+        Column("a", "numeric", 0.0, 9.0, missing=True, cuts=np.sort(rng.choice(90, 7, False) / 10)),
+        Column("b", "integer", 1.0, 6.0, cuts=np.arange(1.0, 6.0)),
+        Column("c", "categorical", categories=("u", "v"), missing=bool(rng.integers(2))),
+        Column("d", "categorical", categories=tuple("pqrst"), missing=bool(rng.integers(2))),
+        Column("e", "numeric", 2.0, 2.0),
+        Column("f", "categorical", categories=("only",), missing=True),
+    ]
+    return tuple(kinds[k] for k in rng.permutation(6)[: rng.integers(1, 7)])
+
+
+def random_rows(rng, columns, n):
+    """Codes of the full grid, and the offsets of its bins."""
+    offsets = np.cumsum([0] + [column.n_bins + 1 for column in columns])
+    codes = np.empty((len(columns), n), np.uint16)
+    for j, column in enumerate(columns):
+        # few values only, so that bins stay empty and ties abound
+        known = rng.integers(0, column.n_bins, max(1, column.n_bins // 2))
+        codes[j] = rng.choice(known, n)
+        if column.missing:
+            codes[j, rng.random(n) < 0.2] = column.n_bins
+    return codes, offsets
+
+
+class Case:
+    """Random input for every kernel, drawn from one seed."""
+
+    def __init__(self, seed):
+        self.rng = rng = np.random.default_rng(seed)
+        self.n = int(rng.choice([0, 1, 2, 25]))
+        self.n_classes = int(rng.integers(1, 4))
+        self.columns = random_columns(rng)
+        self.full, self.offsets = random_rows(rng, self.columns, self.n)
+        merged = None if rng.integers(2) else kernels.occupied_bins(self.full, self.offsets)
+        self.rules = Rules.of(self.columns, merged)
+        self.codes = self.rules.recode(self.full)
+        self.labels = rng.integers(0, self.n_classes, self.n).astype(np.int32)
+        self.slots = rng.integers(-1, 3, self.n).astype(np.int32)
+        self.table = self.rules.table
+
+    def counts(self):
+        offsets = self.table.bin_offsets
+        return reference.count_classes(
+            self.codes, self.labels, self.slots, 3, offsets, self.n_classes
+        )
+
+    def chosen(self):
+        top = len(self.table.feature)
+        return self.rng.integers(-1, top, 3) if top else np.full(3, -1)
+
+    def shape(self):
+        """left, right, label of a random tree."""
+        left, right, n = [-1], [-1], 1
+        for _ in range(self.rng.integers(0, 8)):
+            leaf = self.rng.choice([k for k in range(n) if left[k] < 0])
+            # children must come later, which appending grants
+            left[leaf], right[leaf] = n, n + 1
+            left, right, n = [*left, -1, -1], [*right, -1, -1], n + 2
+        return np.array(left), np.array(right), self.rng.integers(0, 2, n)
+
+    def values(self):
+        values = self.rng.choice([-1.0, 0.0, 0.1, 0.5, 2.0, 7.5, np.nan], (self.n, 3))
+        return values.astype(self.rng.choice([np.float32, np.float64]))
+
+
+def case_for(name, seed):
+    case = Case(seed)
+    rng, table = case.rng, case.table
+    score, min_leaf = int(rng.integers(3)), float(rng.integers(1, 3))
+    sizes = rng.integers(0, 6, 2).astype(float)
+    bits = np.uint64(rng.integers(2**63))
+    cuts = np.sort(rng.choice(50, rng.integers(0, 9), False) / 10)
+    makers = {
+        "goes_left": lambda: (
+            float(rng.choice([0.1, 1.0, 3.0, np.nan])),
+            0.1,
+            bool(rng.integers(2)),
+            bool(rng.integers(2)),
+            rng.integers(0, 2, 3).astype(bool),
+            bool(rng.integers(2)),
+        ),
+        "find_leaves": lambda: (
+            case.values(),
+            *np.array([[0, 1, -1, 2, -1, -1, -1]]),
+            np.array([0.1, 0.5, np.nan, np.nan, np.nan, np.nan, np.nan]),
+            np.array([1, 3, -1, 5, -1, -1, -1]),
+            np.array([2, 4, -1, 6, -1, -1, -1]),
+            rng.integers(0, 2, 7).astype(bool),
+            np.array([False, False, True]),
+            rng.integers(0, 2, (7, 3)).astype(bool),
+            bool(rng.integers(2)),
+        ),
+        "summarise_columns": lambda: (
+            np.where(rng.random((case.n, 2)) < 0.1, np.inf, case.values()[:, :2]),
+        ),
+        "is_uniform": lambda: (cuts if rng.integers(2) else np.linspace(0, 1, len(cuts)),),
+        "find_bin": lambda: (
+            float(rng.choice([-1.0, 0.0, 0.7, 2.5, 9.0])),
+            *((np.linspace(0, 2.5, 8), True) if rng.integers(2) else (cuts, False)),
+        ),
+        "encode_bins": lambda: (
+            case.values(),
+            np.array([0.0, 0.1, 0.5, 0.0, 1.0, 2.0, 3.0]),
+            np.array([0, 3, 7, 7]),
+            np.array([0, 0, 2]),
+            np.zeros((3, case.n), np.uint8),
+        ),
+        "occupied_bins": lambda: (case.full, case.offsets),
+        "recode": lambda: (
+            case.full,
+            case.offsets,
+            rng.integers(0, 200, case.offsets[-1]),
+            np.zeros(case.full.shape, np.uint8),
+        ),
+        "list_rules": lambda: (
+            kernels.occupied_bins(case.full, case.offsets),
+            case.offsets,
+            np.array([len(c.categories) for c in case.columns]),
+            np.array([int(c.missing) for c in case.columns]),
+        ),
+        "rule_goes_left": lambda: (
+            int(rng.integers(0, 4)),
+            Rules.of((Column("a", "numeric", 0.0, 1.0, (), True, cuts),)).table,
+            int(rng.integers(0, 2 * len(cuts) + 1)),
+        ),
+        "count_classes": lambda: (
+            case.codes,
+            case.labels,
+            case.slots,
+            3,
+            table.bin_offsets,
+            case.n_classes,
+        ),
+        "weigh_classes": lambda: (
+            case.codes,
+            case.labels,
+            case.slots,
+            rng.random(case.n),
+            3,
+            table.bin_offsets,
+            case.n_classes,
+        ),
+        "move_rows": lambda: (
+            case.codes,
+            case.slots,
+            table,
+            case.chosen(),
+            rng.integers(-1, 6, 3),
+            rng.integers(-1, 6, 3),
+        ),
+        "left_counts": lambda: (case.counts(), table, case.chosen()),
+        "add_class": lambda: (float(rng.integers(9)), float(rng.integers(5)), score),
+        "side_score": lambda: (float(rng.integers(1, 9)), float(rng.integers(0, 9)), score, 2),
+        "split_score": lambda: (*sizes, *(sizes * 0.7), score, min_leaf, case.n_classes),
+        "score_rules": lambda: (
+            case.counts()[0],
+            table,
+            score,
+            min_leaf,
+            np.zeros(len(table.feature)),
+        ),
+        "mix": lambda: (bits,),
+        "hash_node": lambda: (int(rng.integers(2**31)), bits),
+        "hash_feature": lambda: (bits, int(rng.integers(99))),
+        "uniform_at": lambda: (bits, int(rng.integers(999))),
+        "largest_uniform": lambda: (bits, 3, 3 + int(rng.integers(9)), bool(rng.integers(2))),
+        "gumbel": lambda: (rng.random(),),
+        "pick_rule": lambda: (
+            rng.integers(-1, 4, len(table.feature)).astype(float),
+            table,
+            float(rng.choice([0.0, 0.5, 20.0, 1000.0])),
+            bits,
+        ),
+        "choose_rules": lambda: (
+            case.counts(),
+            np.arange(3, dtype=np.uint64),
+            table,
+            int(rng.integers(2)),
+            min_leaf,
+            float(rng.choice([0.0, 0.5, 20.0])),
+            int(rng.integers(99)),
+        ),
+        "is_tree": lambda: tuple(
+            np.where(rng.random(len(part)) < 0.1, rng.integers(-1, 5, len(part)), part)
+            for part in case.shape()[:2]
+        ),
+        "node_depths": lambda: case.shape()[:2],
+        "preorder_nodes": lambda: case.shape()[:2],
+        "nodes_below": lambda: (lambda a, b, c: (a, b, c > 0))(*case.shape()),
+        "uniform_nodes": case.shape,
+        "split_level": lambda: (
+            case.chosen(),
+            *[part for part in reference.left_counts(case.counts(), table, case.chosen())][::-1],
+            np.arange(3, 6, dtype=np.uint64),
+            bool(rng.integers(2)),
+        ),
+    }
+    if name not in makers:
+        raise AssertionError(f"kernel {name!r} has no test case: add one here")
+    return makers[name]()
+
+
+def copied(arguments):
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+
+
+def assert_same(found, expected, exact):
+    if isinstance(expected, tuple):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other, exact)
+    elif exact:
+        np.testing.assert_array_equal(found, expected)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_kernel_equals_its_reference(name):
+    exact = name not in {"score_rules", "split_score", "side_score", "add_class", "gumbel"}
+    for seed in range(60):
+        arguments = case_for(name, seed)
+        ours, theirs = copied(arguments), copied(arguments)
+        found = KERNELS[name](*ours)
+        expected = getattr(reference, name)(*theirs)
+        if expected is not None:
+            assert_same(found, expected, exact)
+        for one, other in zip(ours, theirs, strict=True):  # those that fill an argument
+            if isinstance(one, np.ndarray):
+                assert_same(one, other, exact)
+
+
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_twin_takes_the_same_arguments(name):
+    kernel = inspect.signature(KERNELS[name].py_func)
+    assert list(inspect.signature(getattr(reference, name)).parameters) == list(kernel.parameters)
+
+
+def test_counts_of_two_holders_add_up():
+    case = Case(7)
+    sizes = (3, case.table.bin_offsets, case.n_classes)
+    whole = kernels.count_classes(case.codes, case.labels, case.slots, *sizes)
+    parts = [
+        kernels.count_classes(
+            np.ascontiguousarray(case.codes[:, k::2]), case.labels[k::2], case.slots[k::2], *sizes
+        )
+        for k in (0, 1)
+    ]
+    np.testing.assert_array_equal(parts[0] + parts[1], whole)
+
+
+def test_noise_lies_strictly_inside_the_unit_interval_and_looks_uniform():
+    bits = kernels.hash_feature(kernels.hash_node(3, 5), 2)
+    u = np.array([kernels.uniform_at(bits, t) for t in range(20_000)])
+    assert 0 < u.min() and u.max() < 1
+    # Kolmogorov-Smirnov at level 1e-4: critical distance 2.23 / sqrt(n)
+    distance = np.abs(np.sort(u) - (np.arange(len(u)) + 0.5) / len(u)).max()
+    assert distance < 2.23 / np.sqrt(len(u))
