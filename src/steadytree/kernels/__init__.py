@@ -4,8 +4,8 @@ from steadytree.kernels.bins import encode_bins, occupied_bins, recode
 from steadytree.kernels.choose import choose_rules, pick_rule
 from steadytree.kernels.columns import summarise_columns
 from steadytree.kernels.counts import (
+    child_counts,
     count_classes,
-    left_counts,
     move_rows,
     rule_goes_left,
     weigh_classes,
@@ -15,11 +15,18 @@ from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform, u
 from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
 from steadytree.kernels.scores import score_rules, split_score
-from steadytree.kernels.shape import is_tree, node_depths, nodes_below, preorder_nodes, uniform_nodes
+from steadytree.kernels.shape import (
+    is_tree,
+    node_depths,
+    nodes_below,
+    preorder_nodes,
+    uniform_nodes,
+)
 from steadytree.kernels.walk import find_leaves
 
 __all__ = [
     "RuleTable",
+    "child_counts",
     "choose_rules",
     "count_classes",
     "encode_bins",
@@ -28,7 +35,6 @@ __all__ = [
     "hash_node",
     "is_tree",
     "largest_uniform",
-    "left_counts",
     "list_rules",
     "move_rows",
     "node_depths",

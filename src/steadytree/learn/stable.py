@@ -156,6 +156,6 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
 def _seed(random_state: Any) -> int:
     """A seed for hashed noise; a plain number is one already."""
-    if isinstance(random_state, Integral) and 0 <= random_state <= np.iinfo(np.int64).max:
+    if isinstance(random_state, Integral) and 0 <= int(random_state) <= np.iinfo(np.int64).max:
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
