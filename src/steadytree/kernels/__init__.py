@@ -22,9 +22,9 @@ from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
 from steadytree.kernels.scores import COUNT, ENTROPY, GINI, score_rules, split_score
 from steadytree.kernels.shape import (
+    cut_back,
     is_tree,
     node_depths,
-    nodes_below,
     preorder_nodes,
     uniform_nodes,
 )
@@ -43,6 +43,7 @@ __all__ = [
     "child_counts",
     "choose_rules",
     "count_classes",
+    "cut_back",
     "draw_rule",
     "encode_bins",
     "find_leaves",
@@ -57,7 +58,6 @@ __all__ = [
     "move_rows",
     "node_depths",
     "node_distance",
-    "nodes_below",
     "occupied_bins",
     "pick_rule",
     "preorder_nodes",

@@ -125,9 +125,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         recipe = self.recipe(X, y, sample_weight)
         self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
         self.tree_, chooser = self._grow(recipe)
-        nothing = np.empty(0, np.int64)
-        self._recipe = recipe.take(nothing)  # the rules without the rows
-        self._levels = chooser.levels
+        self._rules, self._draw_, self._levels = recipe.rules, recipe.draw, chooser.levels
         best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
         self.score_bound_ = self._score_bound(max(best, self._majority()))
         return self
@@ -170,8 +168,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def _grow(self, recipe: Recipe) -> tuple[Tree, Chooser]:
         rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
         chooser = Chooser(recipe, rows)
-        grown = grow(rows, chooser, recipe.space, recipe.classes, recipe.max_depth)
-        return grown.prune(), chooser
+        tree = grow(rows, chooser, recipe.space, recipe.classes, recipe.max_depth)
+        return tree, chooser
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
         """How likely each question was at a node of ``tree_``, given the questions above it.
@@ -194,7 +192,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         for positions, scores in self._levels:
             here = np.flatnonzero(positions == position)
             if len(here):
-                return split_probabilities(self._recipe, scores[here[0]])
+                return split_probabilities(self.space_, self._rules, self._draw_, scores[here[0]])
         raise ValueError(f"node {node} is too deep: scores are kept for the upper levels only.")
 
     def _majority(self) -> float:
