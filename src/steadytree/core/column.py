@@ -1,6 +1,7 @@
 """Column: what is known of one feature."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -95,11 +96,15 @@ class Column:
 
     def key(self) -> tuple[Any, ...]:
         """What makes two columns equal."""
+        return self._key
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
         bounds = () if self.is_categorical else (float(self.low), float(self.high))
         return (self.name, self.kind, bounds, self.categories, self.missing, self.cuts.tobytes())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Column) and self.key() == other.key()
+        return self is other or (isinstance(other, Column) and self._key == other._key)
 
     def __hash__(self) -> int:
         return hash(self.key())

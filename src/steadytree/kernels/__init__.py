@@ -12,6 +12,12 @@ from steadytree.kernels.counts import (
 )
 from steadytree.kernels.levels import split_level
 from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform, uniform_at
+from steadytree.kernels.path_distance import (
+    match_paths,
+    path_distance_matrix,
+    path_vectors,
+    path_weights,
+)
 from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
 from steadytree.kernels.scores import score_rules, split_score
@@ -30,10 +36,14 @@ __all__ = [
     "largest_uniform",
     "left_counts",
     "list_rules",
+    "match_paths",
     "move_rows",
     "node_depths",
     "nodes_below",
     "occupied_bins",
+    "path_distance_matrix",
+    "path_vectors",
+    "path_weights",
     "pick_rule",
     "preorder_nodes",
     "recode",
