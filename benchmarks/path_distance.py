@@ -2,7 +2,7 @@
 
 Pairs of trees of depth 4, 8 and 12, and all distances among 50 trees of depth 6. Reading a tree
 from scikit-learn is part of neither time: both packages keep what they read. The peer has an
-environment of its own with the same scikit-learn; runs alternate. `python benchmarks/path_distance.py`
+environment of its own with the same scikit-learn; runs alternate.
 """
 
 import json

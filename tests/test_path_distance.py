@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment, linprog
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from trees import random_tree
 
 from steadytree.core.rebase import rebase, rename
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
 from steadytree.measure.path_distance import path_distance, path_distances
+from trees import random_tree
 
 UNIT = FeatureSpace.declare({"x": (0, 1)})
 
