@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from steadytree.core.boxes import exact_edges
 from steadytree.core.column import Column
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import quote
@@ -131,3 +134,24 @@ def _check_kinds(one: Column, other: Column) -> None:
             f"column {one.name!r} holds {kinds[0]} for one tree and {kinds[1]} for the other: "
             "bring the data to one form first."
         )
+
+
+def with_classes(tree: Tree, classes: NDArray[Any]) -> Tree:
+    """The tree with all the given classes; those it did not know have no share anywhere.
+
+    Classes of the tree that are not among the given ones are kept behind them.
+    """
+    known = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
+    if list(known) == tree.classes.tolist():
+        return tree
+    place = [known.setdefault(label, len(known)) for label in tree.classes.tolist()]
+    value = np.zeros((tree.n_nodes, len(known)))
+    value[:, place] = tree.value
+    return replace(tree, classes=np.array(list(known)), value=value)
+
+
+def in_double(tree: Tree) -> Tree:
+    """The tree with thresholds that decide in float64 just as it decides in float32."""
+    if not tree.single_precision:
+        return tree
+    return replace(tree, threshold=exact_edges(tree), single_precision=False)

@@ -17,6 +17,7 @@ from steadytree.core.table import Table
 from steadytree.kernels import choose_rules
 from steadytree.kernels.scores import COUNT, GINI
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.learn._closest import stay_close
 from steadytree.learn._grow import Choose, grow
 from steadytree.sources.rows import Rows
 
@@ -51,6 +52,10 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Least rows (or summed weights, from 2 up) on each side of a split.
     random_state : int, RandomState or None, default=None
         Seed of the noise.
+    previous : Tree, fitted learner or fitted scikit-learn tree, default=None
+        The tree in use, to stay close to: as much of it is kept as the accuracy allows.
+    max_score_loss : float, default=0.01
+        Accuracy on held-out rows that may be given up to stay close to `previous`.
 
     Attributes
     ----------
@@ -81,6 +86,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         criterion="count",
         min_samples_leaf=1,
         random_state=None,
+        previous=None,
+        max_score_loss=0.01,
     ):
         self.max_depth = max_depth
         self.epsilon = epsilon
@@ -89,6 +96,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.criterion = criterion
         self.min_samples_leaf = min_samples_leaf
         self.random_state = random_state
+        self.previous = previous
+        self.max_score_loss = max_score_loss
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StableTreeClassifier":
         """Fit the tree.
@@ -126,6 +135,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.seed_ = _seed(self.random_state)
         grown = grow(source, self._chooser(rules), self.space_, classes, self.max_depth)
         self.tree_ = grown.prune()
+        if self.previous is not None:
+            if weights is not None:
+                raise ValueError("sample_weight does not go with previous: leave one of them out.")
+            self.tree_ = stay_close(self, X, y, self.seed_)
+            self.classes_ = self.tree_.classes
         return self
 
     def _chooser(self, rules: Rules) -> Choose:
@@ -146,6 +160,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         check_scalar(self.epsilon, "epsilon", Real, min_val=0)
         check_scalar(self.n_thresholds, "n_thresholds", Integral, min_val=1, max_val=65_000)
         check_scalar(self.min_samples_leaf, "min_samples_leaf", Integral, min_val=1)
+        check_scalar(self.max_score_loss, "max_score_loss", Real, min_val=0)
         if not np.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon}.")
         if self.grid not in GRIDS:
