@@ -17,7 +17,7 @@ from steadytree.core.rebase import rename
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
 from steadytree.measure.path_distance import path_distance
-from steadytree.report.diff import diff
+from steadytree.reporting.diff import diff
 from trees import random_rows, random_tree
 
 SPACE = FeatureSpace.declare({"age": (0, 100), "size": (0, 10)}, {"town": ["Ulm", "Bonn", "Kiel"]})

@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from steadytree.core.rebase import rename
 from steadytree.learn._candidates import PAPER_GRID, _area
-from steadytree.learn._closest import Regrower, leaves_of, recipes, split_rows
+from steadytree.learn._closest import Regrower, leaves_of, renewals, split_rows
 from steadytree.learn._frontier import choose, on_frontier
 from steadytree.learn.pareto import ParetoTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
@@ -172,8 +172,8 @@ def test_neighbours_keep_what_they_say(seed):
     np.testing.assert_array_equal(same.feature[same.preorder], tree.feature[tree.preorder])
     assert path_distance(same, tree, class_weight=0).value < 1e-6
     assert regrower.make(None) == tree
-    for recipe in recipes(tree)[1:]:
-        made = regrower.make(recipe)
+    for renewal in renewals(tree)[1:]:
+        made = regrower.make(renewal)
         found = leaves_of(made, values)
         # a row's leaf holds the class shares of just the rows in it
         for leaf in np.unique(found):

@@ -124,4 +124,7 @@ def distances_between(
     frame = PathFrame.of([*first, *second], space, class_weight, leaves)
     paths = frame.paths(first)
     others = paths if theirs is None else frame.paths(second)
-    return path_distance_matrix(tuple(paths), tuple(others), surjective, theirs is None)
+    found: NDArray[np.float64] = path_distance_matrix(
+        tuple(paths), tuple(others), surjective, theirs is None
+    )
+    return found

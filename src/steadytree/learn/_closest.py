@@ -13,15 +13,16 @@ from sklearn.base import clone
 from steadytree.core.paths import distances_between
 from steadytree.core.rebase import in_double, rebase, rename, shared_space, with_classes
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import quote
+from steadytree.core.table import Table, quote
 from steadytree.core.tree import LEAF, Tree
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.kernels import find_leaves
 
-Recipe = frozenset[int] | None
-AS_IT_IS: Recipe = None
-ANEW: Recipe = frozenset([0])
+Renewal = frozenset[int] | None
+AS_IT_IS: Renewal = None
+ANEW: Renewal = frozenset([0])
 VALIDATION = 0.25
+ARRAYS = ("feature", "threshold", "left", "right", "value", "weight", "missing_left", "subset")
 Grow = Callable[[NDArray[np.int64], int], Tree]
 
 
@@ -60,7 +61,7 @@ def read_previous(
     return rebase(tree, wide), wide
 
 
-def recipes(tree: Tree) -> list[Recipe]:
+def renewals(tree: Tree) -> list[Renewal]:
     """Sets of nodes to grow anew from, each leaving the rest of the tree as it is.
 
     None at all, not even answers; no node (only the answers are learned anew); all leaves (what is
@@ -68,7 +69,7 @@ def recipes(tree: Tree) -> list[Recipe]:
     """
     inner = np.flatnonzero(~tree.is_leaf)
     leaves = np.flatnonzero(tree.is_leaf)
-    found: list[Recipe] = [AS_IT_IS, frozenset(), frozenset(leaves.tolist())]
+    found: list[Renewal] = [AS_IT_IS, frozenset(), frozenset(leaves.tolist())]
     found += [frozenset([int(node)]) for node in inner[::-1]]
     for depth in range(tree.depth - 1, 0, -1):
         level = (tree.node_depth == depth) & ~tree.is_leaf
@@ -105,11 +106,11 @@ class Regrower:
     max_depth: int
     grown: dict[int, Tree] = field(default_factory=dict)
 
-    def make(self, recipe: Recipe) -> Tree:
-        """The tree with the nodes of the recipe grown anew and all answers learned anew."""
-        if recipe is AS_IT_IS:
+    def make(self, renewal: Renewal) -> Tree:
+        """The tree with the nodes of the renewal grown anew and all answers learned anew."""
+        if renewal is AS_IT_IS:
             return with_classes(self.tree, self.classes)
-        fresh = {node: self._fresh(node) for node in recipe if len(self._rows(node))}
+        fresh = {node: self._fresh(node) for node in renewal if len(self._rows(node))}
         kept = with_classes(self.tree, self.classes)
         single = all(tree.single_precision for tree in (kept, *fresh.values()))
         if not single:
@@ -117,9 +118,9 @@ class Regrower:
             fresh = {node: in_double(tree) for node, tree in fresh.items()}
         parts: list[tuple[Any, ...]] = []
         self._add(kept, 0, fresh, parts)
-        *arrays, subset = zip(*parts, strict=True)
-        flags = np.array(subset, dtype=bool).reshape(len(parts), kept.subset.shape[1])
-        return Tree(kept.space, kept.classes, *arrays, flags, single_precision=single)
+        arrays = dict(zip(ARRAYS, map(np.array, zip(*parts, strict=True)), strict=True))
+        arrays["subset"] = arrays["subset"].reshape(len(parts), kept.subset.shape[1])
+        return Tree(kept.space, kept.classes, **arrays, single_precision=single)
 
     def _add(self, kept: Tree, node: int, fresh: dict[int, Tree], parts: list[Any]) -> int:
         """Add a node and all below it; returns its place."""
@@ -152,8 +153,8 @@ class Regrower:
 
     def _leaf(self, kept: Tree, rows: NDArray[np.int64]) -> Tree:
         shares = np.bincount(self.labels[rows], minlength=len(kept.classes)) / len(rows)
-        nothing = ([LEAF], [np.nan], [LEAF], [LEAF])
-        leaf = Tree(kept.space, kept.classes, *nothing, [shares], [float(len(rows))])
+        end, size = np.array([LEAF]), np.array([float(len(rows))])
+        leaf = Tree(kept.space, kept.classes, end, np.array([np.nan]), end, end, shares[None], size)
         return replace(leaf, single_precision=kept.single_precision)
 
     def _rows(self, node: int) -> NDArray[np.int64]:
@@ -207,7 +208,9 @@ def split_rows(
 
 
 def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of an array or frame, in the given order."""
+    """Some rows of an array, frame or table, in the given order."""
+    if isinstance(X, Table):
+        return X.take(rows)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return nw.to_native(frame[rows.tolist()])
@@ -229,10 +232,10 @@ def leaves_of(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     )
 
 
-def neighbours(regrower: Regrower) -> Iterator[tuple[Recipe, Tree]]:
+def neighbours(regrower: Regrower) -> Iterator[tuple[Renewal, Tree]]:
     """All neighbours of a tree, with what was grown anew in each."""
-    for recipe in recipes(regrower.tree):
-        yield recipe, regrower.make(recipe)
+    for renewal in renewals(regrower.tree):
+        yield renewal, regrower.make(renewal)
 
 
 def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Tree:

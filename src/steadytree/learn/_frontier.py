@@ -28,7 +28,8 @@ def on_frontier(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def check_select(select: Any) -> None:
     """Refuse what `choose` cannot use."""
-    share = isinstance(select, Real) and not isinstance(select, bool) and 0 <= select <= 1
+    number = isinstance(select, Real) and not isinstance(select, bool)
+    share = number and 0 <= float(select) <= 1
     if not (share or callable(select) or (isinstance(select, str) and select in NAMED)):
         raise ValueError(
             f"select must be one of {NAMED}, a weight of closeness from 0 to 1, or a function of "

@@ -236,10 +236,10 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
             labels, deepest = sample.labels[rows], previous.depth + 1
             regrower = Regrower(previous, reached, labels, sample.classes, grow, deepest)
-            for recipe, tree in neighbours(regrower):
+            for renewal, tree in neighbours(regrower):
                 self.trees_.append(tree)
                 self._settings.append(one)
-                part = "as it is" if recipe is None else f"{len(recipe)} part(s) anew"
+                part = "as it is" if renewal is None else f"{len(renewal)} part(s) anew"
                 self._origin.append(f"previous, {part}")
 
     def _choose(

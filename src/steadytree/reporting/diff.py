@@ -7,9 +7,9 @@ from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
 from steadytree.measure.diff import TreeChanges, find_changes
-from steadytree.report.diff_svg import draw_diff
-from steadytree.report.diff_text import diff_text
-from steadytree.report.diff_words import collect_diff
+from steadytree.reporting.diff_svg import draw_diff
+from steadytree.reporting.diff_text import diff_text
+from steadytree.reporting.diff_words import collect_diff
 
 
 class TreeDiff(TreeChanges):

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from steadytree.core.tree import Tree
 from steadytree.measure.diff import NONE, NodeChange, TreeChanges
-from steadytree.report.numbers import percent_text
-from steadytree.report.wording import ask, conditions, one_line
+from steadytree.reporting.numbers import percent_text
+from steadytree.reporting.wording import ask, conditions, one_line
 
 
 def collect_diff(changes: TreeChanges) -> dict[str, Any]:

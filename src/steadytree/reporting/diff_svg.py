@@ -4,10 +4,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from steadytree.report.diff_flow import draw_flow
-from steadytree.report.numbers import plain_text
-from steadytree.report.text_width import fit_text, text_width
-from steadytree.report.tree_layout import BOX_HEIGHT, GAP, PADDING, SMALL, TEXT, Layout, lay_out
+from steadytree.reporting.diff_flow import draw_flow
+from steadytree.reporting.numbers import plain_text
+from steadytree.reporting.text_width import fit_text, text_width
+from steadytree.reporting.tree_layout import BOX_HEIGHT, GAP, PADDING, SMALL, TEXT, Layout, lay_out
 
 MARGIN, TOP = 8, 92
 ANSWER_HEIGHT = 26

@@ -4,8 +4,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from steadytree.report.numbers import rows_text
-from steadytree.report.text_width import fit_text
+from steadytree.reporting.numbers import rows_text
+from steadytree.reporting.text_width import fit_text
 
 HEAD = 40
 TALLEST, PER_LEAF = 260.0, 24.0

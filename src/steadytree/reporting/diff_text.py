@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.text import Text
 
-from steadytree.report.numbers import rows_text
+from steadytree.reporting.numbers import rows_text
 
 STYLES = {
     "same": "dim",
@@ -49,7 +49,8 @@ def diff_text(data: dict[str, Any]) -> Text:
         text.append(_rows(data["rows"]))
     if data["distance"] is not None:
         text.append(f"Path distance {data['distance']:.3g}.\n")
-    return Text("\n").join(text.rstrip() or text for text in text.split("\n", allow_blank=True))
+    text.rstrip()
+    return text
 
 
 def _said(node: dict[str, Any]) -> str:
