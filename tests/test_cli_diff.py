@@ -76,7 +76,7 @@ def test_retrain_writes_a_near_tree_and_shows_the_diff(files):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--max-flips", "5%"], "pass them too, with --data"),
+        (["--max-flips", "5%"], "pass these too, with --data"),
         (["--data", "rows.csv", "--max-flips", "many"], "must be a share such as 5%"),
         (["--data", "rows.csv", "--max-flips", "120%"], "must be a share such as 5%"),
         (["--data", "nothing.csv"], "there is no file"),

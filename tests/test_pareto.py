@@ -268,8 +268,8 @@ def test_bad_parameters_are_named(data, options, message):
 def test_too_few_rows():
     with pytest.raises(ValueError, match="too few to learn from some and judge by others"):
         ParetoTreeClassifier(n_trees=2).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    tree = StableTreeClassifier().fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match="sample_weight does not go with previous"):
-        tree = StableTreeClassifier().fit([[0.0], [1.0]], [0, 1])
         StableTreeClassifier(previous=tree).fit([[0.0], [1.0]], [0, 1], sample_weight=[1, 2])
 
 

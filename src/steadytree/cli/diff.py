@@ -29,7 +29,7 @@ def diff(
     max_flips: Annotated[
         str | None,
         typer.Option(
-            metavar="LIMIT", help="Most decisions that may change: 5%, 0.05 or 12 (rows)."
+            metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."
         ),
     ] = None,
     out: Annotated[
@@ -43,7 +43,7 @@ def diff(
 
     if data is None and (max_flips is not None or target is not None):
         raise ValueError(
-            "--max-flips and --target are about rows: pass them too, with --data FILE."
+            "--max-flips and --target are about rows: pass these too, with --data."
         )
     if max_flips is not None:
         parse_flips(max_flips, 1)  # a limit that cannot be read is said before any work is done

@@ -13,7 +13,7 @@ Examples:
   steadytree retrain q2.csv --target outcome --previous q1.tree.json --max-loss 2% \\
       --out q2.tree.json --picture changes.svg --max-flips 5%
 
-Exit code 3 where more decisions change than --max-flips allows; the tree is written all the same."""
+Exit code 3 where more decisions change than --max-flips allows; the tree is written anyway."""
 
 
 def retrain(
@@ -33,7 +33,7 @@ def retrain(
     max_flips: Annotated[
         str | None,
         typer.Option(
-            metavar="LIMIT", help="Most decisions that may change: 5%, 0.05 or 12 (rows)."
+            metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."
         ),
     ] = None,
     drop: Annotated[
