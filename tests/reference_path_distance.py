@@ -9,13 +9,22 @@ def unit_place(x, low, high):
     return 1.0 if x >= high else max(0.0, (x - low) / (high - low))
 
 
-def path_vectors(feature, threshold, left, right, subset, columns, vectors):
+def place_features(used, n_categories):
+    sizes = [max(size, 2) if used[j] else 0 for j, size in enumerate(n_categories)]
+    place = [sum(sizes[:j]) if used[j] else -1 for j in range(len(sizes))]
+    return np.array(place), sum(sizes)
+
+
+def path_vectors(nodes, columns, classes, vectors, leaves):
+    feature, threshold, left, right, subset, value = nodes
     place, low, high, n_categories = columns
+    class_place, half, by_label = classes
     asked = [j for j in range(len(place)) if place[j] >= 0]
 
-    def leaves(node, bounds):
+    def walk(node, bounds):
+        found[node] = bounds
         if left[node] < 0:
-            return [bounds]
+            return
         j, yes, no = feature[node], dict(bounds), dict(bounds)
         if n_categories[j]:
             inside = {code for code in range(n_categories[j]) if subset[node, code]}
@@ -24,13 +33,13 @@ def path_vectors(feature, threshold, left, right, subset, columns, vectors):
             t = unit_place(threshold[node], low[j], high[j])
             yes[j] = min(bounds[j][0], t), bounds[j][1]
             no[j] = bounds[j][0], max(bounds[j][1], t)
-        found.update({left[node]: yes, right[node]: no})
-        return leaves(left[node], yes) + leaves(right[node], no)
+        walk(left[node], yes)
+        walk(right[node], no)
 
-    root = {j: set(range(n_categories[j])) if n_categories[j] else (1.0, 0.0) for j in asked}
-    found = {0: root}
-    leaves(0, root)
+    found = {}
+    walk(0, {j: set(range(n_categories[j])) if n_categories[j] else (1.0, 0.0) for j in asked})
     for row, node in enumerate(k for k in range(len(left)) if left[k] < 0):
+        leaves[row] = node
         for j in asked:
             size = n_categories[j]
             if size:
@@ -38,7 +47,9 @@ def path_vectors(feature, threshold, left, right, subset, columns, vectors):
                 vectors[row, place[j] : place[j] + size] = flags
             else:
                 vectors[row, place[j] : place[j] + 2] = np.array(found[node][j]) / 2
-    return vectors
+        best = value[node].argmax()
+        for k, where in enumerate(class_place):
+            vectors[row, where] = half * (k == best if by_label else value[node, k])
 
 
 def path_weights(vectors, place, n_categories):
@@ -115,12 +126,13 @@ def _tree(case):
     rng = case.rng
     columns, width = _columns(rng)
     left, right, _ = case.shape()
-    n_nodes = len(left)
+    n_nodes, n_leaves = len(left), int((left < 0).sum())
     feature = np.where(left < 0, -1, rng.choice(np.flatnonzero(columns[0] >= 0), n_nodes))
     threshold = rng.choice([-2.0, 0.0, 0.3, 1.0, 2.7, np.inf], n_nodes)
     subset = rng.random((n_nodes, 3)) < 0.5
-    vectors = np.zeros((int((left < 0).sum()), width + 2))
-    return feature, threshold, left, right, subset, columns, vectors
+    nodes = (feature, threshold, left, right, subset, rng.random((n_nodes, 2)))
+    classes = (width + rng.permutation(3)[:2], 0.75, bool(rng.integers(2)))
+    return nodes, columns, classes, np.zeros((n_leaves, width + 3)), np.zeros(n_leaves, int)
 
 
 def _paths(rng, n, width=3):
@@ -153,6 +165,10 @@ def _weights(case):
 
 CASES = {
     "unit_place": lambda case: (float(case.rng.choice([-1.0, 0.0, 0.3, 2.0, np.inf])), 0.0, 1.7),
+    "place_features": lambda case: (
+        case.rng.random(5) < 0.6,
+        case.rng.permutation([0, 0, 3, 2, 0]),
+    ),
     "path_vectors": _tree,
     "path_weights": _weights,
     "city_block": lambda case: (case.rng.random((3, 4)), case.rng.random((2, 4))),
@@ -160,4 +176,4 @@ CASES = {
     "match_paths": _matching,
     "path_distance_matrix": _matrix,
 }
-EXACT = {"unit_place", "path_vectors", "assign_rows"}
+EXACT = {"unit_place", "place_features", "path_vectors", "assign_rows"}

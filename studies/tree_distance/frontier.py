@@ -76,11 +76,12 @@ def study(name, X, y, n_splits=10, n_trees=100):
         forests["depth"].append(max(one.get_depth() for one in model.estimators_))
         forests["leaves"].append(max(one.get_n_leaves() for one in model.estimators_))
         forests["importances"].append(model.feature_importances_)
-    print(f"\n== {name}: {len(X)} x {X.shape[1]}, {n_splits} splits, {n_trees} trees a collection")
+    size = f"{len(X)} x {X.shape[1]}"
+    print(f"\n== {name}: {size}, {n_splits} splits, {n_trees} trees a collection")
     print(f"trees on the frontier: {min(sizes)} to {max(sizes)}, mean {np.mean(sizes):.1f}")
     rows = [_line(method, runs) for method, runs in kept.items()]
     rows.append(_forest_line(forests))
-    show("sections 3.3 to 3.5 (AUC on test rows; mean and deviation over the splits)", HEAD, rows)
+    show("sections 3.3 to 3.5 (AUC on test rows)", HEAD, rows)
     print(f"Pareto, best AUC chosen on the test rows instead: {np.mean(best_on_test):.3f}")
     rows = [(m, *(spread([r[k] for r in runs]) for k in range(4))) for m, runs in again.items()]
     show("section 2.5: half of the training rows, then all (raw distance)", AGAIN, rows)

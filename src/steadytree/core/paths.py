@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from steadytree.core.rebase import rebase
 from steadytree.core.space import FeatureSpace
-from steadytree.core.tree import LEAF, Tree
-from steadytree.kernels import path_distance_matrix, path_vectors, path_weights
+from steadytree.core.tree import Tree
+from steadytree.kernels import path_distance_matrix, path_vectors, path_weights, place_features
 
 Leaves = Literal["label", "distribution"]
 LEAVES = ("label", "distribution")
@@ -22,6 +23,7 @@ class Paths(NamedTuple):
     vectors: NDArray[np.float64]
     weights: NDArray[np.float64]
     offsets: NDArray[np.int64]
+    leaves: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,43 +58,34 @@ class PathFrame:
         cls, trees: Sequence[Tree], space: FeatureSpace, class_weight: float, leaves: Leaves
     ) -> "PathFrame":
         """A frame that holds all the given trees, which must be over `space`."""
-        n_categories = np.fromiter(map(len, space.categories), np.int64, len(space))
         used = np.zeros(len(space) + 1, bool)
-        for tree in trees:
-            used[tree.feature] = True  # LEAF marks the last entry, which stands for nothing
-        sizes = np.where(used[:-1], np.maximum(n_categories, 2), 0)
-        ends = sizes.cumsum()
-        place = np.where(used[:-1], ends - sizes, -1)
         classes: dict[Any, int] = {}
         for tree in trees:
+            used[tree.feature] = True  # LEAF marks the last entry, which stands for nothing
             for label in tree.classes.tolist():
                 classes.setdefault(label, len(classes))
-        columns = (place, *space.bounds, n_categories)
-        return cls(space, columns, int(ends[-1]), classes, float(class_weight), leaves)
+        place, width = place_features(used, space.n_categories)
+        columns = (place, *space.bounds, space.n_categories)
+        return cls(space, columns, int(width), classes, float(class_weight), leaves)
 
     def paths(self, trees: Sequence[Tree]) -> Paths:
-        """Vectors and weights of all paths of the trees."""
-        leaves = [np.flatnonzero(tree.left == LEAF) for tree in trees]
-        offsets = np.cumsum([0, *(len(own) for own in leaves)])
+        """Vectors, weights and leaves of all paths of the trees."""
+        # a tree has one leaf more than questions
+        offsets = np.array([0, *accumulate((tree.n_nodes + 1) // 2 for tree in trees)])
         vectors = np.zeros((offsets[-1], self.width + len(self.classes)))
-        for k, tree in enumerate(trees):
-            own = vectors[offsets[k] : offsets[k + 1]]
+        leaves = np.empty(offsets[-1], np.int64)
+        half, by_label = self.class_weight / 2, self.leaves == "label"
+        for tree, start, end in zip(trees, offsets[:-1], offsets[1:], strict=True):
+            place = np.array([self.width + self.classes[label] for label in tree.classes.tolist()])
             path_vectors(
-                tree.feature, tree.threshold, tree.left, tree.right, tree.subset, self.columns, own
+                (tree.feature, tree.threshold, tree.left, tree.right, tree.subset, tree.value),
+                self.columns,
+                (place, half, by_label),
+                vectors[start:end],
+                leaves[start:end],
             )
-            self._add_classes(own, tree, leaves[k])
-        return Paths(vectors, path_weights(vectors, self.columns[0], self.columns[3]), offsets)
-
-    def _add_classes(
-        self, vectors: NDArray[np.float64], tree: Tree, leaves: NDArray[np.int64]
-    ) -> None:
-        """Half the class weight for each class: different labels are then one weight apart."""
-        place = np.array([self.width + self.classes[label] for label in tree.classes.tolist()])
-        shares = tree.value[leaves]
-        if self.leaves == "label":
-            vectors[np.arange(len(leaves)), place[shares.argmax(axis=1)]] = self.class_weight / 2
-        else:
-            vectors[:, place] = shares * (self.class_weight / 2)
+        weights = path_weights(vectors, self.columns[0], self.columns[3])
+        return Paths(vectors, weights, offsets, leaves)
 
 
 def over_columns(tree: Tree, space: FeatureSpace) -> Tree:
@@ -125,6 +118,6 @@ def distances_between(
     paths = frame.paths(first)
     others = paths if theirs is None else frame.paths(second)
     found: NDArray[np.float64] = path_distance_matrix(
-        tuple(paths), tuple(others), surjective, theirs is None
+        tuple(paths[:3]), tuple(others[:3]), surjective, theirs is None
     )
     return found

@@ -98,6 +98,13 @@ class FeatureSpace:
         return tuple(column.categories for column in self.columns)
 
     @cached_property
+    def n_categories(self) -> NDArray[np.int64]:
+        """Number of categories of each column, 0 for numbers."""
+        sizes = np.array([len(column.categories) for column in self.columns], dtype=np.int64)
+        sizes.flags.writeable = False
+        return sizes
+
+    @cached_property
     def bounds(self) -> NDArray[np.float64]:
         """Lower and upper bound of each column (2, p); nan for categories."""
         bounds = np.array([[column.low, column.high] for column in self.columns]).T.copy()

@@ -17,6 +17,7 @@ from steadytree.kernels.path_distance import (
     path_distance_matrix,
     path_vectors,
     path_weights,
+    place_features,
 )
 from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
@@ -45,6 +46,7 @@ __all__ = [
     "path_vectors",
     "path_weights",
     "pick_rule",
+    "place_features",
     "preorder_nodes",
     "recode",
     "rule_goes_left",

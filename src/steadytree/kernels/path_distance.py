@@ -20,45 +20,60 @@ def unit_place(x, low, high):
 
 
 @njit(cache=True, nogil=True)
-def path_vectors(feature, threshold, left, right, subset, columns, vectors):
-    """Fill vectors (n_leaves, width) with the paths to the leaves, in order of the nodes.
+def place_features(used, n_categories):
+    """First entry of each feature in a vector, -1 where unused, and the entries of all."""
+    place = np.full(n_categories.shape[0], -1)
+    width = 0
+    for j in range(n_categories.shape[0]):
+        if used[j]:
+            place[j] = width
+            width += max(n_categories[j], 2)
+    return place, width
 
+
+@njit(cache=True, nogil=True)
+def path_vectors(nodes, columns, classes, vectors, leaves):
+    """Fill vectors (n_leaves, width) with the paths to the leaves, and leaves with their nodes.
+
+    nodes = (feature, threshold, left, right, subset, value) of a tree, parents first.
     columns = (place, low, high, n_categories), each (p,): feature j has its entries from place[j]
-    on, two for a number (n_categories[j] == 0, upper bound first), else one a category. Entries
-    that belong to no feature are left as they are; a number without range constrains nothing.
+    on, two for a number (n_categories[j] == 0, upper bound first), else one a category. A number
+    without range constrains nothing.
+    classes = (place, half, by_label): entry of each class, and what it holds: half where it is the
+    leaf's label, or half times its share. vectors comes filled with zeros.
     """
+    feature, threshold, left, right, subset, value = nodes
     place, low, high, n_categories = columns
-    n_nodes, width = feature.shape[0], vectors.shape[1]
-    state = np.zeros((n_nodes, width))
+    class_place, half, by_label = classes
+    n_nodes, n_leaves = feature.shape[0], 0
+    state = np.zeros((n_nodes, vectors.shape[1]))
     for j in range(place.shape[0]):
-        if place[j] < 0:
-            continue
-        if n_categories[j] == 0:
+        if place[j] >= 0 and n_categories[j] == 0:
             state[0, place[j]] = 0.5
-        for code in range(n_categories[j]):
-            state[0, place[j] + code] = 1.0 / n_categories[j]
-    n_leaves, last = 0, 0
-    for j in range(place.shape[0]):
-        if place[j] >= 0:
-            last = max(last, place[j] + max(n_categories[j], 2))
+        elif place[j] >= 0:
+            state[0, place[j] : place[j] + n_categories[j]] = 1.0 / n_categories[j]
     for node in range(n_nodes):
         if left[node] < 0:
-            vectors[n_leaves, :last] = state[node, :last]
+            vectors[n_leaves] = state[node]
+            if by_label:
+                vectors[n_leaves, class_place[np.argmax(value[node])]] = half
+            else:
+                for class_ in range(class_place.shape[0]):
+                    vectors[n_leaves, class_place[class_]] = half * value[node, class_]
+            leaves[n_leaves] = node
             n_leaves += 1
             continue
         yes, no, j = left[node], right[node], feature[node]
-        state[yes, :last] = state[node, :last]
-        state[no, :last] = state[node, :last]
+        state[yes], state[no] = state[node], state[node]
         start = place[j]
         if n_categories[j] > 0:
             for code in range(n_categories[j]):
                 side = no if subset[node, code] else yes
                 state[side, start + code] = 0.0
         elif low[j] < high[j]:
-            half = 0.5 * unit_place(threshold[node], low[j], high[j])
-            state[yes, start] = min(state[yes, start], half)
-            state[no, start + 1] = max(state[no, start + 1], half)
-    return vectors
+            edge = 0.5 * unit_place(threshold[node], low[j], high[j])
+            state[yes, start] = min(state[yes, start], edge)
+            state[no, start + 1] = max(state[no, start + 1], edge)
 
 
 @njit(cache=True, nogil=True)

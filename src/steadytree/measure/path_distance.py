@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadytree.core.paths import LEAVES, Leaves, PathFrame, distances_between, over_columns
 from steadytree.core.rebase import shared_space, widen
 from steadytree.core.space import FeatureSpace
-from steadytree.core.tree import LEAF, Tree
+from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.kernels import match_paths
 
@@ -105,19 +105,16 @@ def path_distance(
     trees, columns = trees_over_one_space([a, b], space)
     first, second = (over_columns(tree, columns) for tree in trees)
     frame = PathFrame.of([first, second], columns, class_weight, leaves)
-    paths = frame.paths([first, second])
-    middle = paths.offsets[1]
-    parts = [slice(0, middle), slice(middle, None)]
-    swap = first.n_leaves < second.n_leaves
-    many, few = parts[::-1] if swap else parts
+    vectors, weights, offsets, ends = frame.paths([first, second])
+    sides = [slice(0, offsets[1]), slice(offsets[1], None)]
+    swap = first.n_nodes < second.n_nodes
+    many, few = sides[::-1] if swap else sides
     partner, costs = match_paths(
-        paths.vectors[many], paths.weights[many], paths.vectors[few], matching == "surjective"
+        vectors[many], weights[many], vectors[few], matching == "surjective"
     )
-    ends = [np.flatnonzero(tree.left == LEAF) for tree in (first, second)]
-    of_many, of_few = ends[::-1] if swap else ends
     pairs = np.empty((len(partner), 2), np.int64)
-    pairs[:, int(swap)] = of_many
-    pairs[:, int(not swap)] = np.where(partner < 0, UNMATCHED, of_few[partner])
+    pairs[:, int(swap)] = ends[many]
+    pairs[:, int(not swap)] = np.where(partner < 0, UNMATCHED, ends[few][partner])
     value = float(costs.sum()) / _divisor(normalise, trees, class_weight)
     return PathDistance(value, pairs, costs)
 
