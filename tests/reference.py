@@ -153,16 +153,16 @@ def move_rows(codes, slots, table, rule, left_slot, right_slot):
                 slots[i] = left_slot[slot] if left else right_slot[slot]
 
 
-def left_counts(counts, table, rule):
+def child_counts(counts, table, rule):
     totals = counts[:, : table.bin_offsets[1]].sum(axis=1)
-    left = np.zeros_like(totals)
+    children = np.zeros((2, *totals.shape), dtype=totals.dtype)
     for node, r in enumerate(rule):
         if r >= 0:
             j = table.feature[r]
             own = counts[node, table.bin_offsets[j] : table.bin_offsets[j + 1]]
             for code, row in enumerate(own):
-                left[node] += row * rule_goes_left(code, table, r)
-    return totals, left
+                children[0 if rule_goes_left(code, table, r) else 1, node] += row
+    return totals, children
 
 
 # ---- scores ----
@@ -205,8 +205,8 @@ def score_of_side(counts, score):
 
 def score_rules(counts, table, score, min_leaf, scores):
     for r in range(len(scores)):
-        totals, left = left_counts(counts[None].astype(float), table, np.array([r]))
-        sides = left[0], totals[0] - left[0]
+        totals, children = child_counts(counts[None].astype(float), table, np.array([r]))
+        sides = children[:, 0]
         least = min(side.sum() for side in sides)
         if least <= 1e-10 * totals.sum() or (min_leaf > 1 and least < min_leaf):
             scores[r] = -1.0
@@ -264,19 +264,6 @@ def pick_rule(scores, table, sharpness, node_bits):
     return max(candidates)[1:]
 
 
-def choose_rules(counts, positions, table, score, min_leaf, sharpness, seed):
-    picked = []
-    for node, position in enumerate(positions):
-        present = (counts[node, : table.bin_offsets[1]].sum(axis=0) > 0).sum()
-        scores = score_rules(counts[node], table, score, min_leaf, np.empty(len(table.feature)))
-        picked.append(
-            pick_rule(scores, table, sharpness, hash_node(seed, position))
-            if present > 1
-            else (-1, -1)
-        )
-    return tuple(np.array([pair[k] for pair in picked], dtype=np.int64) for k in range(2))
-
-
 # ---- shape ----
 def is_tree(left, right):
     children = [int(c) for pair in zip(left, right, strict=True) for c in pair if c >= 0]
@@ -325,21 +312,22 @@ def uniform_nodes(left, right, label):
 
 
 # ---- levels ----
-def split_level(rule, left, totals, positions, last_level):
+def split_level(rule, counts, positions, last_level):
     children, which, below = [], [], []
     slots = np.full((2, len(rule)), -1, dtype=np.int64)
     for node in range(len(rule)):
         if rule[node] < 0:
             continue
-        for side, counts in enumerate((left[node], totals[node] - left[node])):
-            if (counts > 0).sum() > 1 and not last_level:
+        for side in (0, 1):
+            own = counts[side, node]
+            if (own > 0).sum() > 1 and not last_level:
                 slots[side, node] = len(which)
                 which.append(len(children))
                 below.append(2 * int(positions[node]) + 1 + side)
-            children.append(counts)
-    shape = (-1, totals.shape[1])
+            children.append(own)
+    shape = (-1, counts.shape[2])
     return (
-        np.array(children, dtype=totals.dtype).reshape(shape),
+        np.array(children, dtype=counts.dtype).reshape(shape),
         slots[0],
         slots[1],
         np.array(which, dtype=np.int64),

@@ -81,7 +81,7 @@ def test_retrain_writes_a_near_tree_and_shows_the_diff(files):
         (["--data", "rows.csv", "--max-flips", "120%"], "must be a share such as 5%"),
         (["--data", "nothing.csv"], "there is no file"),
         (["--data", "rows.csv", "--target", "outcome"], "no column 'outcome'"),
-        (["--out", "nowhere/changes.svg"], "its folder does not exist"),
+        (["--out", "nowhere/changes.svg"], "make its folder first"),
     ],
 )
 def test_wrong_use_is_explained(files, monkeypatch, more, message):

@@ -28,9 +28,7 @@ def diff(
     ] = None,
     max_flips: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."
-        ),
+        typer.Option(metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the picture, an SVG file.")
@@ -42,9 +40,7 @@ def diff(
     from steadytree.core.atomic import check_can_write
 
     if data is None and (max_flips is not None or target is not None):
-        raise ValueError(
-            "--max-flips and --target are about rows: pass these too, with --data."
-        )
+        raise ValueError("--max-flips and --target are about rows: pass these too, with --data.")
     if max_flips is not None:
         parse_flips(max_flips, 1)  # a limit that cannot be read is said before any work is done
     if out is not None:

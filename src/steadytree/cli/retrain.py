@@ -32,9 +32,7 @@ def retrain(
     ] = None,
     max_flips: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."
-        ),
+        typer.Option(metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."),
     ] = None,
     drop: Annotated[
         list[str] | None,

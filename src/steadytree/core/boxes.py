@@ -70,7 +70,7 @@ class Boxes:
         category = self.categories.any(axis=2) if self.categories.shape[2] else number
         # a column is either numbers (all category flags set) or categories (infinite bounds)
         reachable = (number & category) | self.missing
-        return ~reachable.all(axis=1)
+        return np.any(~reachable, axis=1)
 
     def contains(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which of the encoded rows (n, p) are in which box: (n, n_leaves)."""
@@ -99,7 +99,8 @@ def exact_edges(tree: Tree) -> NDArray[np.float64]:
     finite = np.isfinite(edges)
     with np.errstate(over="ignore"):
         below = edges[finite].astype(np.float32)
-    below = np.where(below.astype(np.float64) > edges[finite], np.nextafter(below, -np.float32(np.inf)), below)
+    one_less = np.nextafter(below, -np.float32(np.inf))
+    below = np.where(below.astype(np.float64) > edges[finite], one_less, below)
     above = np.nextafter(below, np.float32(np.inf))
     middle = (below.astype(np.float64) + above.astype(np.float64)) / 2
     rounds_down = middle.astype(np.float32) == below

@@ -43,7 +43,9 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise ValueError(f"column {self.name!r}: kind must be one of {KINDS}, got {self.kind!r}.")
+            raise ValueError(
+                f"column {self.name!r}: kind must be one of {KINDS}, got {self.kind!r}."
+            )
         if self.is_categorical:
             self._check_categories()
             return

@@ -31,7 +31,7 @@ def equidistant_cuts(columns: Sequence[Column], n_cuts: int) -> list[Floats]:
     cuts = low[:, None] * (1 - place) + high[:, None] * place  # no overflow, unlike high - low
     step = (high / max(n_cuts - 1, 1) - low / max(n_cuts - 1, 1))[:, None]
     cuts = _round_to_single(cuts, step / 4)
-    rises = (cuts[:, 1:] > cuts[:, :-1]).all(axis=1)
+    rises = np.all(cuts[:, 1:] > cuts[:, :-1], axis=1)
     return [
         _whole_points(column) if coarse[j] else cuts[j] if rises[j] else _distinct(cuts[j])
         for j, column in enumerate(columns)
@@ -68,8 +68,8 @@ def midpoint_cuts(name: str, values: NDArray[np.floating]) -> Floats:
     distinct = np.unique(values[~np.isnan(values)]).astype(np.float64)
     if len(distinct) - 1 > MAX_CUTS:
         raise ValueError(
-            f"column {name!r} has {len(distinct):,} distinct values, more than the {MAX_CUTS:,} that "
-            "grid='midpoint' can take: use grid='quantile' or 'equidistant' with n_thresholds."
+            f"column {name!r} has {len(distinct):,} distinct values, more than the {MAX_CUTS:,} "
+            "that grid='midpoint' can take: use grid='quantile' or 'equidistant' with n_thresholds."
         )
     return _between(distinct[:-1], distinct[1:])
 
@@ -103,4 +103,4 @@ def _between(below: Floats, above: Floats) -> Floats:
     with np.errstate(over="ignore"):
         seen_below, seen_above = below.astype(np.float32), above.astype(np.float32)
     divides = (rounded >= seen_below) & (rounded < seen_above)
-    return np.where(fits & (divides | (seen_below == seen_above)), rounded, middle)
+    return np.where(fits & divides, rounded, middle)

@@ -249,7 +249,7 @@ def _encode_column(column: Column, values: NDArray[Any]) -> NDArray[Any]:
             f"column {column.name!r} was numbers when the tree was learned and now holds text: "
             "convert it to numbers, missing ones to nan."
         )
-    codes = {category: float(code) for code, category in enumerate(column.categories)}
+    codes: dict[str | None, float] = {c: float(k) for k, c in enumerate(column.categories)}
     text = _column_text(values)
     return np.fromiter((codes.get(v, np.nan) for v in text), np.float64, count=len(text))
 

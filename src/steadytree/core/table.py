@@ -35,6 +35,7 @@ class Table:
             return X
         if isinstance(X, np.ndarray):
             return cls._read_array(X)
+        _check_frame_names(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return cls._read_frame(frame)
@@ -60,7 +61,7 @@ class Table:
         array = np.asarray(X)
         if array.ndim != 2:
             raise ValueError(
-                f"X must be a table of rows and columns, got an array of {array.ndim} dimension(s). "
+                f"X must be a table of rows and columns, got {array.ndim} dimension(s). "
                 "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row."
             )
         if array.dtype.kind == "c":
@@ -68,7 +69,7 @@ class Table:
         if array.dtype.kind in "biuf":
             if array.dtype not in (np.float64, np.float32):
                 array = array.astype(np.float64)
-            return cls(None, array.T, {}, array)
+            return cls(None, list(array.T), {}, array)
         names = [f"x{j}" for j in range(array.shape[1])]
         columns = [_read_objects(n, c) for n, c in zip(names, array.T, strict=True)]
         if columns and all(column.dtype == np.float64 for column in columns):
@@ -97,15 +98,26 @@ class Table:
     def take(self, kept: NDArray[np.bool_]) -> "Table":
         """The rows that are flagged."""
         matrix = None if self.matrix is None else self.matrix[kept]
-        columns = [column[kept] for column in self.columns] if matrix is None else matrix.T
+        columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
         return Table(self.names, columns, self.declared, matrix)
+
+    @staticmethod
+    def pick(X: Any, rows: NDArray[np.int64]) -> Any:
+        """Some rows of data as a user handed them over, in the same form."""
+        if isinstance(X, Table):
+            return X.take(rows)
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return nw.to_native(frame[rows.tolist()])
+        return np.asarray(X)[rows]
 
     def select(self, names: Sequence[str]) -> "Table":
         """The named columns in the given order; columns without names are taken as they stand."""
         if self.names is None or self.names == tuple(names):
             if self.n_columns != len(names):
                 raise ValueError(
-                    f"X has {self.n_columns} features, but {len(names)} are expected: {quote(names)}."
+                    f"X has {self.n_columns} features, but {len(names)} are expected: "
+                    f"{quote(names)}."
                 )
             return self
         absent = [name for name in names if name not in self.names]
@@ -122,7 +134,16 @@ def check_unique(names: Sequence[str]) -> None:
     """Refuse column names that stand twice."""
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"column name(s) {quote(twice)} stand more than once: rename or drop them.")
+        raise ValueError(
+            f"column name(s) {quote(twice)} stand more than once: rename or drop them."
+        )
+
+
+def _check_frame_names(X: Any) -> None:
+    """Before narwhals looks, which would refuse repeated names without saying what to do."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    if names is not None and not callable(names):
+        check_unique([str(name) for name in names])
 
 
 def quote(names: Iterable[str], most: int = 8) -> str:

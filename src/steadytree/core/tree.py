@@ -170,7 +170,9 @@ class Tree:
         paths = [self.path(leaf) if self.is_leaf[leaf] else [] for leaf in range(self.n_nodes)]
         leaves = self.apply(X)
         lengths = np.array([len(path) for path in paths])[leaves]
-        columns = np.concatenate([np.array(paths[leaf], np.int64) for leaf in leaves] or [[]])
+        columns = np.concatenate(
+            [np.empty(0, np.int64), *(np.array(paths[leaf]) for leaf in leaves)]
+        )
         pointers = np.concatenate([[0], np.cumsum(lengths)])
         ones = np.ones(len(columns), np.int64)
         return sparse.csr_matrix((ones, columns, pointers), shape=(len(leaves), self.n_nodes))

@@ -1,16 +1,22 @@
 """Compiled loops: arrays in, arrays out. Imports numpy and numba, nothing else of steadytree."""
 
 from steadytree.kernels.bins import encode_bins, occupied_bins, recode
-from steadytree.kernels.choose import choose_rules, pick_rule
+from steadytree.kernels.choose import choose_rules, draw_rule, pick_rule, reject_rule
 from steadytree.kernels.columns import summarise_columns
 from steadytree.kernels.counts import (
+    child_counts,
     count_classes,
-    left_counts,
     move_rows,
     rule_goes_left,
     weigh_classes,
 )
+from steadytree.kernels.draw import GUMBEL, REJECTION, Draw
+from steadytree.kernels.flat_tree import FlatTree, flatten
+from steadytree.kernels.grow_rows import grow_rows, regrow_without
+from steadytree.kernels.leave_out import leave_out
 from steadytree.kernels.levels import split_level
+from steadytree.kernels.lookahead import best_hits, score_ahead
+from steadytree.kernels.node_distance import node_distance
 from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform, uniform_at
 from steadytree.kernels.path_distance import (
     match_paths,
@@ -21,25 +27,44 @@ from steadytree.kernels.path_distance import (
 )
 from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
-from steadytree.kernels.scores import score_rules, split_score
-from steadytree.kernels.shape import is_tree, node_depths, nodes_below, preorder_nodes, uniform_nodes
+from steadytree.kernels.scores import COUNT, ENTROPY, GINI, score_rules, split_score
+from steadytree.kernels.shape import (
+    is_tree,
+    node_depths,
+    nodes_below,
+    preorder_nodes,
+    uniform_nodes,
+)
 from steadytree.kernels.walk import find_leaves
 
 __all__ = [
+    "COUNT",
+    "ENTROPY",
+    "GINI",
+    "GUMBEL",
+    "REJECTION",
+    "Draw",
+    "FlatTree",
     "RuleTable",
+    "best_hits",
+    "child_counts",
     "choose_rules",
     "count_classes",
+    "draw_rule",
     "encode_bins",
     "find_leaves",
+    "flatten",
+    "grow_rows",
     "hash_feature",
     "hash_node",
     "is_tree",
     "largest_uniform",
-    "left_counts",
+    "leave_out",
     "list_rules",
     "match_paths",
     "move_rows",
     "node_depths",
+    "node_distance",
     "nodes_below",
     "occupied_bins",
     "path_distance_matrix",
@@ -49,7 +74,10 @@ __all__ = [
     "place_features",
     "preorder_nodes",
     "recode",
+    "regrow_without",
+    "reject_rule",
     "rule_goes_left",
+    "score_ahead",
     "score_rules",
     "split_level",
     "split_score",

@@ -42,10 +42,10 @@ def is_uniform(cuts):
     step = (cuts[last] - cuts[0]) / last
     if not np.isfinite(step):
         return False
+    worst = 0.0
     for place in range(last + 1):
-        if abs(cuts[place] - (cuts[0] + step * place)) > step / 2:
-            return False
-    return True
+        worst = max(worst, abs(cuts[place] - (cuts[0] + step * place)))
+    return worst <= step / 2
 
 
 @njit(cache=True, nogil=True)

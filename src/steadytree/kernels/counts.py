@@ -68,15 +68,16 @@ def move_rows(codes, slots, table, rule, left_slot, right_slot):
 
 
 @njit(cache=True, nogil=True)
-def left_counts(counts, table, rule):
-    """Class counts (n_nodes, n_classes) of each node, and of its left child.
+def child_counts(counts, table, rule):
+    """Class counts (n_nodes, n_classes) of each node, and (2, n_nodes, n_classes) of its children.
 
-    counts (n_nodes, n_bins, n_classes); rule (n_nodes,) into the table, -1 leaving the left child
-    at zero. Any feature's bins hold all rows of a node, so the first one's give the node's.
+    counts (n_nodes, n_bins, n_classes); rule (n_nodes,) into the table, -1 leaving the children
+    at zero. Any feature's bins hold all rows of a node, so the first one's give the node's. Both
+    children are summed, since weights subtracted would leave crumbs.
     """
     n_nodes, _, n_classes = counts.shape
     totals = np.zeros((n_nodes, n_classes), dtype=counts.dtype)
-    left = np.zeros((n_nodes, n_classes), dtype=counts.dtype)
+    children = np.zeros((2, n_nodes, n_classes), dtype=counts.dtype)
     for node in range(n_nodes):
         for bin_ in range(table.bin_offsets[1]):
             for class_ in range(n_classes):
@@ -87,7 +88,7 @@ def left_counts(counts, table, rule):
         feature = table.feature[asked]
         start = table.bin_offsets[feature]
         for code in range(table.bin_offsets[feature + 1] - start):
-            if rule_goes_left(code, table, asked):
-                for class_ in range(n_classes):
-                    left[node, class_] += counts[node, start + code, class_]
-    return totals, left
+            side = 0 if rule_goes_left(code, table, asked) else 1
+            for class_ in range(n_classes):
+                children[side, node, class_] += counts[node, start + code, class_]
+    return totals, children

@@ -18,10 +18,7 @@ def is_tree(left, right):
             if child <= node or child >= n_nodes:
                 return False
             parents[child] += 1
-    for node in range(1, n_nodes):
-        if parents[node] != 1:
-            return False
-    return True
+    return (parents[1:] == 1).all()
 
 
 @njit(cache=True, nogil=True)

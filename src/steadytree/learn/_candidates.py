@@ -17,7 +17,7 @@ from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree
-from steadytree.learn._closest import leaves_of, take_rows
+from steadytree.learn._closest import leaves_of
 
 PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 Settings = dict[str, Any]
@@ -63,7 +63,7 @@ class Sample:
     def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
         """A tree learned from some of the rows, over the sample's space and classes."""
         learner = clone(estimator).set_params(**settings)
-        tree = as_tree(learner.fit(take_rows(self.X, rows), self.classes[self.labels[rows]]))
+        tree = as_tree(learner.fit(Table.pick(self.X, rows), self.classes[self.labels[rows]]))
         if isinstance(estimator, DecisionTreeClassifier):
             tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
         else:
@@ -140,7 +140,7 @@ def score_trees(
     if scoring is None:
         return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
-    rows, y = take_rows(X, held), sample.classes[truth]
+    rows, y = Table.pick(X, held), sample.classes[truth]
     judged = (JudgedTree(tree, sample.classes) for tree in trees)
     return np.array([float(scorer(one, rows, y)) for one in judged])
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -207,16 +206,6 @@ def split_rows(
     return flags
 
 
-def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Some rows of an array, frame or table, in the given order."""
-    if isinstance(X, Table):
-        return X.take(rows)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return nw.to_native(frame[rows.tolist()])
-    return np.asarray(X)[rows]
-
-
 def leaves_of(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     """Leaves of rows that are encoded by the tree's own space already."""
     return find_leaves(
@@ -254,7 +243,7 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Tree:
     def regrower(rows: NDArray[np.int64]) -> Regrower:
         def grow(own: NDArray[np.int64], depth: int) -> Tree:
             learner = clone(plain).set_params(max_depth=depth)
-            return rebase(learner.fit(take_rows(X, rows[own]), y[rows[own]]).tree_, space)
+            return rebase(learner.fit(Table.pick(X, rows[own]), y[rows[own]]).tree_, space)
 
         deepest = max(int(estimator.max_depth), previous.depth)
         return Regrower(previous, reached[rows], labels[rows], classes, grow, deepest)

@@ -11,7 +11,7 @@ from steadytree.core.column import Column
 from steadytree.core.counts import ClassCounts, Source, Splits
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import LEAF, Tree
-from steadytree.kernels import left_counts, split_level
+from steadytree.kernels import child_counts, split_level
 
 BLOCK_CELLS = 16_000_000  # counters asked for at once: 128 MB
 Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -43,11 +43,11 @@ def grow(
     growth = _Growth()
     nodes, positions = np.zeros(1, np.int64), np.zeros(1, np.uint64)
     for depth in range(max_depth):
-        rule, threshold, totals, left = _ask_level(source, choose, positions)
+        rule, threshold, totals, below = _ask_level(source, choose, positions)
         if depth == 0:
             growth.totals.append(totals)
         children, left_slot, right_slot, which, positions = split_level(
-            rule, left, totals, positions, depth + 1 == max_depth
+            rule, below, positions, depth + 1 == max_depth
         )
         first_child = growth.add(nodes, rule, threshold, children)
         if len(which) == 0:
@@ -123,18 +123,20 @@ class _Growth:
 def _ask_level(
     source: Source, choose: Choose, positions: NDArray[np.uint64]
 ) -> tuple[NDArray[Any], ...]:
-    """Rule, threshold, class totals and left totals of each open node, asked block by block."""
+    """Rule, threshold, class counts and children's class counts of each open node, by blocks."""
     block = max(1, BLOCK_CELLS // (source.rules.n_bins * source.n_classes))
     parts = []
     for first in range(0, len(positions), block):
         last = min(first + block, len(positions))
         counts = source.count(first, last)
         rule, threshold = choose(counts, positions[first:last])
-        totals, left = left_counts(counts.values, source.rules.table, rule)
-        parts.append((rule, threshold, totals, left))
+        totals, children = child_counts(counts.values, source.rules.table, rule)
+        parts.append((rule, threshold, totals, children))
     if len(parts) == 1:
         return parts[0]
-    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+    rules, thresholds, totals, children = zip(*parts, strict=True)
+    whole = (np.concatenate(part) for part in (rules, thresholds, totals))
+    return (*whole, np.concatenate(children, axis=1))
 
 
 def _cut_value(column: Column, threshold: int) -> float:
@@ -157,7 +159,15 @@ def _subsets(
     if width:
         sizes = np.array([len(column.categories) for column in space])[asked]
         category = np.arange(width)
-        one = category == threshold[:, None]
-        every = (threshold == sizes)[:, None] & (category < sizes[:, None])
-        subset[node] = (one | every) & (sizes > 0)[:, None]
+        asked_for = (category == threshold[:, None]) | (threshold == sizes)[:, None]
+        subset[node] = asked_for & (category < sizes[:, None])
     return subset
+
+
+def tree_positions(tree: Tree) -> list[int]:
+    """Where each node stands in the full binary tree: the root 0, children 2k + 1 and 2k + 2."""
+    positions = [0] * tree.n_nodes
+    for node in np.flatnonzero(~tree.is_leaf):  # parents come first
+        positions[tree.left[node]] = 2 * positions[node] + 1
+        positions[tree.right[node]] = 2 * positions[node] + 2
+    return positions

@@ -61,8 +61,10 @@ class Rows:
 
     def count(self, first: int, last: int) -> ClassCounts:
         whole_level = (first, last) == (0, self._n_open)
-        if whole_level and self._codes.size > SMALL and self._parents is not None and self._splits is not None:
-            values = self._count_smaller_children(self._parents, self._splits)
+        parents, splits = self._parents, self._splits
+        subtract = whole_level and self._codes.size > SMALL
+        if subtract and parents is not None and splits is not None:
+            values = self._count_smaller_children(parents, splits)
         else:
             slots = self._slots
             if not whole_level:
@@ -72,6 +74,10 @@ class Rows:
         # fractions do not subtract exactly, so with weights every node is counted
         self._parents = values if whole_level and self._weights is None else None
         return ClassCounts(values, self._rules)
+
+    def rows_in(self, slot: int) -> NDArray[np.int64]:
+        """Numbers of the rows in an open node."""
+        return np.flatnonzero(self._slots == slot)
 
     def _count(self, slots: NDArray[np.int32], n_slots: int) -> NDArray[Any]:
         offsets = self._rules.table.bin_offsets
