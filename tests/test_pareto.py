@@ -16,7 +16,7 @@ from steadytree.core.rebase import rename
 from steadytree.learn._candidates import PAPER_GRID, _area
 from steadytree.learn._closest import Regrower, leaves_of, renewals, split_rows
 from steadytree.learn._frontier import choose, on_frontier
-from steadytree.learn.pareto import ParetoTreeClassifier
+from steadytree.learn.pareto import ParetoTreeClassifier, _hold_out
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.path_distance import path_distance, path_distances
 from trees import random_rows, random_tree
@@ -271,6 +271,22 @@ def test_too_few_rows():
     tree = StableTreeClassifier().fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ValueError, match="sample_weight does not go with previous"):
         StableTreeClassifier(previous=tree).fit([[0.0], [1.0]], [0, 1], sample_weight=[1, 2])
+
+
+def test_rows_that_the_tree_in_use_has_seen_are_not_held_out(data):
+    labels = np.tile([0, 1], 50)
+    seen = np.arange(100) < 70
+    held = _hold_out(labels, 0.25, seen, np.random.default_rng(0))
+    assert not (held & seen).any()
+    assert 20 <= held.sum() <= 24
+    X, y = data
+    old = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[:400], y[:400])
+    model = ParetoTreeClassifier(n_trees=4, previous=old, random_state=0)
+    assert model.fit(X, y, seen=np.arange(len(X)) < 400).score(X, y) > 0.9
+    with pytest.raises(ValueError, match="seen must be one True or False a row"):
+        model.fit(X, y, seen=[1, 2])
+    with pytest.raises(ValueError, match="at least 2 must be new"):
+        model.fit(X, y, seen=np.ones(len(X), bool))
 
 
 def test_split_keeps_rows_of_every_class_on_both_sides():

@@ -46,7 +46,7 @@ def one_split(X, y, seed, n_trees):
     for name in ("cross-validated CART", "Pareto, knee"):
         near = ParetoTreeClassifier(
             n_trees=n_trees, previous=found[name, "half"], random_state=seed
-        ).fit(X.iloc[train], y[train])
+        ).fit(X.iloc[train], y[train], seen=np.isin(train, half))
         found[f"staying close to {name}", "half"] = found[name, "half"]
         found[f"staying close to {name}", "full"] = near.tree_
     return found, runs["full"], train, test

@@ -17,22 +17,23 @@ BATCHES = 8
 STABLE = {"max_depth": 4, "epsilon": 0, "criterion": "gini", "min_samples_leaf": 5}
 
 
-def plain_cart(X, y, seed, previous):
+def plain_cart(X, y, seed, previous, seen):
     return cross_validated(X, y, seed)
 
 
-def near_cart(X, y, seed, previous):
+def near_cart(X, y, seed, previous, seen):
     """Cross-validated CART at first, then the nearest good tree."""
     if previous is None:
         return cross_validated(X, y, seed)
-    return ParetoTreeClassifier(n_trees=50, previous=previous, random_state=seed).fit(X, y)
+    learner = ParetoTreeClassifier(n_trees=50, previous=previous, random_state=seed)
+    return learner.fit(X, y, seen=seen)
 
 
-def plain_greedy(X, y, seed, previous):
+def plain_greedy(X, y, seed, previous, seen):
     return StableTreeClassifier(**STABLE, random_state=seed).fit(X, y)
 
 
-def near_greedy(X, y, seed, previous):
+def near_greedy(X, y, seed, previous, seen):
     return StableTreeClassifier(**STABLE, random_state=seed, previous=previous).fit(X, y)
 
 
@@ -52,10 +53,11 @@ def study(name, X, y, n_splits=3):
         train, test = train_test_split(rows, test_size=0.33, random_state=seed, stratify=y)
         ends = np.linspace(0, len(train), BATCHES + 1).astype(int)[1:]
         for method, learn in METHODS.items():
-            previous = None
+            previous, start = None, 0
             for batch, end in enumerate(ends):
-                own = train[:end]
-                model = learn(X.iloc[own], y[own], seed, previous)
+                own, seen = train[:end], np.arange(end) < start
+                model = learn(X.iloc[own], y[own], seed, previous, seen)
+                start = end
                 tree = model.tree_ if hasattr(model.tree_, "space") else from_sklearn(model, X)
                 if previous is not None:
                     apart = path_distance(previous, tree, space=X).value

@@ -52,7 +52,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     With `previous`, the tree in use, distances are those to it, and candidates that keep most of
     it join in. The nearest one is chosen that scores at most `max_score_loss` below the best tree
     of plain retraining, one for each of the settings on all rows but those held out. That may be
-    the tree in use itself.
+    the tree in use itself. Rows it was learned from must not judge it: pass only new rows, or
+    say in ``fit`` which rows it has seen.
 
     Choosing needs no other data than those given to ``fit``: rows held back for a final test are
     never seen. A smaller distance partly means a smaller tree; compare with a plain tree of the
@@ -152,7 +153,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> "ParetoTreeClassifier":
+    def fit(self, X: Any, y: Any, seen: Any = None) -> "ParetoTreeClassifier":
         """Learn the candidates and choose one.
 
         Parameters
@@ -160,6 +161,9 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Class labels.
+        seen : bool array-like of shape (n_samples,), optional
+            Rows that `previous` was learned from. They are not held out, since on them it would
+            look better than it is.
 
         Returns
         -------
@@ -178,7 +182,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         sample = Sample.of(X, estimator, y, space, table)
         _check_enough_rows(sample.labels)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        held = split_rows(sample.labels, self.validation_fraction, rng)
+        held = _hold_out(sample.labels, self.validation_fraction, seen, rng)
         settings = check_grid(estimator, PAPER_GRID if self.grid is None else self.grid)
         chosen = spread_settings(settings, self.n_trees, rng)
         self._learn(sample, estimator, chosen, ~held, rng, previous)
@@ -335,6 +339,27 @@ def _columns_of(settings: list[Settings]) -> dict[str, NDArray[Any]]:
         f"param_{name}": np.array([one.get(name) for one in settings], dtype=object)
         for name in names
     }
+
+
+def _hold_out(
+    labels: NDArray[np.int64], share: float, seen: Any, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Flag rows for validation, a share of all, none of them seen before."""
+    if seen is None:
+        return split_rows(labels, share, rng)
+    flags = np.asarray(seen)
+    if flags.shape != labels.shape or flags.dtype != bool:
+        raise ValueError(
+            f"seen must be one True or False a row, {len(labels)} in all, "
+            f"got shape {flags.shape} of {flags.dtype}."
+        )
+    unseen = np.flatnonzero(~flags)
+    if len(unseen) < 2:
+        raise ValueError("seen leaves no rows to judge by: at least 2 must be new.")
+    wanted = min(share * len(labels) / len(unseen), 0.75)
+    held = np.zeros(len(labels), bool)
+    held[unseen[split_rows(labels[unseen], wanted, rng)]] = True
+    return held
 
 
 def _check_enough_rows(labels: NDArray[np.int64]) -> None:
