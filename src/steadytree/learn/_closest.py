@@ -107,7 +107,7 @@ class Regrower:
 
     def make(self, renewal: Renewal) -> Tree:
         """The tree with the nodes of the renewal grown anew and all answers learned anew."""
-        if renewal is AS_IT_IS:
+        if renewal is None:
             return with_classes(self.tree, self.classes)
         fresh = {node: self._fresh(node) for node in renewal if len(self._rows(node))}
         kept = with_classes(self.tree, self.classes)

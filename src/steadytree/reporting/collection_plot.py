@@ -47,8 +47,8 @@ def plot_collection(facts: CollectionFacts, n_features: int = 8) -> Any:
     for row, name in zip(rows, names, strict=True):
         cuts, column = facts.cuts.get(name, np.empty(0)), by_name[name]
         if len(cuts) and column.high > column.low:
-            place = (cuts - column.low) / (column.high - column.low)
-            axes[2].plot(place, np.full(len(cuts), row), "|", color="#0072B2", ms=14, alpha=0.35)
+            at = (cuts - column.low) / (column.high - column.low)
+            axes[2].plot(at, np.full(len(cuts), row), "|", color="#0072B2", ms=14, alpha=0.35)
     axes[2].set_xlim(0, 1)
     axes[2].set_title("cut points, from least to greatest value")
     for axis in axes:
