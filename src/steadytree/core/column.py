@@ -1,6 +1,7 @@
 """Column: what is known of one feature."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -93,15 +94,20 @@ class Column:
         """A copy that is not checked again: on few rows that would cost as much as the fit."""
         copy = object.__new__(Column)
         copy.__dict__.update(self.__dict__, cuts=cuts)
+        copy.__dict__.pop("_key", None)  # which was made with the other cuts
         return copy
 
     def key(self) -> tuple[Any, ...]:
         """What makes two columns equal."""
+        return self._key
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
         bounds = () if self.is_categorical else (float(self.low), float(self.high))
         return (self.name, self.kind, bounds, self.categories, self.missing, self.cuts.tobytes())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Column) and self.key() == other.key()
+        return self is other or (isinstance(other, Column) and self._key == other._key)
 
     def __hash__(self) -> int:
         return hash(self.key())
