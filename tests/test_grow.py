@@ -54,7 +54,7 @@ def test_trees_are_identical_for_any_number_of_sources(score, sharpness, couplin
 
 
 def grow_literally(space, values, y, rules, depth, seed):
-    """Recursion on rows, choosing by the reference; (feature, threshold, left, right) or class counts."""
+    """Recursion on rows, choosing by the reference; (feature, threshold, left, right) or counts."""
     table, codes = rules.table, space.codes(values)
 
     def node(kept, position, level):

@@ -15,21 +15,26 @@ PYPROJECT = PROJECT / "pyproject.toml"
 PUBLIC_NAMES = [
     "Boxes",
     "FeatureSpace",
+    "ParetoTreeClassifier",
     "Reading",
     "StableTreeClassifier",
     "Tree",
     "as_tree",
     "average_sensitivity",
+    "collection_facts",
     "complexity",
+    "diff",
     "distributional_sensitivity",
     "from_sklearn",
     "load",
     "one_hot",
+    "path_distance",
     "report",
     "save",
     "stability_curve",
     "to_sklearn",
     "tree_distance",
+    "tree_distances",
 ]
 OPTIONAL = ["dask", "distributed", "flwr", "matplotlib", "opendp", "pandas", "polars", "pyarrow"]
 BLOCK = """

@@ -15,52 +15,66 @@ if TYPE_CHECKING:
     from steadytree.interop.one_hot import one_hot
     from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
     from steadytree.interop.tree_file import load, save
+    from steadytree.learn.pareto import ParetoTreeClassifier
     from steadytree.learn.stable import StableTreeClassifier
+    from steadytree.measure.collection import collection_facts
     from steadytree.measure.complexity import complexity
-    from steadytree.measure.distance import tree_distance
+    from steadytree.measure.distance import tree_distance, tree_distances
     from steadytree.measure.distributional import distributional_sensitivity
+    from steadytree.measure.path_distance import path_distance
     from steadytree.measure.sensitivity import average_sensitivity
     from steadytree.measure.stability_curve import stability_curve
+    from steadytree.reporting.diff import diff
     from steadytree.reporting.report import report
 
 _WHERE = {
     "Boxes": "core.boxes",
     "FeatureSpace": "core.space",
+    "ParetoTreeClassifier": "learn.pareto",
     "Reading": "core.reading",
     "StableTreeClassifier": "learn.stable",
     "Tree": "core.tree",
     "as_tree": "interop.sklearn_tree",
     "average_sensitivity": "measure.sensitivity",
+    "collection_facts": "measure.collection",
     "complexity": "measure.complexity",
+    "diff": "reporting.diff",
     "distributional_sensitivity": "measure.distributional",
     "from_sklearn": "interop.sklearn_tree",
     "load": "interop.tree_file",
     "one_hot": "interop.one_hot",
+    "path_distance": "measure.path_distance",
     "report": "reporting.report",
     "save": "interop.tree_file",
     "stability_curve": "measure.stability_curve",
     "to_sklearn": "interop.sklearn_tree",
     "tree_distance": "measure.distance",
+    "tree_distances": "measure.distance",
 }
 
 __all__ = [
     "Boxes",
     "FeatureSpace",
+    "ParetoTreeClassifier",
     "Reading",
     "StableTreeClassifier",
     "Tree",
     "as_tree",
     "average_sensitivity",
+    "collection_facts",
     "complexity",
+    "diff",
     "distributional_sensitivity",
     "from_sklearn",
     "load",
     "one_hot",
+    "path_distance",
     "report",
     "save",
     "stability_curve",
     "to_sklearn",
     "tree_distance",
+    "tree_distances",
 ]
 
 
