@@ -45,9 +45,9 @@ def literal_distance(a, b, features_only=False, at=(0, 0)):
         questions = [asked[0] for asked in questions]
     if questions[0] != questions[1]:
         return everything
-    return literal_distance(
-        a, b, features_only, (a.left[one], b.left[other])
-    ) + literal_distance(a, b, features_only, (a.right[one], b.right[other]))
+    return literal_distance(a, b, features_only, (a.left[one], b.left[other])) + literal_distance(
+        a, b, features_only, (a.right[one], b.right[other])
+    )
 
 
 def changed(tree, rng):

@@ -1,7 +1,7 @@
 """Average sensitivity: what removing rows does to a tree."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
@@ -171,10 +172,7 @@ def average_sensitivity(
     return Sensitivity(
         np.stack([removal.distances / scale for removal in removals]),
         np.stack([removal.removed for removal in removals]),
-        tuple(
-            Alternative(each.tree, each.share, each.distance / scale)
-            for each in removals[0].alternatives
-        ),
+        tuple(replace(each, distance=each.distance / scale) for each in removals[0].alternatives),
         n_sets is None,
     )
 
@@ -242,7 +240,11 @@ def _choose_sets(
 ) -> NDArray[np.int64]:
     if n_sets is None:
         return np.arange(n_rows)[:, None]
-    chosen = [random.choice(n_rows, n_removed, replace=False) for _ in range(n_sets)]
+    if n_removed == 1:
+        return random.randint(n_rows, size=(n_sets, 1)).astype(np.int64)
+    chosen = [
+        sample_without_replacement(n_rows, n_removed, random_state=random) for _ in range(n_sets)
+    ]
     return np.sort(np.array(chosen, dtype=np.int64), axis=1)
 
 
