@@ -6,8 +6,11 @@ import pandas as pd
 CLASSES = ("no", "yes", "maybe", "never")
 
 
-def random_rows(rng, n=None, n_classes=None, missing=True, categories=True):
-    """A frame of up to 40 rows and its labels; at least two rows, at least one label."""
+def random_rows(rng, n=None, n_classes=None, missing=True, categories=True, names=None):
+    """A frame of up to 40 rows and its labels; at least two rows, at least one label.
+
+    Some of the columns, or the named ones.
+    """
     n = int(rng.integers(2, 41)) if n is None else n
     n_classes = int(rng.integers(2, 5)) if n_classes is None else n_classes
     columns = {
@@ -20,7 +23,8 @@ def random_rows(rng, n=None, n_classes=None, missing=True, categories=True):
     if categories:
         columns["group"] = rng.choice(["u", "v", "w", "x"][: rng.integers(1, 5)], n).astype(object)
         columns["side"] = rng.choice(["left", "right"], n).astype(object)
-    names = rng.permutation(list(columns))[: rng.integers(1, len(columns) + 1)]
+    if names is None:
+        names = rng.permutation(list(columns))[: rng.integers(1, len(columns) + 1)]
     frame = pd.DataFrame({name: columns[name] for name in names})
     if missing and rng.random() < 0.6:
         frame = frame.mask(rng.random(frame.shape) < rng.choice([0.03, 0.3]))

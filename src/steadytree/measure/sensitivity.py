@@ -132,7 +132,7 @@ def average_sensitivity(
         for one row at a time, else 100.
     seeds : int, sequence of int or None, default=None
         Seeds of the learner to average over: a number of them, or the seeds themselves; None is
-        the estimator's own.
+        the estimator's own, or one drawn where it has none.
     distance : {"node", "node-features"} or callable, default="node"
         As in `tree_distance`; a callable gets two trees.
     normalise : bool, default=True
@@ -141,7 +141,7 @@ def average_sensitivity(
     n_jobs : int or None, default=None
         Processes for cloned refits.
     random_state : int, RandomState or None, default=0
-        For sampled sets.
+        For sampled sets, and for the seed of a learner that has none.
 
     Returns
     -------
@@ -162,7 +162,7 @@ def average_sensitivity(
     n_sets = _check_repeats(repeats, n_removed)
     random = check_random_state(random_state)
     removals = []
-    estimators = _with_seeds(estimator, seeds)
+    estimators = _with_seeds(estimator, seeds, random)
     for one in estimators:
         sets = _choose_sets(n_rows, n_removed, n_sets, random)
         removals.append(_remove(one, X, y, sets, distance, n_jobs))
@@ -186,15 +186,19 @@ def _remove(
     return refit_without(estimator, X, np.asarray(y), sets, distance, N_ALTERNATIVES, n_jobs)
 
 
-def _with_seeds(estimator: Any, seeds: int | Sequence[int] | None) -> list[Any]:
-    """Unfitted copies of the estimator, one a seed."""
+def _with_seeds(
+    estimator: Any, seeds: int | Sequence[int] | None, random: np.random.RandomState
+) -> list[Any]:
+    """Unfitted copies of the estimator, one a seed; all refits must share their randomness."""
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
             f"average_sensitivity needs a learner with fit, got {type(estimator).__name__}: "
             "pass the estimator, not its tree."
         )
     if seeds is None:
-        return [clone(estimator)]
+        unseeded = estimator.get_params().get("random_state", 0) is None
+        own = {"random_state": random.randint(np.iinfo(np.int32).max)} if unseeded else {}
+        return [clone(estimator).set_params(**own)]
     if "random_state" not in estimator.get_params():
         raise ValueError(f"seeds given, but {type(estimator).__name__} has no random_state.")
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)
