@@ -27,7 +27,9 @@ def random_rows(rng, n=None, n_classes=None, missing=True, categories=True, name
         names = rng.permutation(list(columns))[: rng.integers(1, len(columns) + 1)]
     frame = pd.DataFrame({name: columns[name] for name in names})
     if missing and rng.random() < 0.6:
-        frame = frame.mask(rng.random(frame.shape) < rng.choice([0.03, 0.3]))
+        gone = rng.random(frame.shape) < rng.choice([0.03, 0.3])
+        gone[-1] = False  # a column without any value is refused
+        frame = frame.mask(gone)
     labels = signal(frame, rng) % n_classes
     noisy = rng.random(n) < 0.3
     labels[noisy] = rng.integers(0, n_classes, noisy.sum())

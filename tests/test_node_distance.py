@@ -122,6 +122,22 @@ def test_scikit_learn_trees_too(seed):
     assert measure_node_distance(ours, a).value == literal_distance(as_tree(ours), as_tree(a))
 
 
+def test_sides_of_missing_values_that_scikit_learn_never_saw():
+    values = np.repeat([[0.0], [1.0], [np.nan]], 10, axis=0)
+    labels = np.repeat([0, 1, 1], 10)
+
+    def fit(n_low, n_high, n_missing=0):
+        rows = [*range(n_low), *range(10, 10 + n_high), *range(20, 20 + n_missing)]
+        return DecisionTreeClassifier(random_state=0).fit(values[rows], labels[rows])
+
+    more_left, more_right = fit(9, 4), fit(4, 9)
+    assert as_tree(more_left).missing_left[0] != as_tree(more_right).missing_left[0]
+    assert measure_node_distance(more_left, more_right).value == 0
+    seen = fit(9, 4, 2)  # sent to the smaller side, since they are of its class
+    assert not as_tree(seen).missing_left[0]
+    assert measure_node_distance(more_left, seen).value == 6
+
+
 def test_pairs_are_where_the_trees_part():
     tree = random_tree(np.random.default_rng(3), n_leaves=12, empty_leaves=False)
     other = changed(tree, np.random.default_rng(0))

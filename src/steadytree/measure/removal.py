@@ -13,7 +13,7 @@ from sklearn.base import clone
 from steadytree.core.recipe import Recipe
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
-from steadytree.interop.sklearn_tree import as_tree
+from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.kernels import GUMBEL, leave_out, regrow_without
 from steadytree.measure.distance import Distance, measure_distance
 from steadytree.measure.node_distance import TreeNumbers
@@ -115,7 +115,10 @@ def refit_without(
 
     def fit(without: NDArray[np.int64]) -> Tree:
         kept = np.setdiff1d(np.arange(len(y)), without)
-        return as_tree(clone(estimator).fit(Table.pick(X, kept), y[kept]))
+        fitted = clone(estimator).fit(Table.pick(X, kept), y[kept])
+        # scikit-learn's trees do not tell whether there were missing values: all rows do
+        is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
+        return fitted.tree_ if is_ours else from_sklearn(fitted, X)
 
     whole = fit(np.empty(0, np.int64))
     trees = Parallel(n_jobs=n_jobs)(delayed(fit)(without) for without in removed)
