@@ -1,0 +1,460 @@
+"""Exact branch and bound for the tree that loses least to the worst perturbation."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.kernels.robust_bounds import leaf_loss, split_rows, stump_bound, two_level_bound
+from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
+from steadytree.kernels.robust_lists import (
+    add_leaves,
+    join_pairs,
+    narrow_pair,
+    open_tests,
+    two_level_list,
+)
+from steadytree.kernels.robust_table import Cells
+from steadytree.solve.problem import Problem
+
+Plan = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Path = tuple[tuple[int, int], ...]
+LARGEST_LIST = 400_000_000  # bytes of costs held at once
+ROUNDING = 1e-7  # values that differ by less are equal
+EDGE = 1e-9  # bounds this close to a target reach it
+MOST_CELLS = 96
+Outside = tuple[NDArray[np.int64], Floats]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search stands: lost weight (with penalties) of the best tree, and what is certain."""
+
+    seconds: float
+    incumbent: float
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a search found.
+
+    Parameters
+    ----------
+    plan : int32 array
+        The best tree, in preorder at full size: a test, or -1 - label.
+    value : float
+        Its lost weight, with penalties.
+    bound : float
+        No tree has a smaller value.
+    proven : bool
+    reason : str
+        "proven", "time limit", "interrupted" or "too many candidates".
+    """
+
+    plan: Plan
+    value: float
+    bound: float
+    proven: bool
+    reason: str
+
+
+class Stop(Exception):
+    """The search ends here, for the reason given."""
+
+
+@dataclass(frozen=True)
+class SubTrees:
+    """Sub-trees of one region: plans, costs of a wrong answer, losses with penalties, questions."""
+
+    plans: Plan
+    costs: Floats
+    losses: Floats
+    splits: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.plans, self.costs, self.losses, self.splits
+
+    def take(self, kept: NDArray[np.int64]) -> "SubTrees":
+        return SubTrees(*(array[kept] for array in self.arrays))
+
+    @classmethod
+    def none(cls, width: int, n: int, n_cells: int, room: int = 0) -> "SubTrees":
+        """Empty arrays with room for some sub-trees."""
+        plans, splits = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
+        return cls(plans, np.empty((room, n)), np.empty((room, n_cells)), splits)
+
+    @classmethod
+    def joined(cls, parts: "list[SubTrees]") -> "SubTrees":
+        columns = zip(*(part.arrays for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+
+class Search:
+    """One search; `run` may be called once."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        depth: int,
+        time_limit: float = math.inf,
+        seed: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.problem, self.depth = problem, depth
+        self.table, self.penalty = problem.table, problem.penalty
+        self.time_limit, self.progress = time_limit, progress
+        self.rng = np.random.default_rng(seed)
+        self.started = time.monotonic()
+        self.everyone = np.arange(len(self.table.label))
+        self.counted = problem.whole and self.penalty == 0  # values are whole numbers
+        # losing a part of a row counts in the bounds, but not in a value of whole rows
+        self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
+        self.plan = self._majority()
+        self.value = self._evaluate(self.plan)
+        self.bound = 0.0
+        self.cells: Cells = problem.cells(0.0, 1.0, 1)
+        self.active = np.arange(1)
+        self.known: dict[tuple[int, Path], Floats] = {}
+
+    # ---- the whole ----
+    def run(self, start: Plan | None = None) -> Outcome:
+        """Improve the tree until it is proven best, time is up, or the user interrupts."""
+        reason = "proven"
+        try:
+            if start is not None:
+                self._offer(start)
+            self._descend()
+            self._prove()
+            self.bound = self.value
+        except Stop as stop:
+            reason = str(stop)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        bound = min(self.bound, self.value)
+        return Outcome(self.plan, self.value, bound, reason == "proven", reason)
+
+    def _prove(self) -> None:
+        """Raise the target until a tree is found below it; every failure is a certain bound."""
+        if self.value <= ROUNDING:
+            return
+        self._choose_cells()
+        self._raise_bound(self._root_bound())
+        unit = 1.0 if self.problem.whole else self.problem.total / len(self.everyone)
+        step = unit
+        while self.bound < self.value - ROUNDING:
+            start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
+            target = min(self.value, start + step)
+            if self._search_below(target):
+                return
+            self._raise_bound(target)
+            step = min(2 * step, unit * max(1, len(self.everyone) // 60))
+
+    def _search_below(self, target: float) -> bool:
+        """Look for the best tree below a target; True where there was one (it is then the best)."""
+        found = False
+        for trees in self._trees_below(target):
+            for plan in trees:
+                found = self._offer(plan, target) or found
+        return found
+
+    def _trees_below(self, target: float) -> Iterator[Plan]:
+        """Every tree that may be below the target, which falls as better ones are found."""
+        outside = np.zeros(len(self.everyone), np.int64), np.zeros((1, 0))
+        if self.depth == 2:
+            if self._focus(self._least((), self.everyone, 2), target):
+                yield self._list((), self.everyone, 2, self._alone(outside), target - EDGE).plans
+            return
+        roots = [(self._split_bound((), self.everyone, test, self.depth), test) for test in self._tests()]
+        best = [(float((self.cells.offset + bound).min()), test) for bound, test in roots]
+        bounds = {test: bound for bound, test in roots}
+        for least, test in sorted(best):
+            limit = min(target, self.value) + self.slack - EDGE
+            if least < limit and self._focus(bounds[test], limit):
+                joined = self._join((), self.everyone, test, self.depth, self._alone(outside), limit)
+                yield joined.plans
+
+    # ---- cells ----
+    def _choose_cells(self) -> None:
+        """Even cells over the prices that a better tree can have, narrowed as bounds allow."""
+        if not self.problem.shared:
+            self._set_cells(0.0, 1.0, 1)
+            return
+        lowest, highest = 0.0, (self.value + self.slack) / self.problem.limit
+        n_cells = int(np.clip(4 * self.value, 8, MOST_CELLS))
+        for _ in range(3):
+            self._set_cells(lowest, highest, n_cells)
+            least = self._least((), self.everyone, self.depth)
+            open_ = np.flatnonzero(self.cells.offset + least < self.value + self.slack - EDGE)
+            if len(open_) == 0:
+                return
+            edges = np.linspace(lowest, highest, n_cells + 1)
+            narrowed = edges[open_[0]], edges[open_[-1] + 1]
+            if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
+                return
+            lowest, highest = narrowed
+        self._set_cells(lowest, highest, n_cells)
+
+    def _set_cells(self, lowest: float, highest: float, n_cells: int) -> None:
+        self.cells = self.problem.cells(lowest, highest, n_cells)
+        self.known = {}
+
+    def _focus(self, least: Floats, target: float) -> bool:
+        """Look only at cells in which the target can be reached; False where there is none."""
+        self.active = np.flatnonzero(self.cells.offset + least < target)
+        self.seen = Cells(
+            self.cells.offset[self.active],
+            self.cells.slope[self.active],
+            np.ascontiguousarray(self.cells.cross[:, :, self.active]),
+            self.cells.limit,
+            self.cells.shared,
+        )
+        return len(self.active) > 0
+
+    # ---- bounds ----
+    def _root_bound(self) -> float:
+        least = self._least((), self.everyone, self.depth)
+        return float((self.cells.offset + least).min()) - self.slack
+
+    def _least(self, path: Path, rows: NDArray[np.int64], depth: int) -> Floats:
+        """Least losses, cell by cell, of any sub-tree of a region on the region's own rows."""
+        key = depth, tuple(sorted(path))
+        if key in self.known:
+            return self.known[key]
+        self._check_time()
+        bound = np.empty(len(self.cells.offset))
+        if depth == 0 or len(rows) == 0:
+            bound[:] = leaf_loss(rows, self.table)
+        elif depth == 1:
+            stump_bound(rows, self.table, self.cells, self.penalty, bound)
+        elif depth == 2:
+            two_level_bound(rows, self.table, self.cells, self.penalty, bound)
+        else:
+            bound[:] = leaf_loss(rows, self.table)
+            for test in self._tests():
+                np.minimum(bound, self._split_bound(path, rows, test, depth), out=bound)
+        self.known[key] = bound
+        return bound
+
+    def _split_bound(
+        self, path: Path, rows: NDArray[np.int64], test: int, depth: int
+    ) -> Floats:
+        """Least losses of sub-trees that ask the given question first."""
+        left, right = split_rows(rows, test, self.table)
+        below = self._least((*path, (test, 0)), left, depth - 1)
+        return self.penalty + below + self._least((*path, (test, 1)), right, depth - 1)
+
+    def _tests(self) -> range:
+        return range(len(self.table.feature))
+
+    # ---- lists of sub-trees ----
+    def _alone(self, outside: Outside) -> Outside:
+        return outside[0], np.zeros((1, len(self.active)))
+
+    def _list(
+        self, path: Path, rows: NDArray[np.int64], depth: int, outside: Outside, target: float
+    ) -> SubTrees:
+        """All sub-trees of a region that may be part of a tree below the target."""
+        self._check_time()
+        if depth == 2:
+            return self._filled(
+                7,
+                lambda found: two_level_list(
+                    self._arrays(path),
+                    rows,
+                    outside,
+                    self.table,
+                    self.seen,
+                    self.penalty,
+                    target,
+                    found,
+                ),
+            )
+        width = 2 ** (depth + 1) - 1
+        tests, sides = self._arrays(path)
+        leaves = self._filled(
+            width,
+            lambda found: add_leaves(
+                tests, sides, len(path), outside, self.table, self.seen, target, found
+            ),
+        )
+        if depth == 0:
+            return leaves
+        parts = [leaves]
+        for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
+            parts.append(self._join(path, rows, int(test), depth, outside, target))
+        return _without_repeats(SubTrees.joined(parts))
+
+    def _join(
+        self,
+        path: Path,
+        rows: NDArray[np.int64],
+        test: int,
+        depth: int,
+        outside: Outside,
+        target: float,
+    ) -> SubTrees:
+        """All sub-trees of a region that ask the given question first and may beat the target."""
+        region, bounds = outside
+        width, nothing = 2 ** (depth + 1) - 1, SubTrees.none(2 ** (depth + 1) - 1, len(self.everyone), len(self.active))
+        paths = [(*path, (test, side)) for side in (0, 1)]
+        own = split_rows(rows, test, self.table)
+        least = [self._least(p, r, depth - 1)[self.active] for p, r in zip(paths, own, strict=True)]
+        rest = self.seen.offset + self.penalty + bounds[1:].sum(axis=0)
+        if (rest + least[0] + least[1]).min() >= target:
+            return nothing
+        lists: list[Any] = [None, None]
+        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        for side in (first, 1 - first):
+            divided = region.copy()
+            divided[own[1 - side]] = len(bounds)
+            around = divided, np.vstack([bounds, least[1 - side]])
+            found = self._list(paths[side], own[side], depth - 1, around, target - self.penalty)
+            if len(found) == 0:
+                return nothing
+            lists[side], least[side] = found, found.losses.min(axis=0)
+        kept = [np.arange(len(found)) for found in lists]
+        counts = narrow_pair(lists[0].losses, kept[0], lists[1].losses, kept[1], rest, target)
+        if min(counts) == 0:
+            return nothing
+        left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
+        return self._filled(
+            width,
+            lambda found: join_pairs(
+                test,
+                left.arrays,
+                right.arrays,
+                outside,
+                self.table,
+                self.seen,
+                self.penalty,
+                target,
+                found,
+                0,
+            ),
+        )
+
+    def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
+        """What `fill` puts into arrays, which are made larger until they hold it."""
+        n, n_cells = len(self.everyone), len(self.active)
+        room = 2048
+        while True:
+            found = SubTrees.none(width, n, n_cells, room)
+            count = fill(found.arrays)
+            if count >= 0:
+                return _without_repeats(found.take(np.arange(count)))
+            room *= 4
+            self._check_time()
+            if room * 8 * (n + n_cells) > LARGEST_LIST:
+                raise Stop("too many candidates")
+
+    def _arrays(self, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Tests and sides with room for more; the last side is the number asked."""
+        tests, sides = np.zeros(self.depth + 3, np.int64), np.zeros(self.depth + 3, np.int64)
+        for place, (test, side) in enumerate(path):
+            tests[place], sides[place] = test, side
+        sides[-1] = len(path)
+        return tests, sides
+
+    # ---- the best tree so far ----
+    def _majority(self) -> Plan:
+        counts = np.bincount(self.table.label, self.table.weight, self.table.n_classes)
+        plan = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
+        plan[0] = -1 - counts.argmax()
+        return plan
+
+    def _evaluate(self, plan: Plan) -> float:
+        costs = np.empty(len(self.table.label))
+        return float(plan_value(plan, self.depth, self.table, self.problem.spending, costs))
+
+    def _offer(self, plan: Plan, target: float = math.inf) -> bool:
+        """Take a tree if it is better, or as good with fewer questions; True if below the target."""
+        plan = np.ascontiguousarray(plan, dtype=np.int32)
+        value = self._evaluate(plan)
+        shorter = count_splits(plan, self.depth) < count_splits(self.plan, self.depth)
+        if value < self.value - ROUNDING or (value < self.value + ROUNDING and shorter):
+            self.plan, self.value = plan.copy(), min(value, self.value)
+            self._report()
+        return value < target - ROUNDING
+
+    def _descend(self) -> None:
+        """Local search from random trees; the number of starts falls with the work of each."""
+        n_tests = len(self.table.feature)
+        if n_tests == 0 or self.table.n_classes < 2:
+            return
+        work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
+        for _ in range(int(np.clip(3e9 / work, 3, 30))):
+            self._check_time()
+            plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
+            order = self.rng.permutation(2**self.depth - 1)
+            improve_plan(plan, self.depth, self.table, self.problem.spending, order)
+            self._offer(self._shortened(plan))
+
+    def _shortened(self, plan: Plan) -> Plan:
+        """The plan without questions whose removal costs nothing."""
+        plan, value = plan.copy(), self._evaluate(plan)
+        for place, height in inner_places(self.depth)[::-1]:
+            if plan[place] < 0:
+                continue
+            for label in range(self.table.n_classes):
+                shorter = plan.copy()
+                shorter[place] = -1 - label
+                cheaper = self._evaluate(shorter)
+                if cheaper <= value + ROUNDING:
+                    plan, value = shorter, min(value, cheaper)
+                    break
+        return plan
+
+    def _raise_bound(self, bound: float) -> None:
+        if self.counted:
+            # with a shared budget a bound counts the part of a row that is not lost in the end
+            bound = math.floor(bound + ROUNDING) if self.problem.shared else math.ceil(bound - ROUNDING)
+        if bound > self.bound:
+            self.bound = min(bound, self.value)
+            self._report()
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            elapsed = time.monotonic() - self.started
+            self.progress(Progress(elapsed, self.value, self.bound))
+
+    def _check_time(self) -> None:
+        if time.monotonic() - self.started > self.time_limit:
+            raise Stop("time limit")
+
+
+def random_plan(rng: np.random.Generator, depth: int, n_tests: int, n_classes: int) -> Plan:
+    """A full tree with random questions and labels."""
+    if depth == 0:
+        return np.array([-1 - rng.integers(n_classes)], np.int32)
+    below = [random_plan(rng, depth - 1, n_tests, n_classes) for _ in range(2)]
+    return np.concatenate([[rng.integers(n_tests)], *below]).astype(np.int32)
+
+
+def inner_places(depth: int, place: int = 0) -> list[tuple[int, int]]:
+    """Place and height of every inner node of a full plan, parents first."""
+    if depth == 0:
+        return []
+    below = 2**depth - 1
+    left, right = inner_places(depth - 1, place + 1), inner_places(depth - 1, place + 1 + below)
+    return [(place, depth), *left, *right]
+
+
+def _without_repeats(trees: SubTrees) -> SubTrees:
+    """One of each group of sub-trees with equal costs: the one with fewest questions."""
+    if len(trees) < 2:
+        return trees
+    order = np.argsort(trees.splits, kind="stable")
+    rows = np.ascontiguousarray(trees.costs[order])
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    _, first = np.unique(keys, return_index=True)
+    return trees.take(order[np.sort(first)])
