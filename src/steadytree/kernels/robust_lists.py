@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from steadytree.kernels.robust_bounds import split_losses, split_rows
-from steadytree.kernels.robust_cost import box_costs
+from steadytree.kernels.robust_cost import box_costs, lost_weight
 
 
 @njit(cache=True, nogil=True)
@@ -191,14 +191,15 @@ def add_leaves(tests, sides, n_asked, outside, table, cells, target, found):
 
 
 @njit(cache=True, nogil=True)
-def join_pairs(test, left, right, outside, table, cells, penalty, target, found, n_found):
+def join_pairs(test, left, right, outside, table, cells, charge, target, found, n_found):
     """Add to `found` every pair of a left and a right sub-tree under a test that may beat the target.
 
     left, right and found are (plans, costs, losses, splits), the losses with penalties; outside is
     (region, bounds): region (n,) is 0 for the rows of this sub-tree, else the number of their
-    region, whose least losses are bounds (n_regions, n_cells). Returns the number found so far, -1
-    where `found` is full.
+    region, whose least losses are bounds (n_regions, n_cells). charge is (penalty of a question,
+    most questions). Returns the number found so far, -1 where `found` is full.
     """
+    penalty, most_splits = charge
     left_plans, left_costs, left_losses, left_splits = left
     right_plans, right_costs, right_losses, right_splits = right
     plans, costs, losses, splits = found
@@ -216,12 +217,12 @@ def join_pairs(test, left, right, outside, table, cells, penalty, target, found,
                 if right_losses[b, cell] < room[cell]:
                     promising = True
                     break
-            if not promising or is_same(left_plans[a], right_plans[b]):
+            n_splits = left_splits[a] + right_splits[b] + 1
+            if not promising or n_splits > most_splits or is_same(left_plans[a], right_plans[b]):
                 continue
             for row in range(n):
                 cost[row] = min(left_costs[a, row], right_costs[b, row])
             region_losses(cost, region, table.weight, cells, loss)
-            n_splits = left_splits[a] + right_splits[b] + 1
             if not beats(loss, bounds, cells.offset, penalty * n_splits, target):
                 continue
             if n_found >= plans.shape[0]:
@@ -247,13 +248,15 @@ def kept_options(plans, losses, kept, tests, sides, n_asked, table):
 
 
 @njit(cache=True, nogil=True)
-def two_level_list(path, rows, outside, table, cells, penalty, target, found):
+def two_level_list(path, rows, outside, table, cells, charge, target, found):
     """Fill `found` with the sub-trees of at most two levels in a region that may beat the target.
 
     path is (tests, sides) with room for two more; its last entry of sides is the number asked.
-    rows are the region's own. Returns the number found, -1 where `found` is full.
+    rows are the region's own. charge is (penalty of a question, most questions). Returns the
+    number found, -1 where `found` is full.
     """
     tests, sides = path
+    penalty, most_splits = charge
     n_asked = sides[-1]
     region, bounds = outside
     n_tests, n_cells, n_classes = table.feature.shape[0], cells.offset.shape[0], table.n_classes
@@ -264,6 +267,8 @@ def two_level_list(path, rows, outside, table, cells, penalty, target, found):
     for other in range(1, bounds.shape[0]):
         rest += bounds[other]
     n_found = add_leaves(tests, sides, n_asked, outside, table, cells, target, found)
+    if most_splits == 0:
+        return n_found
     allowed = open_tests(tests, sides, n_asked, table)
     for test in range(n_tests):
         if not allowed[test]:
@@ -288,8 +293,45 @@ def two_level_list(path, rows, outside, table, cells, penalty, target, found):
             right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table
         )
         n_found = join_pairs(
-            test, left, right, outside, table, cells, penalty, target, found, n_found
+            test, left, right, outside, table, cells, charge, target, found, n_found
         )
         if n_found < 0:
             return -1
     return n_found
+
+
+@njit(cache=True, nogil=True)
+def best_pair(left, right, table, cells, charge, target, spending):
+    """The pair of sub-trees of a root's sides that loses least, if that is below the target.
+
+    left and right are (plans, costs, losses, splits); spending is (limit, shared, whole). The target
+    is a value; bounds are compared with it plus the last entry of charge, (penalty, most questions,
+    slack). Returns the places in both lists, -1 where no pair is below the target, and the value.
+    """
+    penalty, most_splits, slack = charge
+    limit, shared, whole = spending
+    left_plans, left_costs, left_losses, left_splits = left
+    right_plans, right_costs, right_losses, right_splits = right
+    n, n_cells = left_costs.shape[1], cells.offset.shape[0]
+    room, cost = np.empty(n_cells), np.empty(n)
+    first, second = -1, -1
+    for a in range(left_plans.shape[0]):
+        for cell in range(n_cells):
+            room[cell] = slack - cells.offset[cell] - penalty - left_losses[a, cell]
+        for b in range(right_plans.shape[0]):
+            n_splits = left_splits[a] + right_splits[b] + 1
+            if n_splits > most_splits:
+                continue
+            promising = False
+            for cell in range(n_cells):
+                if right_losses[b, cell] < target + room[cell]:
+                    promising = True
+                    break
+            if not promising:
+                continue
+            for row in range(n):
+                cost[row] = min(left_costs[a, row], right_costs[b, row])
+            value = lost_weight(cost, table.weight, limit, shared, whole) + penalty * n_splits
+            if value < target:
+                first, second, target = a, b, value - 1e-9
+    return first, second, target + 1e-9

@@ -13,6 +13,7 @@ from steadytree.kernels.robust_bounds import leaf_loss, split_rows, stump_bound,
 from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
 from steadytree.kernels.robust_lists import (
     add_leaves,
+    best_pair,
     join_pairs,
     narrow_pair,
     open_tests,
@@ -119,6 +120,8 @@ class Search:
         self.counted = problem.whole and self.penalty == 0  # values are whole numbers
         # losing a part of a row counts in the bounds, but not in a value of whole rows
         self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
+        self.most_splits = 2**depth - 1
+        self.shortest = True  # no tree of the same value has fewer questions, as far as was looked
         self.plan = self._majority()
         self.value = self._evaluate(self.plan)
         self.bound = 0.0
@@ -136,6 +139,7 @@ class Search:
             self._descend()
             self._prove()
             self.bound = self.value
+            self._shorten()
         except Stop as stop:
             reason = str(stop)
         except KeyboardInterrupt:
@@ -159,29 +163,56 @@ class Search:
             self._raise_bound(target)
             step = min(2 * step, unit * max(1, len(self.everyone) // 60))
 
+    def _shorten(self) -> None:
+        """Among trees that lose no more, find those with fewer questions while there are any."""
+        if not self.counted:
+            return  # a penalty sees to it, or equal values are chance
+        try:
+            while True:
+                self.most_splits = count_splits(self.plan, self.depth) - 1
+                if self.most_splits < 0 or not self._search_below(self.value + 1):
+                    return
+        except Stop:  # what was proven stays so
+            self.shortest = False
+
     def _search_below(self, target: float) -> bool:
         """Look for the best tree below a target; True where there was one (it is then the best)."""
         found = False
-        for trees in self._trees_below(target):
-            for plan in trees:
-                found = self._offer(plan, target) or found
+        for plan in self._trees_below(target):
+            found = self._offer(plan, target) or found
         return found
 
     def _trees_below(self, target: float) -> Iterator[Plan]:
-        """Every tree that may be below the target, which falls as better ones are found."""
-        outside = np.zeros(len(self.everyone), np.int64), np.zeros((1, 0))
-        if self.depth == 2:
-            if self._focus(self._least((), self.everyone, 2), target):
-                yield self._list((), self.everyone, 2, self._alone(outside), target - EDGE).plans
+        """Better and better trees below the target, until there is none."""
+        if self.depth < 3:
+            if self._focus(self._least((), self.everyone, self.depth), target + self.slack - EDGE):
+                limit = target + self.slack - EDGE
+                yield from self._list((), self.everyone, self.depth, self._alone(), limit).plans
             return
-        roots = [(self._split_bound((), self.everyone, test, self.depth), test) for test in self._tests()]
-        best = [(float((self.cells.offset + bound).min()), test) for bound, test in roots]
-        bounds = {test: bound for bound, test in roots}
-        for least, test in sorted(best):
-            limit = min(target, self.value) + self.slack - EDGE
-            if least < limit and self._focus(bounds[test], limit):
-                joined = self._join((), self.everyone, test, self.depth, self._alone(outside), limit)
-                yield joined.plans
+        bounds = [self._split_bound((), self.everyone, test, self.depth) for test in self._tests()]
+        least = np.array([(self.cells.offset + bound).min() for bound in bounds])
+        for test in np.argsort(least, kind="stable").tolist():
+            limit = self._limit(target)
+            if least[test] < limit + self.slack and self._focus(bounds[test], limit + self.slack):
+                sides = self._both_sides((), self.everyone, test, self.depth, self._alone(), limit)
+                if sides is not None:
+                    yield from self._best_tree(test, *sides, limit)
+
+    def _limit(self, target: float) -> float:
+        """What to stay below: a better value, or while shortening an equal one."""
+        shortening = self.most_splits < 2**self.depth - 1
+        return (target if shortening else min(target, self.value)) - EDGE
+
+    def _best_tree(
+        self, test: int, left: SubTrees, right: SubTrees, limit: float
+    ) -> Iterator[Plan]:
+        charge = self.penalty, self.most_splits, self.slack
+        spending = self.problem.limit, self.problem.shared, self.problem.whole
+        first, second, _ = best_pair(
+            left.arrays, right.arrays, self.table, self.seen, charge, limit, spending
+        )
+        if first >= 0:
+            yield np.concatenate([[test], left.plans[first], right.plans[second]])
 
     # ---- cells ----
     def _choose_cells(self) -> None:
@@ -257,8 +288,9 @@ class Search:
         return range(len(self.table.feature))
 
     # ---- lists of sub-trees ----
-    def _alone(self, outside: Outside) -> Outside:
-        return outside[0], np.zeros((1, len(self.active)))
+    def _alone(self) -> Outside:
+        """No other regions: the rows are all of the tree's."""
+        return np.zeros(len(self.everyone), np.int64), np.zeros((1, len(self.active)))
 
     def _list(
         self, path: Path, rows: NDArray[np.int64], depth: int, outside: Outside, target: float
@@ -274,7 +306,7 @@ class Search:
                     outside,
                     self.table,
                     self.seen,
-                    self.penalty,
+                    (self.penalty, self.most_splits),
                     target,
                     found,
                 ),
@@ -304,14 +336,37 @@ class Search:
         target: float,
     ) -> SubTrees:
         """All sub-trees of a region that ask the given question first and may beat the target."""
+        width = 2 ** (depth + 1) - 1
+        sides = self._both_sides(path, rows, test, depth, outside, target)
+        if sides is None:
+            return SubTrees.none(width, len(self.everyone), len(self.active))
+        left, right = sides[0].arrays, sides[1].arrays
+        charge = self.penalty, self.most_splits
+        return self._filled(
+            width,
+            lambda found: join_pairs(
+                test, left, right, outside, self.table, self.seen, charge, target, found, 0
+            ),
+        )
+
+    def _both_sides(
+        self,
+        path: Path,
+        rows: NDArray[np.int64],
+        test: int,
+        depth: int,
+        outside: Outside,
+        target: float,
+    ) -> tuple[SubTrees, SubTrees] | None:
+        """Sub-trees for both sides of a question; None where no pair can beat the target."""
         region, bounds = outside
-        width, nothing = 2 ** (depth + 1) - 1, SubTrees.none(2 ** (depth + 1) - 1, len(self.everyone), len(self.active))
+        target = target if path else target + self.slack
         paths = [(*path, (test, side)) for side in (0, 1)]
         own = split_rows(rows, test, self.table)
         least = [self._least(p, r, depth - 1)[self.active] for p, r in zip(paths, own, strict=True)]
         rest = self.seen.offset + self.penalty + bounds[1:].sum(axis=0)
         if (rest + least[0] + least[1]).min() >= target:
-            return nothing
+            return None
         lists: list[Any] = [None, None]
         first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
         for side in (first, 1 - first):
@@ -320,28 +375,14 @@ class Search:
             around = divided, np.vstack([bounds, least[1 - side]])
             found = self._list(paths[side], own[side], depth - 1, around, target - self.penalty)
             if len(found) == 0:
-                return nothing
+                return None
             lists[side], least[side] = found, found.losses.min(axis=0)
         kept = [np.arange(len(found)) for found in lists]
         counts = narrow_pair(lists[0].losses, kept[0], lists[1].losses, kept[1], rest, target)
         if min(counts) == 0:
-            return nothing
+            return None
         left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
-        return self._filled(
-            width,
-            lambda found: join_pairs(
-                test,
-                left.arrays,
-                right.arrays,
-                outside,
-                self.table,
-                self.seen,
-                self.penalty,
-                target,
-                found,
-                0,
-            ),
-        )
+        return left, right
 
     def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
         """What `fill` puts into arrays, which are made larger until they hold it."""
