@@ -264,19 +264,6 @@ def pick_rule(scores, table, sharpness, node_bits):
     return max(candidates)[1:]
 
 
-def choose_rules(counts, positions, table, score, min_leaf, sharpness, seed):
-    picked = []
-    for node, position in enumerate(positions):
-        present = (counts[node, : table.bin_offsets[1]].sum(axis=0) > 0).sum()
-        scores = score_rules(counts[node], table, score, min_leaf, np.empty(len(table.feature)))
-        picked.append(
-            pick_rule(scores, table, sharpness, hash_node(seed, position))
-            if present > 1
-            else (-1, -1)
-        )
-    return tuple(np.array([pair[k] for pair in picked], dtype=np.int64) for k in range(2))
-
-
 # ---- shape ----
 def is_tree(left, right):
     children = [int(c) for pair in zip(left, right, strict=True) for c in pair if c >= 0]

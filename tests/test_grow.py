@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import reference
+import reference_stability
 from steadytree.core.counts import ClassCounts
 from steadytree.core.space import FeatureSpace
-from steadytree.kernels import choose_rules
+from steadytree.kernels import GUMBEL, REJECTION, Draw, choose_rules
 from steadytree.learn import _grow
 from steadytree.learn._grow import grow
 from steadytree.sources import rows as rows_module
@@ -25,27 +26,29 @@ def make_data(seed, n=300, n_classes=3, weights=False):
     return space.with_cuts(values, n_cuts=30), values, y.astype(np.int32)
 
 
-def chooser(rules, score=0, sharpness=0.0, seed=5, min_leaf=1.0):
+def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
+    draw = Draw(score, 1.0, sharpness, coupling, 5)
+
     def choose(counts, positions):
-        return choose_rules(counts.values, positions, rules.table, score, min_leaf, sharpness, seed)
+        return choose_rules(counts.values, positions, rules.table, draw)[:2]
 
     return choose
 
 
-@pytest.mark.parametrize("sharpness", [0.0, 30.0])
+@pytest.mark.parametrize(("sharpness", "coupling"), [(0.0, 0), (30.0, GUMBEL), (30.0, REJECTION)])
 @pytest.mark.parametrize("score", [0, 1, 2])
-def test_trees_are_identical_for_any_number_of_sources(score, sharpness):
+def test_trees_are_identical_for_any_number_of_sources(score, sharpness, coupling):
     space, values, y = make_data(score)
     rules = space.rules()
     codes = space.codes(values)
     trees = []
     for k in (1, 2, 5, 50):
         parts = [Rows(np.ascontiguousarray(codes[:, i::k]), y[i::k], rules, 3) for i in range(k)]
-        choose = chooser(rules, score, sharpness)
+        choose = chooser(rules, score, sharpness, coupling)
         trees.append(grow(Summed(parts), choose, space, np.arange(3), 4))
     merged = space.rules(codes)
     rows = Rows(merged.recode(codes), y, merged, 3)
-    trees.append(grow(rows, chooser(merged, score, sharpness), space, np.arange(3), 4))
+    trees.append(grow(rows, chooser(merged, score, sharpness, coupling), space, np.arange(3), 4))
     assert len(set(trees)) == 1
     assert trees[0].n_leaves > 5
 
@@ -58,8 +61,8 @@ def grow_literally(space, values, y, rules, depth, seed):
         counts = reference.count_classes(
             codes[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
         )
-        rule, threshold = reference.choose_rules(
-            counts, np.array([position]), table, 0, 1.0, 0.0, seed
+        rule, threshold, _ = reference_stability.choose_rules(
+            counts, np.array([position]), table, Draw(0, 1.0, 0.0, GUMBEL, seed)
         )
         label = np.bincount(y[kept], minlength=3)
         if level == depth or rule[0] < 0:

@@ -1,1 +1,78 @@
-"""Single decision trees that people can trust."""
+"""Single decision trees that people can trust.
+
+Every learner returns the same `Tree`, every measure reads it, and one report answers "can I
+trust this tree?". Names load when they are first used, so that ``steadytree --help`` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steadytree.core.boxes import Boxes
+    from steadytree.core.reading import Reading
+    from steadytree.core.space import FeatureSpace
+    from steadytree.core.tree import Tree
+    from steadytree.interop.one_hot import one_hot
+    from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
+    from steadytree.interop.tree_file import load, save
+    from steadytree.learn.stable import StableTreeClassifier
+    from steadytree.measure.complexity import complexity
+    from steadytree.measure.distance import tree_distance
+    from steadytree.measure.distributional import distributional_sensitivity
+    from steadytree.measure.sensitivity import average_sensitivity
+    from steadytree.measure.stability_curve import stability_curve
+    from steadytree.reporting.report import report
+
+_WHERE = {
+    "Boxes": "core.boxes",
+    "FeatureSpace": "core.space",
+    "Reading": "core.reading",
+    "StableTreeClassifier": "learn.stable",
+    "Tree": "core.tree",
+    "as_tree": "interop.sklearn_tree",
+    "average_sensitivity": "measure.sensitivity",
+    "complexity": "measure.complexity",
+    "distributional_sensitivity": "measure.distributional",
+    "from_sklearn": "interop.sklearn_tree",
+    "load": "interop.tree_file",
+    "one_hot": "interop.one_hot",
+    "report": "reporting.report",
+    "save": "interop.tree_file",
+    "stability_curve": "measure.stability_curve",
+    "to_sklearn": "interop.sklearn_tree",
+    "tree_distance": "measure.distance",
+}
+
+__all__ = [
+    "Boxes",
+    "FeatureSpace",
+    "Reading",
+    "StableTreeClassifier",
+    "Tree",
+    "as_tree",
+    "average_sensitivity",
+    "complexity",
+    "distributional_sensitivity",
+    "from_sklearn",
+    "load",
+    "one_hot",
+    "report",
+    "save",
+    "stability_curve",
+    "to_sklearn",
+    "tree_distance",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version(__name__)
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

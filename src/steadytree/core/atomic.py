@@ -16,10 +16,10 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
 
     Examples
     --------
-    >>> check_can_write("no/such/folder/report.html")
+    >>> check_can_write("no/such/report.html")
     Traceback (most recent call last):
         ...
-    FileNotFoundError: cannot write 'no/such/folder/report.html': its folder does not exist, make it first.
+    FileNotFoundError: cannot write 'no/such/report.html': make its folder first.
     """
     target, shown = Path(path).resolve(), f"cannot write {str(path)!r}"
     if target.is_dir():
@@ -27,7 +27,7 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
     if target.exists() and not target.is_file():
         raise OSError(f"{shown}: it is no ordinary file, name another.")
     if not target.parent.exists():
-        raise FileNotFoundError(f"{shown}: its folder does not exist, make it first.")
+        raise FileNotFoundError(f"{shown}: make its folder first.")
     if not target.parent.is_dir():
         raise NotADirectoryError(f"{shown}: {str(target.parent)!r} is a file, not a folder.")
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -64,7 +64,8 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
             beside.chmod(target.stat().st_mode & 0o7777)
         beside.replace(target)
     except OSError as error:
-        raise type(error)(f"cannot write {str(path)!r}: {error.strerror or error}.") from error
+        what = f"{error.strerror}, so nothing was written; choose another place"
+        raise type(error)(error.errno, what, str(path)) from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()

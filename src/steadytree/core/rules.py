@@ -20,8 +20,6 @@ class Rules:
     ----------
     table : RuleTable
         Arrays for the kernels.
-    n_candidates : int
-        Number of rules before merging; the size of the set a draw is made from.
     new_code : int64 array or None
         Merged code of every full bin; None where nothing was merged.
     full_offsets : int64 array
@@ -29,7 +27,6 @@ class Rules:
     """
 
     table: RuleTable
-    n_candidates: int
     new_code: Integers | None
     full_offsets: Integers
 
@@ -52,10 +49,13 @@ class Rules:
             n_categories > 0,
             _running(n_rules),
             np.repeat(np.arange(len(columns)), n_rules),
-            *rules,
+            rules[0],
+            rules[1],
+            rules[2],
+            rules[3],
+            _running(np.array([_n_candidates(column) for column in columns])),
         )
-        n_candidates = sum(_n_candidates(column) for column in columns)
-        return cls(table, n_candidates, None if occupied is None else new_code, full_offsets)
+        return cls(table, None if occupied is None else new_code, full_offsets)
 
     @property
     def n_bins(self) -> int:
@@ -64,6 +64,11 @@ class Rules:
     @property
     def n_rules(self) -> int:
         return len(self.table.feature)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of rules before merging: the size of the set a draw is made from."""
+        return int(self.table.candidate_offsets[-1])
 
     def recode(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Codes of the full grid to codes of the merged bins, in the smallest type that fits."""

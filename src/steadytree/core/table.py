@@ -101,6 +101,14 @@ class Table:
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
         return Table(self.names, columns, self.declared, matrix)
 
+    @staticmethod
+    def pick(X: Any, rows: NDArray[np.int64]) -> Any:
+        """Some rows of data as a user handed them over, in the same form."""
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            return nw.to_native(frame[rows.tolist()])
+        return np.asarray(X)[rows]
+
     def select(self, names: Sequence[str]) -> "Table":
         """The named columns in the given order; columns without names are taken as they stand."""
         if self.names is None or self.names == tuple(names):

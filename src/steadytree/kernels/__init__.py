@@ -1,7 +1,7 @@
 """Compiled loops: arrays in, arrays out. Imports numpy and numba, nothing else of steadytree."""
 
 from steadytree.kernels.bins import encode_bins, occupied_bins, recode
-from steadytree.kernels.choose import choose_rules, pick_rule
+from steadytree.kernels.choose import choose_rules, draw_rule, pick_rule, reject_rule
 from steadytree.kernels.columns import summarise_columns
 from steadytree.kernels.counts import (
     child_counts,
@@ -10,11 +10,17 @@ from steadytree.kernels.counts import (
     rule_goes_left,
     weigh_classes,
 )
+from steadytree.kernels.draw import GUMBEL, REJECTION, Draw
+from steadytree.kernels.flat_tree import FlatTree, flatten
+from steadytree.kernels.grow_rows import grow_rows, regrow_without
+from steadytree.kernels.leave_out import leave_out
 from steadytree.kernels.levels import split_level
+from steadytree.kernels.lookahead import best_hits, score_ahead
+from steadytree.kernels.node_distance import node_distance
 from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform, uniform_at
 from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
-from steadytree.kernels.scores import score_rules, split_score
+from steadytree.kernels.scores import COUNT, ENTROPY, GINI, score_rules, split_score
 from steadytree.kernels.shape import (
     is_tree,
     node_depths,
@@ -25,25 +31,41 @@ from steadytree.kernels.shape import (
 from steadytree.kernels.walk import find_leaves
 
 __all__ = [
+    "COUNT",
+    "ENTROPY",
+    "GINI",
+    "GUMBEL",
+    "REJECTION",
+    "Draw",
+    "FlatTree",
     "RuleTable",
+    "best_hits",
     "child_counts",
     "choose_rules",
     "count_classes",
+    "draw_rule",
     "encode_bins",
     "find_leaves",
+    "flatten",
+    "grow_rows",
     "hash_feature",
     "hash_node",
     "is_tree",
     "largest_uniform",
+    "leave_out",
     "list_rules",
     "move_rows",
     "node_depths",
+    "node_distance",
     "nodes_below",
     "occupied_bins",
     "pick_rule",
     "preorder_nodes",
     "recode",
+    "regrow_without",
+    "reject_rule",
     "rule_goes_left",
+    "score_ahead",
     "score_rules",
     "split_level",
     "split_score",

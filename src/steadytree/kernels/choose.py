@@ -3,10 +3,12 @@
 import numpy as np
 from numba import njit
 
-from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform
+from steadytree.kernels.draw import REJECTION
+from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform, uniform_at
 from steadytree.kernels.scores import score_rules
 
 LARGEST_GUMBEL = 37.0  # -log(-log(u)) of the largest u that noise.uniform_at can return is 36.7
+MOST_PROPOSALS = 60  # times the number of rules; more are needed with probability e^-60
 
 
 @njit(cache=True, nogil=True)
@@ -53,15 +55,83 @@ def pick_rule(scores, table, sharpness, node_bits):
 
 
 @njit(cache=True, nogil=True)
-def choose_rules(counts, positions, table, score, min_leaf, sharpness, seed):
-    """Return (rule, threshold) of every open node from counts (n_nodes, n_bins, n_classes).
+def find_candidate(candidate, table):
+    """Rule and threshold of one candidate; rule -1 where no row is left to tell it apart.
 
-    positions (n_nodes,) are indices in the full binary tree. A node of one class gets -1.
+    Candidates are all rules before merging, feature by feature, by rising threshold, missing on
+    the right before missing on the left; `candidate_offsets` counts them.
+    """
+    feature = np.searchsorted(table.candidate_offsets, candidate, side="right") - 1
+    n_bins = table.bin_offsets[feature + 1] - table.bin_offsets[feature]
+    has_missing = n_bins > table.bin_sizes[feature]
+    if has_missing and candidate + 1 == table.candidate_offsets[feature + 1]:
+        presence = table.offsets[feature + 1] - 1  # asks only whether the value is there
+        return presence, table.first[presence]
+    own = candidate - table.candidate_offsets[feature]
+    threshold, side = (own >> 1, own & 1) if has_missing else (own, 0)
+    low, high = table.offsets[feature], table.offsets[feature + 1]
+    while low < high:  # the first rule that reaches the threshold
+        middle = (low + high) >> 1
+        if table.last[middle] < threshold:
+            low = middle + 1
+        else:
+            high = middle
+    while low < table.offsets[feature + 1] and table.first[low] <= threshold:
+        if table.missing_left[low] == (side == 1):
+            return low, threshold
+        low += 1
+    return -1, threshold
+
+
+@njit(cache=True, nogil=True)
+def reject_rule(scores, table, sharpness, node_bits):
+    """As `pick_rule`, by rejection: propose a candidate and a level, accept where p is above it.
+
+    The published coupling: neighbouring data sets share the proposals. It draws from the same
+    distribution as `pick_rule` and changes its mind more often.
+    """
+    best, total = -1.0, 0.0
+    for rule in range(scores.shape[0]):
+        best = max(best, scores[rule])
+    if best < 0.0:
+        return -1, -1
+    slope = sharpness / best if best > 0.0 else 0.0
+    for rule in range(scores.shape[0]):
+        if scores[rule] >= 0.0:
+            size = table.last[rule] - table.first[rule] + 1
+            total += size * np.exp(slope * (scores[rule] - best))
+    n_candidates = table.candidate_offsets[-1]
+    for proposal in range(MOST_PROPOSALS * n_candidates):
+        place = np.int64(uniform_at(node_bits, 2 * proposal) * n_candidates)
+        rule, threshold = find_candidate(place, table)
+        if rule < 0 or scores[rule] < 0.0:
+            continue
+        level = uniform_at(node_bits, 2 * proposal + 1)
+        if np.exp(slope * (scores[rule] - best)) > level * total:
+            return rule, threshold
+    return pick_rule(scores, table, sharpness, node_bits)
+
+
+@njit(cache=True, nogil=True)
+def draw_rule(scores, table, draw, position):
+    """Return (rule, threshold) by the given way of drawing, at a position of the full tree."""
+    node_bits = hash_node(draw.seed, position)
+    if draw.coupling == REJECTION and draw.sharpness > 0.0:
+        return reject_rule(scores, table, draw.sharpness, node_bits)
+    return pick_rule(scores, table, draw.sharpness, node_bits)
+
+
+@njit(cache=True, nogil=True)
+def choose_rules(counts, positions, table, draw):
+    """Return rule, threshold and all scores of every open node.
+
+    counts (n_nodes, n_bins, n_classes); positions (n_nodes,) are indices in the full binary tree.
+    A node of one class gets rule -1 and scores of -1.
     """
     n_nodes = counts.shape[0]
     rules = np.full(n_nodes, -1, dtype=np.int64)
     thresholds = np.full(n_nodes, -1, dtype=np.int64)
-    scores = np.empty(table.feature.shape[0])
+    scores = np.full((n_nodes, table.feature.shape[0]), -1.0)
     for node in range(n_nodes):
         n_present = 0
         for class_ in range(counts.shape[2]):
@@ -71,8 +141,6 @@ def choose_rules(counts, positions, table, score, min_leaf, sharpness, seed):
             n_present += total > 0
         if n_present < 2:
             continue
-        score_rules(counts[node], table, score, min_leaf, scores)
-        rules[node], thresholds[node] = pick_rule(
-            scores, table, sharpness, hash_node(seed, positions[node])
-        )
-    return rules, thresholds
+        score_rules(counts[node], table, draw.score, draw.min_leaf, scores[node])
+        rules[node], thresholds[node] = draw_rule(scores[node], table, draw, positions[node])
+    return rules, thresholds, scores

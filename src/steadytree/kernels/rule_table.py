@@ -22,3 +22,4 @@ class RuleTable(NamedTuple):
     missing_left: np.ndarray  # (n_rules,) bool
     first: np.ndarray  # (n_rules,) int64
     last: np.ndarray  # (n_rules,) int64
+    candidate_offsets: np.ndarray  # (p + 1,) int64: rules of feature j before merging

@@ -159,7 +159,15 @@ def _subsets(
     if width:
         sizes = np.array([len(column.categories) for column in space])[asked]
         category = np.arange(width)
-        one = category == threshold[:, None]
-        every = (threshold == sizes)[:, None] & (category < sizes[:, None])
-        subset[node] = (one | every) & (sizes > 0)[:, None]
+        asked_for = (category == threshold[:, None]) | (threshold == sizes)[:, None]
+        subset[node] = asked_for & (category < sizes[:, None])
     return subset
+
+
+def tree_positions(tree: Tree) -> list[int]:
+    """Where each node stands in the full binary tree: the root 0, children 2k + 1 and 2k + 2."""
+    positions = [0] * tree.n_nodes
+    for node in np.flatnonzero(~tree.is_leaf):  # parents come first
+        positions[tree.left[node]] = 2 * positions[node] + 1
+        positions[tree.right[node]] = 2 * positions[node] + 2
+    return positions

@@ -4,23 +4,25 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steadytree.core.counts import ClassCounts
 from steadytree.core.grid import GRIDS
+from steadytree.core.recipe import Recipe
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
-from steadytree.kernels import choose_rules
-from steadytree.kernels.scores import COUNT, GINI
+from steadytree.core.tree import Tree
+from steadytree.kernels import COUNT, GINI, GUMBEL, REJECTION, Draw
+from steadytree.learn._choose import Chooser, SplitProbability, split_probabilities
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
-from steadytree.learn._grow import Choose, grow
+from steadytree.learn._grow import grow, tree_positions
 from steadytree.sources.rows import Rows
 
 CRITERIA = {"count": COUNT, "gini": GINI}
+COUPLINGS = {"gumbel": GUMBEL, "rejection": REJECTION}
+MOST_TRIALS = 20_000_000_000  # cells a look-ahead may read: about a minute
 DEEPEST = 30
 
 
@@ -47,6 +49,13 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         or between all distinct values.
     criterion : {"count", "gini"}, default="count"
         Rows in the majority class of their side, or rows times one minus Gini impurity.
+    coupling : {"gumbel", "rejection"}, default="gumbel"
+        How trees of neighbouring data share their noise: hashed Gumbel noise a threshold, or
+        the published rejection sampling, which gives the same trees as often and changes them
+        more. No matter for ``epsilon=0``.
+    lookahead : int, default=1
+        Judge a split by the best tree of this depth below it, found by trying all of them; 1
+        judges by the split alone. Above 1 for small data only, and with the criterion "count".
     min_samples_leaf : int, default=1
         Least rows (or summed weights, from 2 up) on each side of a split.
     random_state : int, RandomState or None, default=None
@@ -60,6 +69,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Labels seen in ``fit``; columns of ``predict_proba`` follow their order.
     space_ : FeatureSpace
         The columns with their candidate cuts.
+    score_bound_ : float or None
+        Share of training rows that trees of this fit get right at least, on average over seeds;
+        None for the criterion "gini".
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
 
@@ -79,6 +91,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         n_thresholds=500,
         grid="equidistant",
         criterion="count",
+        coupling="gumbel",
+        lookahead=1,
         min_samples_leaf=1,
         random_state=None,
     ):
@@ -87,6 +101,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.n_thresholds = n_thresholds
         self.grid = grid
         self.criterion = criterion
+        self.coupling = coupling
+        self.lookahead = lookahead
         self.min_samples_leaf = min_samples_leaf
         self.random_state = random_state
 
@@ -106,6 +122,18 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         -------
         self : StableTreeClassifier
         """
+        recipe = self.recipe(X, y, sample_weight)
+        self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
+        self.tree_, chooser = self._grow(recipe)
+        nothing = np.empty(0, np.int64)
+        self._recipe = recipe.take(nothing)  # the rules without the rows
+        self._levels = chooser.levels
+        best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
+        self.score_bound_ = self._score_bound(max(best, self._majority()))
+        return self
+
+    def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> Recipe:
+        """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
         self._check_parameters()
         X, y = validate_data(self, X, y, skip_check_array=True)
         table = Table.read(X)
@@ -118,28 +146,77 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         classes, labels = np.unique(y, return_inverse=True)
         space = FeatureSpace.observe(table)
         values = space.encode(table)
-        self.classes_ = classes
-        self.space_ = space.with_cuts(values, self.grid, self.n_thresholds, weights)
-        codes = self.space_.codes(values)
-        rules = self.space_.rules(codes)
-        source = Rows(rules.recode(codes), labels.astype(np.int32), rules, len(classes), weights)
-        self.seed_ = _seed(self.random_state)
-        grown = grow(source, self._chooser(rules), self.space_, classes, self.max_depth)
-        self.tree_ = grown.prune()
-        return self
+        space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
+        codes = space.codes(values)
+        rules = space.rules(codes)
+        codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
+        _check_trials(rules.n_rules, codes.size, lookahead, weights)
+        return Recipe(
+            space,
+            codes,
+            labels.astype(np.int32),
+            classes,
+            rules,
+            self._draw(rules),
+            self.max_depth,
+            lookahead,
+            weights,
+        )
 
-    def _chooser(self, rules: Rules) -> Choose:
-        sharpness = 2 * np.log(max(rules.n_candidates, 2)) / self.epsilon if self.epsilon else 0.0
-        score, min_leaf, seed = CRITERIA[self.criterion], float(self.min_samples_leaf), self.seed_
+    def grow(self, recipe: Recipe) -> Tree:
+        """Grow the tree of a recipe: what `fit` does with it."""
+        return self._grow(recipe)[0]
 
-        def choose(
-            counts: ClassCounts, positions: NDArray[np.uint64]
-        ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-            return choose_rules(
-                counts.values, positions, rules.table, score, min_leaf, float(sharpness), seed
-            )
+    def _grow(self, recipe: Recipe) -> tuple[Tree, Chooser]:
+        rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
+        chooser = Chooser(recipe, rows)
+        grown = grow(rows, chooser, recipe.space, recipe.classes, recipe.max_depth)
+        return grown.prune(), chooser
 
-        return choose
+    def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
+        """How likely each question was at a node of ``tree_``, given the questions above it.
+
+        Parameters
+        ----------
+        node : int, default=0
+            An inner node; the root by default.
+
+        Returns
+        -------
+        list of SplitProbability
+            The likeliest first; probabilities sum to 1.
+        """
+        check_is_fitted(self)
+        check_scalar(node, "node", Integral, min_val=0, max_val=self.tree_.n_nodes - 1)
+        if self.tree_.is_leaf[node]:
+            raise ValueError(f"node {node} is a leaf: nothing is asked there.")
+        position = tree_positions(self.tree_)[node]
+        for positions, scores in self._levels:
+            here = np.flatnonzero(positions == position)
+            if len(here):
+                return split_probabilities(self._recipe, scores[here[0]])
+        raise ValueError(f"node {node} is too deep: scores are kept for the upper levels only.")
+
+    def _majority(self) -> float:
+        return float(self.tree_.value[0].max() * self.tree_.weight[0])
+
+    def _score_bound(self, best: float) -> float | None:
+        """Share of training rows that the tree gets right at least, on average over seeds."""
+        if self.criterion != "count":
+            return None
+        steps = 1 if self.lookahead == 1 else self.max_depth
+        return float(max(1 - self.epsilon, 0.0) ** steps * best / self.tree_.weight[0])
+
+    def _draw(self, rules: Rules) -> Draw:
+        n_candidates = max(rules.n_candidates, 2)
+        sharpness = 2 * np.log(n_candidates) / self.epsilon if self.epsilon else 0.0
+        return Draw(
+            CRITERIA[self.criterion],
+            float(self.min_samples_leaf),
+            float(sharpness),
+            COUPLINGS[self.coupling],
+            _seed(self.random_state),
+        )
 
     def _check_parameters(self) -> None:
         check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=DEEPEST)
@@ -150,6 +227,13 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon}.")
         if self.grid not in GRIDS:
             raise ValueError(f"grid must be one of {GRIDS}, got {self.grid!r}.")
+        if self.coupling not in COUPLINGS:
+            raise ValueError(f"coupling must be one of {tuple(COUPLINGS)}, got {self.coupling!r}.")
+        check_scalar(self.lookahead, "lookahead", Integral, min_val=1, max_val=DEEPEST)
+        if self.lookahead > 1 and self.criterion != "count":
+            raise ValueError(
+                f"lookahead={self.lookahead} counts rows that are right: use criterion='count'."
+            )
         if self.criterion not in CRITERIA:
             raise ValueError(f"criterion must be one of {tuple(CRITERIA)}, got {self.criterion!r}.")
 
@@ -159,3 +243,17 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, Integral) and 0 <= int(random_state) <= np.iinfo(np.int64).max:
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def _check_trials(n_rules: int, n_cells: int, lookahead: int, weights: Any) -> None:
+    """Refuse a look-ahead that would not end."""
+    if lookahead == 1:
+        return
+    if weights is not None:
+        raise ValueError("sample_weight works with lookahead=1 only: leave one of them out.")
+    trials = float(n_rules) ** (lookahead - 1) * n_cells
+    if trials > MOST_TRIALS:
+        raise ValueError(
+            f"lookahead={lookahead} would read about {trials:.0e} cells, more than "
+            f"{MOST_TRIALS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
+        )

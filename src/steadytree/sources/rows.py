@@ -75,6 +75,10 @@ class Rows:
         self._parents = values if whole_level and self._weights is None else None
         return ClassCounts(values, self._rules)
 
+    def rows_in(self, slot: int) -> NDArray[np.int64]:
+        """Numbers of the rows in an open node."""
+        return np.flatnonzero(self._slots == slot)
+
     def _count(self, slots: NDArray[np.int32], n_slots: int) -> NDArray[Any]:
         offsets = self._rules.table.bin_offsets
         if self._weights is None:

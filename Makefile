@@ -1,0 +1,79 @@
+# Every target makes the environment it needs. `make help` lists them.
+
+VENV := .venv
+OLDEST := .venv-oldest
+BIN := $(VENV)/bin
+NEWER_THAN_3_10 := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+CANDIDATES := python3 python3.13 python3.12 python3.11
+FIRST_OF = $(shell for each in $(1); do "$$each" $(NEWER_THAN_3_10) 2>/dev/null && echo "$$each" && break; done)
+
+PYTHON ?= $(call FIRST_OF,$(CANDIDATES))
+# The oldest wheels exist for 3.11 and 3.12 only.
+OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
+OPTIONAL := data or slow or federated or browser or interop
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check docs bench test-oldest test-interop test-slow test-data test-federated test-browser clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.with-core  ## fit a tree on scikit-learn's breast cancer data and write demo/report.html
+	@mkdir -p demo
+	$(BIN)/steadytree report --out demo/report.html
+	@echo "open $(CURDIR)/demo/report.html"
+
+test: $(VENV)/.with-test  ## all tests but the marked ones
+	$(BIN)/python -m pytest -n 2 -m "not ($(OPTIONAL))"
+
+check: $(VENV)/.with-check $(VENV)/.with-test  ## lint, format, types, doctests, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --doctest-modules src tests/test_layers.py
+
+docs: $(VENV)/.with-docs  ## build docs/_build/html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+bench: $(VENV)/.with-bench  ## time and memory beside scikit-learn
+	$(BIN)/python benchmarks/fit_speed.py
+
+test-oldest: $(OLDEST)/.installed  ## the tests with every dependency at its lower bound
+	NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -n 2 -m "not ($(OPTIONAL))"
+
+test-interop: $(VENV)/.with-test $(VENV)/.with-interop  ## exported trees in shap, skops, ONNX, dtreeviz
+
+# A mark that no test carries yet is no failure: pytest then ends with 5.
+test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test
+	$(BIN)/python -m pytest -n 2 -m "$(@:test-%=%)" || [ $$? -eq 5 ]
+
+test-slow:  ## the tests marked slow
+test-data:  ## the tests on the papers' data, in the folder named by STEADYTREE_DATA
+test-federated:  ## the tests that start several processes
+test-browser:  ## the tests that open pages in a headless browser
+
+clean:  ## remove environments, caches and everything built
+	rm -rf $(VENV) $(OLDEST) benchmarks/.venvs build dist demo docs/_build docs/api docs/gallery
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "steadytree needs Python 3.11 or later; none of $(CANDIDATES) is. Try: make PYTHON=/path/to/python"; exit 1; }
+	@"$(PYTHON)" $(NEWER_THAN_3_10) || { echo "steadytree needs Python 3.11 or later, and $(PYTHON) is not. Try: make PYTHON=/path/to/python"; exit 1; }
+	"$(PYTHON)" -m venv $(VENV)
+
+$(VENV)/.with-core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.with-%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable ".[$*]"
+	@touch $@
+
+$(OLDEST)/.installed: pyproject.toml tools/oldest.py
+	@test -n "$(OLDEST_PYTHON)" || { echo "the oldest-versions run needs Python 3.11 or 3.12"; exit 1; }
+	rm -rf $(OLDEST)
+	"$(OLDEST_PYTHON)" -m venv $(OLDEST)
+	$(OLDEST)/bin/python tools/oldest.py > $(OLDEST)/requirements.txt
+	$(OLDEST)/bin/python -m pip install --quiet --requirement $(OLDEST)/requirements.txt --editable .
+	@touch $@

@@ -1,0 +1,33 @@
+import importlib.metadata
+
+project = "steadytree"
+author = "the steadytree developers"
+copyright = author
+release = version = importlib.metadata.version("steadytree")
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autosummary",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py"]
+templates_path = ["_templates"]
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc already says the types
+numpydoc_show_class_members = False
+html_theme = "furo"
+html_title = "steadytree"
+html_copy_source = False
+nitpicky = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/\d\d_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "abort_on_example_error": True,
+}

@@ -1,0 +1,1 @@
+"""Trees to and from scikit-learn and files, and tables from files."""

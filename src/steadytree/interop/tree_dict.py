@@ -1,0 +1,237 @@
+"""A tree as plain dicts, lists, numbers and text, and back; every part is checked."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.column import KINDS, Column
+from steadytree.core.space import FeatureSpace
+from steadytree.core.tree import LEAF, Tree
+
+MAX_CELLS = 10**8  # of the arrays a tree is made of
+INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+
+
+def tree_to_dict(tree: Tree) -> dict[str, Any]:
+    """The tree as plain values that JSON can hold.
+
+    Examples
+    --------
+    >>> space = FeatureSpace.declare(bounds={"age": (0, 120)})
+    >>> tree = Tree(space, ["no", "yes"], [0, -1, -1], [40.0, np.nan, np.nan], [1, -1, -1],
+    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
+    >>> tree_to_dict(tree)["nodes"][0]
+    {'feature': 'age', 'at_most': 40.0, 'missing': 'right', 'left': 1, 'right': 2, 'weight': 2.0,
+    'value': [0.5, 0.5]}
+    >>> tree_from_dict(tree_to_dict(tree)) == tree
+    True
+    """
+    return {
+        "classes": [_label(label) for label in _plain_labels(tree.classes)],
+        "single_precision": bool(tree.single_precision),
+        "features": [_column_to_dict(column) for column in tree.space],
+        "nodes": [_node_to_dict(tree, node) for node in range(tree.n_nodes)],
+    }
+
+
+def tree_from_dict(content: Mapping[str, Any]) -> Tree:
+    """The tree that `tree_to_dict` described; a ValueError says what is wrong with it."""
+    _check_keys("the tree", content, ("classes", "single_precision", "features", "nodes"))
+    labels = [_label(label) for label in _list("classes", content["classes"])]
+    features, nodes = (_list(key, content[key]) for key in ("features", "nodes"))
+    space = FeatureSpace(tuple(_column_from_dict(j, each) for j, each in enumerate(features)))
+    width = max(len(column.categories) for column in space)
+    if len(nodes) * (width + len(labels)) > MAX_CELLS:
+        raise ValueError(f"{len(nodes):,} nodes are more than a tree file may hold")
+    arrays = _empty_arrays(len(nodes), len(labels), width)
+    places = {name: j for j, name in enumerate(space.names)}
+    for row, node in enumerate(nodes):
+        try:
+            _fill_node(arrays, row, node, space, places)
+        except ValueError as error:
+            raise ValueError(f"node {row}: {error}") from None
+    return Tree(
+        space,
+        _label_array(labels),
+        single_precision=_flag("single_precision", content["single_precision"]),
+        **arrays,
+    )
+
+
+# ---- labels ----
+def _plain_labels(classes: NDArray[Any]) -> list[Any]:
+    if classes.dtype.kind not in "biufUO":
+        raise ValueError(f"class labels of type {classes.dtype} cannot be saved: use text.")
+    return [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
+
+
+def _label(label: Any) -> bool | int | float | str:
+    if type(label) is float and not math.isfinite(label):
+        raise ValueError(f"class label {label!r} is no finite number")
+    if type(label) not in (bool, int, float, str):
+        raise ValueError(
+            f"class label {str(label)[:40]!r} is of type {type(label).__name__}: "
+            "labels must be text, whole numbers, numbers or booleans"
+        )
+    return label
+
+
+def _label_array(labels: list[Any]) -> NDArray[Any]:
+    if len({type(label) for label in labels}) == 1:
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)  # numpy would turn numbers beside text into text
+    array[:] = labels
+    return array
+
+
+# ---- columns ----
+def _column_to_dict(column: Column) -> dict[str, Any]:
+    start = {
+        "name": _text("name", column.name),
+        "kind": column.kind,
+        "missing": bool(column.missing),
+    }
+    if column.is_categorical:
+        return start | {"categories": [_text("category", each) for each in column.categories]}
+    return start | {"low": float(column.low), "high": float(column.high)}
+
+
+def _column_from_dict(place: int, content: Any) -> Column:
+    what = f"feature {place}"
+    kind = content.get("kind") if isinstance(content, Mapping) else None
+    if kind not in KINDS:
+        raise ValueError(f"{what}: kind must be one of {', '.join(KINDS)}")
+    described = ("categories",) if kind == "categorical" else ("low", "high")
+    _check_keys(what, content, ("name", "kind", "missing", *described))
+    name, missing = _text("name", content["name"]), _flag("missing", content["missing"])
+    if kind == "categorical":
+        listed = _list("categories", content["categories"])
+        categories = tuple(_text("category", each) for each in listed)
+        return Column(name, kind, categories=categories, missing=missing)
+    low, high = (_number(key, content[key]) for key in ("low", "high"))
+    return Column(name, kind, low, high, missing=missing)
+
+
+# ---- nodes ----
+def _node_to_dict(tree: Tree, node: int) -> dict[str, Any]:
+    end = {"weight": float(tree.weight[node]), "value": tree.value[node].tolist()}
+    if tree.left[node] == LEAF:
+        return end
+    column = tree.space[tree.feature[node]]
+    start: dict[str, Any] = {"feature": column.name}
+    if column.is_categorical:
+        start["in"] = [column.categories[code] for code in np.flatnonzero(tree.subset[node])]
+    else:
+        threshold = float(tree.threshold[node])
+        start["at_most"] = threshold if math.isfinite(threshold) else str(threshold)
+    return start | {
+        "missing": "left" if tree.missing_left[node] else "right",
+        "left": int(tree.left[node]),
+        "right": int(tree.right[node]),
+        **end,
+    }
+
+
+def _empty_arrays(n_nodes: int, n_classes: int, width: int) -> dict[str, NDArray[Any]]:
+    return {
+        "feature": np.full(n_nodes, LEAF),
+        "threshold": np.full(n_nodes, np.nan),
+        "left": np.full(n_nodes, LEAF),
+        "right": np.full(n_nodes, LEAF),
+        "value": np.zeros((n_nodes, n_classes)),
+        "weight": np.zeros(n_nodes),
+        "missing_left": np.zeros(n_nodes, bool),
+        "subset": np.zeros((n_nodes, width), bool),
+    }
+
+
+def _fill_node(
+    arrays: dict[str, NDArray[Any]],
+    row: int,
+    node: Any,
+    space: FeatureSpace,
+    places: dict[str, int],
+) -> None:
+    value = [_number("value", each) for each in _list("value", _get(node, "value"))]
+    if len(value) != arrays["value"].shape[1]:
+        raise ValueError("value must hold one number for each class")
+    arrays["value"][row] = value
+    arrays["weight"][row] = _number("weight", _get(node, "weight"))
+    if "feature" not in node:
+        _check_keys("a leaf", node, ("weight", "value"))
+        return
+    feature = _one_of("feature", node["feature"], places)
+    column = space[feature]
+    asked = "in" if column.is_categorical else "at_most"
+    inner = ("feature", asked, "missing", "left", "right", "weight", "value")
+    _check_keys("an inner node", node, inner)
+    arrays["feature"][row] = feature
+    arrays["missing_left"][row] = _one_of("missing", node["missing"], {"left": 1, "right": 0})
+    for side in ("left", "right"):
+        arrays[side][row] = _child(side, node[side], len(arrays["left"]))
+    if column.is_categorical:
+        codes = {category: code for code, category in enumerate(column.categories)}
+        listed = [_one_of("in", each, codes) for each in _list("in", node["in"])]
+        arrays["subset"][row, listed] = True
+    else:
+        arrays["threshold"][row] = _threshold(node["at_most"])
+
+
+# ---- single values ----
+def _get(content: Any, key: str) -> Any:
+    if not isinstance(content, Mapping) or key not in content:
+        raise ValueError(f"{key} is missing")
+    return content[key]
+
+
+def _check_keys(what: str, content: Any, keys: Sequence[str]) -> None:
+    if not isinstance(content, Mapping) or set(content) != set(keys):
+        raise ValueError(f"{what} must hold {', '.join(keys)} and no more")
+
+
+def _list(what: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{what} must be a list")
+    return value
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{what} must be text, got {type(value).__name__}")
+    return str(value)
+
+
+def _flag(what: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{what} must be true or false")
+    return value
+
+
+def _number(what: str, value: Any) -> float:
+    if type(value) not in (int, float) or not abs(value) < math.inf:
+        raise ValueError(f"{what} must be a finite number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{what} is too large a number") from None
+
+
+def _threshold(value: Any) -> float:
+    if isinstance(value, str) and value in INFINITIES:
+        return INFINITIES[value]
+    return _number("at_most", value)
+
+
+def _one_of(what: str, value: Any, allowed: Mapping[str, int]) -> int:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{what} does not know {str(value)[:40]!r}")
+    return allowed[value]
+
+
+def _child(what: str, value: Any, n_nodes: int) -> int:
+    if type(value) is not int or not 0 < value < n_nodes:
+        raise ValueError(f"{what} must be the number of another node")
+    return value

@@ -1,0 +1,321 @@
+"""What removing each single row would do to a tree, without growing n trees.
+
+Removing a row changes every score by little, so at each node only rules near the winner can
+win instead. Where the winner stays, the row's own child is looked at; where it changes, all rows
+that lead to the same new winner share one look at the new children.
+"""
+
+import numpy as np
+from numba import njit
+
+from steadytree.kernels.choose import draw_rule, gumbel
+from steadytree.kernels.counts import rule_goes_left
+from steadytree.kernels.flat_tree import join, leaf_tag
+from steadytree.kernels.grow_rows import (
+    count_labels,
+    count_present,
+    count_rows,
+    majority,
+    rule_key,
+    split_rows,
+)
+from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform
+from steadytree.kernels.scores import COUNT, INVALID, add_class, score_rules, split_score
+
+SLACK = 1e-6  # candidates are kept a little beyond what the bounds ask, for rounding
+BECOMES_LEAF = -1
+
+
+@njit(cache=True, nogil=True)
+def best_score(scores):
+    """The largest score, INVALID where there is none."""
+    best = INVALID
+    for rule in range(scores.shape[0]):
+        best = max(best, scores[rule])
+    return best
+
+
+@njit(cache=True, nogil=True)
+def valid_rules(scores):
+    """Rules that leave no side empty."""
+    found = np.empty(scores.shape[0], dtype=np.int64)
+    n_found = 0
+    for rule in range(scores.shape[0]):
+        if scores[rule] >= 0.0:
+            found[n_found] = rule
+            n_found += 1
+    return found[:n_found]
+
+
+@njit(cache=True, nogil=True)
+def count_left_of_rules(counts, table, left):
+    """Fill left (n_rules, n_classes) with the class counts on the left of every rule."""
+    n_rules, n_classes = left.shape
+    for class_ in range(n_classes):
+        below, reached, before = 0, 0, -1
+        for rule in range(n_rules):
+            feature, asked = table.feature[rule], table.bin[rule]
+            start, size = table.bin_offsets[feature], table.bin_sizes[feature]
+            if feature != before:
+                below, reached, before = 0, 0, feature
+            if asked < 0:
+                asked = size - 1
+            if table.by_value[feature] and table.bin[rule] >= 0:
+                left[rule, class_] = counts[start + asked, class_]
+            else:
+                for bin_ in range(reached, asked + 1):
+                    below += counts[start + bin_, class_]
+                reached = max(reached, asked + 1)
+                left[rule, class_] = below
+            if table.missing_left[rule]:
+                left[rule, class_] += counts[start + size, class_]
+    return left
+
+
+@njit(cache=True, nogil=True)
+def score_without(left, totals, class_, was_left, score, min_leaf):
+    """Score of a split when one row of a class is taken from one of its sides."""
+    n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
+    for k in range(totals.shape[0]):
+        on_left = np.float64(left[k])
+        on_right = np.float64(totals[k]) - on_left
+        if k == class_ and was_left:
+            on_left -= 1.0
+        elif k == class_:
+            on_right -= 1.0
+        n_left, n_right = n_left + on_left, n_right + on_right
+        sum_left = add_class(sum_left, on_left, score)
+        sum_right = add_class(sum_right, on_right, score)
+    return split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, totals.shape[0])
+
+
+@njit(cache=True, nogil=True)
+def find_candidates(scores, noise, winner, draw):
+    """Rules that can win, or set the best score, after any one row is removed.
+
+    A score changes by 0 or -1 (COUNT), or by less than 1 either way (other scores): two rules
+    come closer by at most `margin`. A key is linear in the slope, so its two ends are enough.
+    """
+    margin, rise = (1.0, 0.0) if draw.score == COUNT else (2.0, 1.0)
+    best = best_score(scores)
+    flat, steep = draw.sharpness / (best + rise), draw.sharpness / max(best - 1.0, 0.5)
+    found = np.empty(scores.shape[0], dtype=np.int64)
+    n_found = 0
+    for rule in range(scores.shape[0]):
+        if scores[rule] < 0.0:
+            continue
+        sets_best = scores[rule] >= best - margin - SLACK
+        wins = False
+        if draw.sharpness > 0.0:
+            gap = scores[rule] - scores[winner] + margin
+            lead = noise[rule] - noise[winner] + SLACK
+            wins = flat * gap + lead >= 0.0 or steep * gap + lead >= 0.0
+        if sets_best or wins:
+            found[n_found] = rule
+            n_found += 1
+    return found[:n_found]
+
+
+@njit(cache=True, nogil=True)
+def fill_noise(scores, floor, table, draw, position, noise, where):
+    """Fill noise and the threshold that bears it, as `pick_rule` does, of rules above floor."""
+    node_bits = hash_node(draw.seed, position)
+    for rule in range(scores.shape[0]):
+        if scores[rule] >= floor:
+            bits = hash_feature(node_bits, table.feature[rule])
+            u, where[rule] = largest_uniform(
+                bits, table.first[rule], table.last[rule], table.missing_left[rule]
+            )
+            noise[rule] = gumbel(u) if draw.sharpness > 0.0 else u
+
+
+@njit(cache=True, nogil=True)
+def score_after(candidates, left, totals, class_, draw):
+    """Scores (n_candidates, 2) after one row of a class leaves the left or the right side."""
+    after = np.empty((candidates.shape[0], 2))
+    for place in range(candidates.shape[0]):
+        for side in range(2):
+            after[place, side] = score_without(
+                left[candidates[place]], totals, class_, side == 0, draw.score, draw.min_leaf
+            )
+    return after
+
+
+@njit(cache=True, nogil=True)
+def win_without(codes, row, candidates, after, table, noise, draw):
+    """The rule that wins without a row, -1 where none is valid, and the best score then.
+
+    after (n_candidates, 2) holds scores with the row taken from the left or the right side.
+    """
+    own = np.empty(candidates.shape[0])
+    best = INVALID
+    for place in range(candidates.shape[0]):
+        rule = candidates[place]
+        goes_left = rule_goes_left(codes[table.feature[rule], row], table, rule)
+        own[place] = after[place, 0 if goes_left else 1]
+        best = max(best, own[place])
+    winner, winning_key = -1, -np.inf
+    if best < 0.0:
+        return winner, best
+    slope = draw.sharpness / best if best > 0.0 else 0.0
+    for place in range(candidates.shape[0]):
+        if own[place] < 0.0 or (draw.sharpness <= 0.0 and own[place] < best):
+            continue
+        key = noise[candidates[place]]
+        if draw.sharpness > 0.0:
+            key = slope * (own[place] - best) + key
+        if key > winning_key:
+            winner, winning_key = candidates[place], key
+    return winner, best
+
+
+@njit(cache=True, nogil=True)
+def winners_without(codes, labels, asked, table, draw, scores, position, counts, totals, winner):
+    """For each asked row the rule that wins without it, or BECOMES_LEAF.
+
+    Also returns the threshold of each rule that could win.
+    """
+    noise, where = np.zeros(scores.shape[0]), np.zeros(scores.shape[0], dtype=np.int64)
+    result = np.full(asked.shape[0], BECOMES_LEAF)
+    if asked.shape[0] == 0:
+        return result, where
+    left = np.empty((scores.shape[0], totals.shape[0]), dtype=np.int64)
+    count_left_of_rules(counts, table, left)
+    margin = 1.0 if draw.score == COUNT else 2.0
+    floor = best_score(scores) - margin - SLACK
+    lowest = 0.0 if draw.sharpness > 0.0 else max(floor, 0.0)
+    fill_noise(scores, lowest, table, draw, position, noise, where)
+    candidates = find_candidates(scores, noise, winner, draw)
+    after = np.empty((totals.shape[0], candidates.shape[0], 2))
+    for class_ in range(totals.shape[0]):
+        after[class_] = score_after(candidates, left, totals, class_, draw)
+    n_present = count_present(totals)
+    for place in range(asked.shape[0]):
+        row = asked[place]
+        class_ = labels[row]
+        if n_present - (totals[class_] == 1) < 2:
+            continue
+        goes_left = rule_goes_left(codes[table.feature[winner], row], table, winner)
+        still = score_without(left[winner], totals, class_, goes_left, draw.score, draw.min_leaf)
+        result[place], best = win_without(codes, row, candidates, after[class_], table, noise, draw)
+        if still < 0.0 or best < floor:  # a side ran out of rows: look at every rule
+            fill_noise(scores, 0.0, table, draw, position, noise, where)
+            every = valid_rules(scores)
+            of_every = score_after(every, left, totals, class_, draw)
+            result[place], best = win_without(codes, row, every, of_every, table, noise, draw)
+    return result, where
+
+
+@njit(cache=True, nogil=True)
+def set_distance(out, row, own, same_rule):
+    """Record the distance from the whole sub-tree; the child's stands where the rule is kept."""
+    label, size = out[0][row], out[1][row]
+    if own[0] >= 0 and label >= 0:
+        out[3][row] = 0 if own[0] == label else 2
+    elif own[0] >= 0 or label >= 0 or not same_rule:
+        out[3][row] = own[1] + size
+
+
+@njit(cache=True, nogil=True)
+def leave_leaf(out, asked, labels, totals, own):
+    """Record that without any one asked row the sub-tree is a leaf."""
+    for place in range(asked.shape[0]):
+        row = asked[place]
+        totals[labels[row]] -= 1
+        label = majority(totals)
+        totals[labels[row]] += 1
+        out[0][row], out[1][row], out[2][row] = label, 1, leaf_tag(label)
+        set_distance(out, row, own, False)
+
+
+@njit(cache=True, nogil=True)
+def join_rows(out, share, is_left, key, left, right, own, same_rule):
+    """Put the question's other child beside what each row's own child became."""
+    for place in range(share.shape[0]):
+        row = share[place]
+        mine = (out[0][row], out[1][row], out[2][row])
+        joined = join(key, mine, right) if is_left[place] else join(key, left, mine)
+        out[0][row], out[1][row], out[2][row] = joined
+        set_distance(out, row, own, same_rule)
+
+
+@njit(cache=True, nogil=True)
+def select(rows, values, wanted):
+    """Rows whose value is the wanted one. Plain loops compile many times faster than masks."""
+    chosen = np.empty_like(rows)
+    n_chosen = 0
+    for place in range(rows.shape[0]):
+        if values[place] == wanted:
+            chosen[n_chosen] = rows[place]
+            n_chosen += 1
+    return chosen[:n_chosen]
+
+
+@njit(cache=True, nogil=True)
+def list_winners(winners, first, n_rules):
+    """The rules that win for some row, each once, `first` being the first of them."""
+    seen = np.zeros(n_rules, dtype=np.bool_)
+    listed = np.empty(winners.shape[0] + 1, dtype=np.int64)
+    listed[0], seen[first], n_listed = first, True, 1
+    for place in range(winners.shape[0]):
+        rule = winners[place]
+        if rule >= 0 and not seen[rule]:
+            listed[n_listed], seen[rule] = rule, True
+            n_listed += 1
+    return listed[:n_listed]
+
+
+@njit(cache=True, nogil=True)
+def flag_left(codes, rows, table, rule):
+    """Which rows go left by a rule."""
+    flags = np.empty(rows.shape[0], dtype=np.bool_)
+    for place in range(rows.shape[0]):
+        flags[place] = rule_goes_left(codes[table.feature[rule], rows[place]], table, rule)
+    return flags
+
+
+@njit(cache=True, nogil=True)
+def leave_out(codes, labels, classes, table, draw, rows, asked, position, levels, out):
+    """Sub-tree on `rows`, and for each asked row the sub-tree on the others.
+
+    classes (n_classes,) is read for its length; levels is how many levels of questions are left;
+    position is that of the node in the full binary tree. Returns (label, size, tag) of the
+    sub-tree with equal siblings merged: label -1 unless it is a leaf, tag standing for its whole
+    content. Fills out = (label, size, tag, distance) at each asked row for the sub-tree without
+    it, distance being that of node_distance to the whole sub-tree.
+    """
+    totals = count_labels(labels, rows, classes.shape[0])
+    label = majority(totals)
+    own = (label, np.int64(1), leaf_tag(label))
+    rule, threshold = -1, -1
+    scores = np.empty(table.feature.shape[0])
+    counts = np.empty((table.bin_offsets[-1], classes.shape[0]), dtype=np.int64)
+    if levels > 0 and count_present(totals) > 1:
+        count_rows(codes, labels, rows, table, counts)
+        score_rules(counts, table, draw.score, draw.min_leaf, scores)
+        rule, threshold = draw_rule(scores, table, draw, position)
+    if rule < 0:
+        leave_leaf(out, asked, labels, totals, own)
+        return own
+    winners, where = winners_without(
+        codes, labels, asked, table, draw, scores, position, counts, totals, rule
+    )
+    for chosen in list_winners(winners, rule, scores.shape[0]):
+        share = select(asked, winners, chosen)
+        is_left = flag_left(codes, share, table, chosen)
+        to_left, to_right = split_rows(codes, rows, table, chosen)
+        below = np.uint64(2) * position + np.uint64(1)
+        left = leave_out(
+            codes, labels, classes, table, draw, to_left, select(share, is_left, True),
+            below, levels - 1, out,
+        )  # fmt: skip
+        right = leave_out(
+            codes, labels, classes, table, draw, to_right, select(share, is_left, False),
+            below + np.uint64(1), levels - 1, out,
+        )  # fmt: skip
+        key = rule_key(table, chosen, threshold if chosen == rule else where[chosen])
+        if chosen == rule:
+            own = join(key, left, right)
+        join_rows(out, share, is_left, key, left, right, own, chosen == rule)
+    leave_leaf(out, select(asked, winners, BECOMES_LEAF), labels, totals, own)
+    return own

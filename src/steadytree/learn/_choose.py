@@ -1,0 +1,104 @@
+"""Chooser: which rule each open node gets, and how likely every other one was."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.counts import ClassCounts
+from steadytree.core.recipe import Recipe
+from steadytree.kernels import choose_rules, draw_rule, score_ahead
+from steadytree.sources.rows import Rows
+
+MOST_CELLS = 5_000_000  # scores kept of one tree: 40 MB; nodes beyond are grown all the same
+Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class SplitProbability(NamedTuple):
+    """One question a node could have got, and how likely it was.
+
+    Thresholds from `low` to `high` divide the training rows alike; both are nan for a category,
+    and infinite where only presence is asked.
+    """
+
+    feature: str
+    low: float
+    high: float
+    category: str | None
+    missing_left: bool
+    probability: float
+
+
+class Chooser:
+    """Draws rules from class counts, or by looking ahead on the rows themselves.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    rows : Rows
+        The source that the tree is grown from; looked at where the recipe looks ahead.
+    """
+
+    def __init__(self, recipe: Recipe, rows: Rows) -> None:
+        self._recipe = recipe
+        self._rows = rows
+        self._n_cells = 0
+        self.levels: list[tuple[NDArray[np.uint64], NDArray[np.float64]]] = []
+
+    def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
+        recipe = self._recipe
+        if recipe.lookahead > 1:
+            rules, thresholds, scores = self._look_ahead(positions)
+        else:
+            table, draw = recipe.rules.table, recipe.draw
+            rules, thresholds, scores = choose_rules(counts.values, positions, table, draw)
+        self._n_cells += scores.size
+        if self._n_cells <= MOST_CELLS:
+            self.levels.append((positions, scores))
+        return rules, thresholds
+
+    def _look_ahead(
+        self, positions: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        recipe, table = self._recipe, self._recipe.rules.table
+        rules = np.full(len(positions), -1)
+        thresholds = np.full(len(positions), -1)
+        scores = np.full((len(positions), recipe.rules.n_rules), -1.0)
+        for slot, position in enumerate(positions):
+            depth = (int(position) + 1).bit_length() - 1
+            levels = min(recipe.lookahead, recipe.max_depth - depth)
+            rows = self._rows.rows_in(slot)
+            data = (recipe.codes, recipe.labels, recipe.classes)
+            scores[slot] = score_ahead(*data, table, rows, levels, recipe.draw.min_leaf)
+            rules[slot], thresholds[slot] = draw_rule(scores[slot], table, recipe.draw, position)
+        return rules, thresholds, scores
+
+
+def split_probabilities(recipe: Recipe, scores: NDArray[np.float64]) -> list[SplitProbability]:
+    """Every question with a chance, the likeliest first, from the scores of one node's rules."""
+    table = recipe.rules.table
+    valid = np.flatnonzero(scores >= 0)
+    best = scores.max(initial=-1.0)
+    size = (table.last - table.first + 1)[valid]
+    if recipe.draw.sharpness > 0 and best > 0:
+        chance = size * np.exp(recipe.draw.sharpness / best * (scores[valid] - best))
+    else:
+        chance = size * (scores[valid] == best)
+    chance = chance / chance.sum()
+    order = np.argsort(-chance, kind="stable")
+    return [_describe(recipe, valid[k], float(chance[k])) for k in order if chance[k] > 0]
+
+
+def _describe(recipe: Recipe, rule: int, probability: float) -> SplitProbability:
+    table = recipe.rules.table
+    column = recipe.space[int(table.feature[rule])]
+    first, last = int(table.first[rule]), int(table.last[rule])
+    missing_left = bool(table.missing_left[rule])
+    if column.is_categorical:
+        asked = first < len(column.categories)
+        category = column.categories[first] if asked else None
+        edge = np.nan if asked else np.inf
+        return SplitProbability(column.name, edge, edge, category, missing_left, probability)
+    cuts = np.append(column.cuts, np.inf)
+    low, high = float(cuts[first]), float(cuts[last])
+    return SplitProbability(column.name, low, high, None, missing_left, probability)

@@ -1,0 +1,200 @@
+"""Accuracy: how often a tree is right, beside what guessing would give."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from steadytree.core.reading import Reading
+from steadytree.core.table import Table, quote
+from steadytree.interop.sklearn_tree import as_tree
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How often a tree is right on given rows.
+
+    Parameters
+    ----------
+    labels : tuple
+        The classes, in order of the rows and columns of `confusion`.
+    confusion : int64 array (n_classes, n_classes)
+        Rows by true class (down) and answer of the tree (across).
+    auc : float or None
+        Area under the ROC curve, the mean over classes against the rest where there are more
+        than two; None where a class has no rows.
+    level : float
+        Confidence level of the interval.
+    """
+
+    labels: tuple[Any, ...]
+    confusion: NDArray[np.int64]
+    auc: float | None
+    level: float = 0.95
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def n_right(self) -> int:
+        return int(np.trace(self.confusion))
+
+    @property
+    def accuracy(self) -> float:
+        return self.n_right / self.n_rows
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson interval of the accuracy."""
+        return wilson_interval(self.n_right, self.n_rows, self.level)
+
+    @property
+    def baseline_label(self) -> Any:
+        """The most frequent class: the best answer without asking anything."""
+        return self.labels[int(self.confusion.sum(axis=1).argmax())]
+
+    @property
+    def baseline(self) -> float:
+        return int(self.confusion.sum(axis=1).max()) / self.n_rows
+
+    @property
+    def balanced(self) -> float:
+        """Mean over the classes that have rows of the share that is right."""
+        rows = self.confusion.sum(axis=1)
+        there = rows > 0
+        return float((np.diag(self.confusion)[there] / rows[there]).mean())
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        always = f"share right when always answering {str(self.baseline_label)!r}"
+        readings = [
+            Reading("accuracy", self.accuracy, "share of rows the tree gets right", self.interval),
+            Reading("majority baseline", self.baseline, always),
+            Reading("balanced accuracy", self.balanced, "share right, all classes counting alike"),
+        ]
+        if self.auc is not None:
+            pair = "chance that a row of a class is ranked above one of another class"
+            readings.append(Reading("AUC", self.auc, pair))
+        return tuple(readings)
+
+
+def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
+    """How often a tree is right, with an interval, the majority baseline and the confusion.
+
+    Parameters
+    ----------
+    model : Tree, fitted tree learner or fitted scikit-learn tree
+    X : array-like or frame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        True classes, all known to the model.
+    level : float, default=0.95
+        Confidence level of the interval.
+
+    Returns
+    -------
+    accuracy : Accuracy
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
+    >>> found = accuracy(model, [[0], [1], [1]], ["no", "yes", "no"])
+    >>> print(found.readings()[0])
+    accuracy: 0.6667 (95 % interval 0.2077 to 0.9385)
+    >>> found.confusion.tolist()
+    [[1, 1], [0, 1]]
+    """
+    tree = as_tree(model)
+    truth = label_indices(tree.classes, y)
+    leaves = tree.apply(X)
+    if len(leaves) != len(truth):
+        raise ValueError(f"X has {len(leaves)} rows, but y has {len(truth)} labels.")
+    if len(truth) == 0:
+        raise ValueError("X and y have no rows: accuracy needs at least one.")
+    n = len(tree.classes)
+    pairs = truth * n + tree.label[leaves]
+    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
+    area = area_under_curve(tree.value[leaves], truth)
+    return Accuracy(tuple(tree.classes.tolist()), confusion, area, level)
+
+
+def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
+    """Place of each label among the classes; labels are compared as text if none fits as it is."""
+    labels = _plain_labels(y)
+    known = classes.tolist()
+    if not set(labels) & set(known):
+        known, labels = (
+            [_label_text(label) for label in known],
+            [_label_text(label) for label in labels],
+        )
+    place = {label: index for index, label in enumerate(known)}
+    unknown = sorted({str(label) for label in labels if label not in place})
+    if unknown:
+        raise ValueError(
+            f"y holds the label(s) {quote(unknown)}, but the model knows {quote(known)}: "
+            "leave those rows out, or fit a tree on data that has them."
+        )
+    return np.array([place[label] for label in labels], dtype=np.int64)
+
+
+def wilson_interval(n_right: int, n_rows: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson score interval of a share.
+
+    Examples
+    --------
+    >>> low, high = wilson_interval(9, 10)
+    >>> round(low, 3), round(high, 3)
+    (0.596, 0.982)
+    """
+    z = float(ndtri((1 + level) / 2))
+    share, spread = n_right / n_rows, z * z / n_rows
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * np.sqrt(share * (1 - share) / n_rows + spread / (4 * n_rows))
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+
+
+def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:
+    """Area under the ROC curve of class shares (n, n_classes); None where a class has no rows."""
+    n_classes = scores.shape[1]
+    rows = np.bincount(truth, minlength=n_classes)
+    if n_classes < 2 or (rows == 0).any():
+        return None
+    asked = [1] if n_classes == 2 else range(n_classes)
+    areas = []
+    for label in asked:
+        ranks = rankdata(scores[:, label])[truth == label].sum()
+        there, rest = int(rows[label]), len(truth) - int(rows[label])
+        areas.append((ranks - there * (there + 1) / 2) / (there * rest))
+    return float(np.mean(areas))
+
+
+def _plain_labels(y: Any) -> list[Any]:
+    """Labels as plain Python values; refuses missing ones."""
+    column = Table.read(y) if hasattr(y, "columns") else None
+    values = np.asarray(column.columns[0] if column else y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"y must hold one label a row, got an array of shape {values.shape}.")
+    labels = values.tolist()
+    gone = [row for row, label in enumerate(labels) if _is_missing(label)]
+    if gone:
+        raise ValueError(
+            f"y lacks the label of {len(gone)} row(s), the first being row {gone[0]}: "
+            "drop those rows or label them."
+        )
+    return labels
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, float) and label != label
+
+
+def _label_text(label: Any) -> str:
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

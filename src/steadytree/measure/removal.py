@@ -1,0 +1,152 @@
+"""Removal: refit a tree without some of its rows, as fast as the learner allows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from steadytree.core.recipe import Recipe
+from steadytree.core.table import Table
+from steadytree.core.tree import Tree
+from steadytree.interop.sklearn_tree import as_tree
+from steadytree.kernels import GUMBEL, leave_out, regrow_without
+from steadytree.measure.distance import Distance, measure_distance
+from steadytree.measure.node_distance import TreeNumbers
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A tree that comes out when rows are removed: how often, and how far from the whole one."""
+
+    tree: Tree
+    share: float
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """Trees without each of several sets of rows, for one seed.
+
+    Parameters
+    ----------
+    removed : int64 array of shape (n_sets, n_removed)
+    distances : float64 array of shape (n_sets,)
+    alternatives : tuple of Alternative
+        The distinct trees, the most frequent first.
+    depth : int
+        Depth that distances may be normalised by.
+    """
+
+    removed: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    alternatives: tuple[Alternative, ...]
+    depth: int
+
+
+def is_repeatable(estimator: Any) -> bool:
+    """Whether an estimator can make its fit ready once and repeat it on some of its rows."""
+    return callable(getattr(estimator, "recipe", None)) and callable(
+        getattr(estimator, "grow", None)
+    )
+
+
+def remove_from_recipe(
+    estimator: Any,
+    recipe: Recipe,
+    removed: NDArray[np.int64],
+    distance: Distance,
+    n_alternatives: int,
+) -> Removal:
+    """Repeat a ready fit without each set of rows; bins, rules and noise stay those of all rows."""
+    if recipe.lookahead > 1:
+        regrown = [estimator.grow(_without(recipe, rows)) for rows in removed]
+        whole = estimator.grow(recipe)
+        return _compare(whole, regrown, removed, distance, n_alternatives, recipe.max_depth)
+    distances, tags = _distances_and_tags(recipe, removed)
+    _, first, inverse, counts = np.unique(
+        tags, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(-counts, kind="stable")
+    needed = order if distance != "node" else order[:n_alternatives]
+    trees = {k: estimator.grow(_without(recipe, removed[first[k]])) for k in needed}
+    if distance != "node":
+        whole = estimator.grow(recipe)
+        known = {k: measure_distance(whole, tree, distance) for k, tree in trees.items()}
+        distances = np.array([known[k] for k in inverse.ravel()])
+    alternatives = tuple(
+        Alternative(trees[k], counts[k] / len(removed), float(distances[first[k]]))
+        for k in order[:n_alternatives]
+    )
+    return Removal(removed, distances, alternatives, recipe.max_depth)
+
+
+def refit_without(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    removed: NDArray[np.int64],
+    distance: Distance,
+    n_alternatives: int,
+    n_jobs: int | None,
+) -> Removal:
+    """Clone and refit any estimator that ends in a tree; bins are then those of the rows left."""
+
+    def fit(without: NDArray[np.int64]) -> Tree:
+        kept = np.setdiff1d(np.arange(len(y)), without)
+        return as_tree(clone(estimator).fit(Table.pick(X, kept), y[kept]))
+
+    whole = fit(np.empty(0, np.int64))
+    trees = Parallel(n_jobs=n_jobs)(delayed(fit)(without) for without in removed)
+    depth = max(tree.depth for tree in (whole, *trees))
+    return _compare(whole, trees, removed, distance, n_alternatives, depth)
+
+
+def _without(recipe: Recipe, rows: NDArray[np.int64]) -> Recipe:
+    kept = np.ones(recipe.n_rows, bool)
+    kept[rows] = False
+    return recipe.take(kept)
+
+
+def _distances_and_tags(
+    recipe: Recipe, removed: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    """Node distances and tags: single rows all at once, larger sets by growing each tree."""
+    table, draw, n = recipe.rules.table, recipe.draw, recipe.n_rows
+    shared = (recipe.codes, recipe.labels, recipe.classes, table, draw)
+    if removed.shape[1] > 1 or (draw.coupling != GUMBEL and draw.sharpness > 0):
+        _, distances, tags = regrow_without(*shared, removed, recipe.max_depth)
+        return distances.astype(np.float64), tags
+    rows, asked = np.arange(n), np.unique(removed[:, 0])
+    out = (
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.uint64),
+        np.zeros(n, np.int64),
+    )
+    leave_out(*shared, rows, asked, np.uint64(0), recipe.max_depth, out)
+    return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
+
+
+def _compare(
+    whole: Tree,
+    trees: list[Tree],
+    removed: NDArray[np.int64],
+    distance: Distance,
+    n_alternatives: int,
+    depth: int,
+) -> Removal:
+    """Distances and frequencies of trees that are all at hand."""
+    numbers = TreeNumbers([whole, *trees])
+    tags = np.array([numbers.flat(tree).tag[0] for tree in trees])
+    _, first, inverse, counts = np.unique(
+        tags, return_index=True, return_inverse=True, return_counts=True
+    )
+    known = np.array([measure_distance(whole, trees[k], distance) for k in first])
+    order = np.argsort(-counts, kind="stable")[:n_alternatives]
+    alternatives = tuple(
+        Alternative(trees[first[k]], counts[k] / len(trees), float(known[k])) for k in order
+    )
+    return Removal(removed, known[inverse.ravel()], alternatives, depth)

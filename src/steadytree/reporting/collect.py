@@ -1,0 +1,176 @@
+"""Collect: a model and data become one plain dict; renderers turn that into pages."""
+
+import datetime
+import importlib.metadata
+import platform
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.reading import Reading
+from steadytree.core.table import Table
+from steadytree.core.tree import Tree
+from steadytree.interop.sklearn_tree import as_tree, from_sklearn
+from steadytree.interop.tree_file import tree_hash
+from steadytree.measure.accuracy import Accuracy, accuracy, label_indices
+from steadytree.measure.complexity import Complexity, complexity
+from steadytree.reporting.fingerprint import hash_data
+from steadytree.reporting.numbers import interval_text, reading_text, rows_text
+from steadytree.reporting.tree_nodes import collect_tree
+from steadytree.reporting.wording import label_text, one_line
+
+FORMAT = 1  # raised when the meaning of a field changes
+PACKAGES = ("steadytree", "numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where data and model came from, as far as the caller knows.
+
+    Parameters
+    ----------
+    data : str
+        Name of the data.
+    file_sha256 : str
+        Hash of the file they were read from.
+    command : str
+        The command that made the report.
+    seen : bool or None
+        Whether the rows were used in fitting; None where that is not known.
+    """
+
+    data: str = ""
+    file_sha256: str = ""
+    command: str = ""
+    seen: bool | None = None
+
+
+def collect(
+    model: Any,
+    X: Any,
+    y: Any,
+    title: str | None = None,
+    date: str | None = None,
+    origin: Origin | None = None,
+) -> dict[str, Any]:
+    """Everything a report shows, as plain values that JSON can hold.
+
+    Parameters
+    ----------
+    model : Tree, fitted tree learner or fitted scikit-learn tree
+    X, y : the rows to judge the tree on, and their classes
+    title : str, optional
+    date : str, optional
+        Date of the report; today where it is not given.
+    origin : Origin, optional
+
+    Returns
+    -------
+    data : dict
+    """
+    table = Table.read(X)
+    table.check_not_empty()
+    tree = _readable_tree(model, table)
+    found = accuracy(tree, table, y)
+    size = complexity(tree, table)
+    truth = label_indices(tree.classes, y)
+    origin = origin or Origin()
+    if origin.seen is None and _looks_like_training(tree, truth):
+        origin = Origin(**{**asdict(origin), "seen": True})
+    return {
+        "format": FORMAT,
+        "title": one_line(title or origin.data or "A decision tree"),
+        "headline": _headline(found, size, origin),
+        "readings": {
+            "accuracy": [_reading(reading) for reading in found.readings()],
+            "complexity": [_reading(reading) for reading in size.readings()],
+        },
+        "confusion": _confusion(found),
+        "tree": collect_tree(tree, table, truth),
+        "data": _data(tree, table, truth, hash_data(table, y)),
+        "model": {"kind": type(model).__name__, "sha256": tree_hash(model)},
+        "origin": asdict(origin),
+        "made": {
+            "date": date or datetime.date.today().isoformat(),
+            "python": platform.python_version(),
+            "packages": {name: _version(name) for name in PACKAGES},
+        },
+    }
+
+
+def _readable_tree(model: Any, table: Table) -> Tree:
+    """The tree inside; one of scikit-learn's gets names, kinds and bounds from the rows."""
+    ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
+    return as_tree(model) if ours else from_sklearn(model, table)
+
+
+def _headline(found: Accuracy, size: Complexity, origin: Origin) -> str:
+    right, baseline, *_ = found.readings()
+    rows = {
+        True: f"{rows_text(found.n_rows)} it was fitted on",
+        False: f"{rows_text(found.n_rows)} it had not seen",
+        None: f"the {rows_text(found.n_rows)} given",
+    }[origin.seen]
+    label = label_text(found.baseline_label)
+    return (
+        f"The tree is right on {reading_text(right)} of {rows} "
+        f"(95 % interval {interval_text(right)}); always answering “{label}” would be right on "
+        f"{reading_text(baseline)}. It asks {size.mean_questions:.1f} questions of a row on "
+        f"average, {size.depth} at most, and has {size.n_leaves:,} different ends."
+    )
+
+
+def _reading(reading: Reading) -> dict[str, Any]:
+    return reading.to_dict() | {
+        "interval": None if reading.interval is None else list(reading.interval),
+        "shown": reading_text(reading),
+        "shown_interval": interval_text(reading),
+    }
+
+
+def _confusion(found: Accuracy) -> dict[str, Any]:
+    labels = [label_text(label) for label in found.labels]
+    return {"labels": labels, "counts": found.confusion.tolist()}
+
+
+def _data(tree: Tree, table: Table, truth: NDArray[np.int64], sha256: str) -> dict[str, Any]:
+    names = table.names or tree.space.names
+    missing = [_n_missing(column) for column in table.columns]
+    rows = np.bincount(truth, minlength=len(tree.classes)).tolist()
+    kinds = {column.name: column.kind for column in tree.space}
+    return {
+        "n_rows": table.n_rows,
+        "n_columns": table.n_columns,
+        "n_missing": sum(missing),
+        "share_missing": sum(missing) / (table.n_rows * table.n_columns),
+        "columns": [
+            {"name": one_line(name), "kind": kinds.get(name, "not used"), "n_missing": gone}
+            for name, gone in zip(names, missing, strict=True)
+        ],
+        "classes": [
+            {"label": label_text(label), "n_rows": n, "share": n / table.n_rows}
+            for label, n in zip(tree.classes.tolist(), rows, strict=True)
+        ],
+        "sha256": sha256,
+    }
+
+
+def _n_missing(column: NDArray[Any]) -> int:
+    if column.dtype == object:
+        return sum(value is None for value in column.tolist())
+    return int(np.isnan(column).sum())
+
+
+def _looks_like_training(tree: Tree, truth: NDArray[np.int64]) -> bool:
+    """Whether rows and classes are as many as in fitting: then they most likely are the same."""
+    counts = np.bincount(truth, minlength=len(tree.classes))
+    return len(truth) > 1 and bool(np.allclose(tree.value[0] * tree.weight[0], counts))
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"

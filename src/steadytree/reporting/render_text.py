@@ -1,0 +1,83 @@
+"""Render text: the collected dict for a terminal."""
+
+import io
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from steadytree.reporting.rules_text import indented_rules
+
+MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
+WIDTH = 100
+
+
+def terminal_view(data: dict[str, Any]) -> RenderableType:
+    """What a rich console shows for a report.
+
+    Parameters
+    ----------
+    data : dict
+        What `collect` returned.
+
+    Returns
+    -------
+    view : a rich renderable
+    """
+    parts: list[RenderableType] = [
+        Text(data["title"], style="bold"),
+        Text(data["headline"]),
+    ]
+    if data["origin"]["seen"]:
+        parts.append(Text("These seem to be the rows the tree was fitted on.", style="yellow"))
+    parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
+    if len(data["confusion"]["labels"]) <= MOST_CLASSES:
+        title = "Rows by true class (down) and answer (across)"
+        parts += _titled(title, _confusion(data["confusion"]))
+    parts += _titled("How much there is to read", _readings(data["readings"]["complexity"]))
+    rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
+    parts += _titled("The rules", rules)
+    return Group(*parts)
+
+
+def render_text(data: dict[str, Any], width: int = WIDTH) -> str:
+    """The same as plain text."""
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.print(terminal_view(data))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def _titled(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="italic"), body]
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+
+
+def _readings(readings: list[dict[str, Any]]) -> Table:
+    table = _table()
+    table.add_column("")
+    table.add_column("value", justify="right", no_wrap=True)
+    with_interval = any(reading["interval"] for reading in readings)
+    if with_interval:
+        table.add_column("95 % interval", no_wrap=True)
+    table.add_column("what it says", style="dim")
+    for reading in readings:
+        cells = [reading["name"], reading["shown"], reading["meaning"]]
+        if with_interval:
+            cells.insert(2, reading["shown_interval"])
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _confusion(confusion: dict[str, Any]) -> Table:
+    table = _table()
+    table.add_column("")
+    for label in confusion["labels"]:
+        table.add_column(Text(label), justify="right")
+    for label, counts in zip(confusion["labels"], confusion["counts"], strict=True):
+        table.add_row(Text(label), *(f"{count:,}" for count in counts))
+    return table

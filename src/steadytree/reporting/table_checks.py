@@ -1,0 +1,113 @@
+"""Table checks: what of a data file a tree cannot be fitted on, said in one line each."""
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.column import MAX_CATEGORIES
+from steadytree.core.table import Table, quote
+
+MOST_NUMBERS = 50  # different whole numbers a target may hold
+MOST_CLASSES = 200
+
+
+def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
+    """Refuse names that no column has, and say which ones are close."""
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"did you mean {quote(close)}?" if close else f"it has {quote(known)}."
+            raise ValueError(f"the data have no column {name!r} for {role}: {hint}")
+
+
+def check_features(table: Table) -> None:
+    """Refuse columns that no question can be asked of, naming all that share a fault."""
+    if table.n_columns == 0:
+        raise ValueError("no column is left to learn from: keep at least one besides the target.")
+    names = table.names or ()
+    pairs = list(zip(names, table.columns, strict=True))
+    faults = {
+        "no name in the header": [name for name in names if name.startswith("(unnamed ")],
+        "no value at all": [name for name, column in pairs if _n_values(column) == 0],
+        "one value only": [name for name, column in pairs if _is_constant(column)],
+        "infinite values": [name for name, column in pairs if _is_infinite(column)],
+        f"more than {MAX_CATEGORIES:,} different texts": [
+            name for name, column in pairs if _n_texts(column) > MAX_CATEGORIES
+        ],
+    }
+    for fault, found in faults.items():
+        if found:
+            drops = " ".join(f"--drop {shlex.quote(name)}" for name in found[:8])
+            has, them = ("has", "it") if len(found) == 1 else ("have", "them")
+            columns = "column" if len(found) == 1 else "columns"
+            raise ValueError(
+                f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
+                f"{drops}"
+            )
+
+
+def labels_of(table: Table, target: str) -> NDArray[Any]:
+    """The target's column as labels: whole numbers as int, all else as text."""
+    column = table.columns[(table.names or ()).index(target)]
+    gone = _is_missing(column)
+    if gone.any():
+        raise ValueError(
+            f"target {target!r} is missing in {gone.sum():,} of {len(gone):,} rows, the first "
+            f"being row {int(gone.argmax()) + 1}: fill in or delete those rows."
+        )
+    if column.dtype == object:
+        return column.astype(str)
+    if np.isinf(column).any():
+        raise ValueError(f"target {target!r} holds infinity: mend it, or name another target.")
+    whole = np.floor(column) == column
+    if not whole.all():
+        raise ValueError(
+            f"target {target!r} holds measured numbers such as {column[~whole][0]:g}, and a tree "
+            "tells classes apart: turn them into classes, or name another target."
+        )
+    return column.astype(np.int64)
+
+
+def check_classes(labels: NDArray[Any], target: str) -> None:
+    """Refuse a target that is one class only, or far too many."""
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            f"target {target!r} holds one class only, {str(classes[0])!r}: there is nothing to "
+            "tell apart, so add rows of another class or name another target."
+        )
+    most = MOST_NUMBERS if labels.dtype.kind == "i" else MOST_CLASSES
+    if len(classes) > most:
+        raise ValueError(
+            f"target {target!r} holds {len(classes):,} different values, which look like an amount "
+            "or a name rather than classes: group them, or name another target."
+        )
+
+
+def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype == object:
+        return np.array([value is None for value in column.tolist()], dtype=bool)
+    return np.isnan(column)
+
+
+def _n_values(column: NDArray[Any]) -> int:
+    return len(column) - int(_is_missing(column).sum())
+
+
+def _is_constant(column: NDArray[Any]) -> bool:
+    """Whether all rows have the same value; with some missing there is something to ask."""
+    if _is_missing(column).any():
+        return False
+    return len(column) > 0 and bool((column == column[0]).all())
+
+
+def _is_infinite(column: NDArray[Any]) -> bool:
+    return column.dtype != object and bool(np.isinf(column).any())
+
+
+def _n_texts(column: NDArray[Any]) -> int:
+    return len(set(column.tolist()) - {None}) if column.dtype == object else 0

@@ -1,0 +1,104 @@
+"""What the package promises before any of it is used."""
+
+import importlib.metadata
+import pathlib
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+import steadytree
+
+PROJECT = pathlib.Path(__file__).parents[1]
+PYPROJECT = PROJECT / "pyproject.toml"
+PUBLIC_NAMES = [
+    "Boxes",
+    "FeatureSpace",
+    "Reading",
+    "StableTreeClassifier",
+    "Tree",
+    "as_tree",
+    "average_sensitivity",
+    "complexity",
+    "distributional_sensitivity",
+    "from_sklearn",
+    "load",
+    "one_hot",
+    "report",
+    "save",
+    "stability_curve",
+    "to_sklearn",
+    "tree_distance",
+]
+OPTIONAL = ["dask", "distributed", "flwr", "matplotlib", "opendp", "pandas", "polars", "pyarrow"]
+BLOCK = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def run_python(code):
+    """Run code in a fresh interpreter and return what it printed."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_public_names_are_these():
+    assert sorted(steadytree.__all__) == PUBLIC_NAMES
+
+
+def test_every_public_name_is_there():
+    assert all(hasattr(steadytree, name) for name in steadytree.__all__)
+    assert set(steadytree.__all__) <= set(dir(steadytree))
+
+
+def test_every_public_name_is_documented():
+    page = (PROJECT / "docs/api.rst").read_text()
+    listed = [line.strip() for line in page.splitlines() if line.startswith("   ")]
+    assert sorted(name for name in listed if name and name[0] != ":") == PUBLIC_NAMES
+
+
+def test_public_names_outlive_the_import_of_every_module():
+    # `report` is also the name of a layer, and importing a layer binds its name in the package
+    code = (
+        "import importlib, pkgutil, types, steadytree\n"
+        "for module in pkgutil.walk_packages(steadytree.__path__, 'steadytree.'):\n"
+        "    importlib.import_module(module.name)\n"
+        "names = steadytree.__all__\n"
+        "print([n for n in names if isinstance(getattr(steadytree, n), types.ModuleType)])"
+    )
+    assert run_python(code).strip() == "[]"
+
+
+def test_version_is_that_of_the_installed_package():
+    declared = tomllib.loads(PYPROJECT.read_text())["project"]["version"]
+    assert steadytree.__version__ == importlib.metadata.version("steadytree") == declared
+
+
+def test_package_is_typed():
+    assert (pathlib.Path(steadytree.__file__).parent / "py.typed").is_file()
+
+
+def test_works_without_optional_packages():
+    blocked = BLOCK.format(names=[*OPTIONAL, "pyscipopt"])
+    fit = (
+        "import steadytree as st\n"
+        "model = st.StableTreeClassifier(max_depth=1, epsilon=0).fit([[0.0], [1.0]], ['a', 'b'])\n"
+        "print(model.predict([[1.0]])[0])"
+    )
+    assert run_python(blocked + fit).strip() == "b"
+
+
+@pytest.mark.parametrize("heavy", ["jinja2", "numba", "numpy", "pandas", "sklearn"])
+def test_command_line_starts_without_heavy_modules(heavy):
+    code = f"import sys, steadytree.cli; print({heavy!r} in sys.modules)"
+    assert run_python(code).strip() == "False"

@@ -1,0 +1,85 @@
+import shutil
+import subprocess
+
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree.reporting.report import report
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def case():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[::2], y[::2]), X[1::2], y[1::2]
+
+
+def test_page_is_written_whole(case, tmp_path):
+    found = report(*case, path=tmp_path / "r.html", title="Iris")
+    assert (tmp_path / "r.html").read_text("utf-8") == found.html
+    assert names_in(tmp_path) == ["r.html"]
+
+
+def test_same_input_and_date_same_file(case):
+    first, second = (report(*case, date="2024-05-01").html for _ in range(2))
+    assert first == second
+
+
+def test_path_is_checked_before_the_work(tmp_path):
+    with pytest.raises(FileNotFoundError, match="make its folder first"):
+        report("no model", None, None, path=tmp_path / "none" / "r.html")
+
+
+def test_nothing_is_written_when_it_fails(case, tmp_path):
+    model, X, y = case
+    with pytest.raises(ValueError, match="model knows"):
+        report(model, X, y + 1, path=tmp_path / "r.html")
+    assert names_in(tmp_path) == []
+
+
+def test_shows_itself(case):
+    found = report(*case, title="Iris <3")
+    assert str(found).startswith("Iris <3")
+    assert "accuracy" in str(found)
+    assert repr(found).startswith("Report('Iris <3'")
+    frame = found._repr_html_()
+    assert frame.startswith("<iframe srcdoc=")
+    assert "sandbox" in frame
+    assert "<h1>" not in frame  # escaped into the attribute
+
+
+def test_no_rows_are_refused(case):
+    model, X, y = case
+    with pytest.raises(ValueError, match="0 sample"):
+        report(model, X[:0], y[:0])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 390])
+def test_page_opens_in_a_browser_without_errors(case, tmp_path, width):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("no chromium")
+    report(*case, path=tmp_path / "r.html")
+    command = [
+        browser,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--enable-logging=stderr",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--window-size={width},2000",
+        f"--screenshot={tmp_path / 'page.png'}",
+        (tmp_path / "r.html").as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "CONSOLE" not in done.stderr
+    assert (tmp_path / "page.png").stat().st_size > 20_000
