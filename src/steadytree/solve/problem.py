@@ -41,6 +41,8 @@ class Problem:
         Distinct rows with their weights, and what each question costs them.
     questions : tuple of Question
         In the order of the table's tests.
+    bins : int64 array (n_features, n)
+        The bin each row is in, counted as in the table's bins.
     limit : float
         What may be spent, by each row or (shared) by all together.
     shared : bool
@@ -52,6 +54,7 @@ class Problem:
 
     table: RobustTable
     questions: tuple[Question, ...]
+    bins: NDArray[np.int64]
     limit: float
     shared: bool
     whole: bool
@@ -114,7 +117,8 @@ def make_problem(
     )
     crossing = _crossing_costs(table)
     table.code[:] = _codes(crossing, _code_levels(crossing))
-    return Problem(table, questions, limit, shared, whole, penalty)
+    bins = np.array([_bins_of(column, x, n_bins) for column, x in zip(space, rows.T, strict=True)])
+    return Problem(table, questions, bins, limit, shared, whole, penalty)
 
 
 def list_questions(space: FeatureSpace, values: Floats) -> tuple[Question, ...]:
@@ -178,6 +182,13 @@ def _price(
     # without missing values among the rows, no box holds them
     to_left, to_right = (question.missing_left, not question.missing_left) if gone.any() else (0, 0)
     return left_cost, right_cost, left, np.append(bins, to_left), np.append(right_bins, to_right)
+
+
+def _bins_of(column: Column, x: Floats, n_bins: int) -> NDArray[np.int64]:
+    gone = np.isnan(x)
+    known = np.where(gone, 0.0, x)
+    found = known if column.is_categorical else np.searchsorted(column.cuts, known)
+    return np.where(gone, n_bins - 1, found).astype(np.int64)
 
 
 def _interval_cost(moves: Moves, j: int, x: Floats, low: float, high: float) -> Floats:
