@@ -164,7 +164,7 @@ def test_a_new_pair_is_covered_as_often_as_said():
 def test_wrong_readings_are_refused():
     with pytest.raises(ValueError, match="2 rows, second 3"):
         Perturbation.from_readings([[1.0], [2.0]], [[1.0], [2.0], [3.0]])
-    with pytest.raises(ValueError, match="too few for coverage=0.95: at least 19"):
+    with pytest.raises(ValueError, match=r"too few for coverage=0\.95: at least 19"):
         Perturbation.from_readings(np.ones((5, 1)), np.ones((5, 1)))
     with pytest.raises(ValueError, match="coverage must be between"):
         Perturbation.from_readings(np.ones((5, 1)), np.ones((5, 1)), coverage=1)

@@ -97,7 +97,8 @@ def test_no_tree_is_better(block):
         for tree in all_trees(questions, sorted(set(y.tolist())), 2):
             costs = attack_costs(tree, X, y, moves, points)
             best = max(best, (kept_rows(costs, limit, noise.scope), -n_splits(tree)))
-        assert model.proven_ and model.optimality_gap_ == 0
+        assert model.proven_
+        assert model.optimality_gap_ == 0
         assert model.objective_ == model.bound_ == best[0]
         assert int((~model.tree_.is_leaf).sum()) == -best[1]
         worst = certify(model, X, y, noise).worst_case_accuracy
@@ -238,14 +239,15 @@ def hard_problem():
 def test_time_limit_keeps_the_best_tree_with_a_gap():
     X, y, noise = hard_problem()
     seen = []
-    model = RobustTreeClassifier(
-        4, noise, time_limit=2, progress=seen.append, random_state=0
-    ).fit(X, y)
+    model = RobustTreeClassifier(4, noise, time_limit=2, progress=seen.append, random_state=0).fit(
+        X, y
+    )
     assert not model.proven_
     assert model.status_ == "time limit"
     assert model.majority_ <= model.objective_ < model.bound_
     assert 0 < model.optimality_gap_ < 1
-    assert seen and all(step.bound <= step.incumbent for step in seen)
+    assert seen
+    assert all(step.bound <= step.incumbent for step in seen)
     worst = certify(model, X, y, noise).worst_case_accuracy
     assert worst * len(y) == pytest.approx(model.objective_)
 
@@ -316,5 +318,5 @@ def test_wrong_parameters_are_refused_before_any_search(arguments, error, messag
 
 def test_too_many_questions_are_refused():
     X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
-    with pytest.raises(ValueError, match="999 questions, more than the 400 .*999 about 'x0'"):
+    with pytest.raises(ValueError, match=r"999 questions, more than the 400 .*999 about 'x0'"):
         RobustTreeClassifier().fit(X, y)

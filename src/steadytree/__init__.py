@@ -9,28 +9,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steadytree.core.boxes import Boxes
+    from steadytree.core.perturbation import Perturbation
     from steadytree.core.reading import Reading
     from steadytree.core.space import FeatureSpace
     from steadytree.core.tree import Tree
     from steadytree.interop.one_hot import one_hot
     from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
     from steadytree.interop.tree_file import load, save
+    from steadytree.learn.robust import RobustTreeClassifier
     from steadytree.learn.stable import StableTreeClassifier
+    from steadytree.measure.certify import certify
     from steadytree.measure.complexity import complexity
     from steadytree.measure.distance import tree_distance
     from steadytree.measure.distributional import distributional_sensitivity
     from steadytree.measure.sensitivity import average_sensitivity
+    from steadytree.measure.shift import shift_accuracy
     from steadytree.measure.stability_curve import stability_curve
     from steadytree.reporting.report import report
 
 _WHERE = {
     "Boxes": "core.boxes",
     "FeatureSpace": "core.space",
+    "Perturbation": "core.perturbation",
     "Reading": "core.reading",
+    "RobustTreeClassifier": "learn.robust",
     "StableTreeClassifier": "learn.stable",
     "Tree": "core.tree",
     "as_tree": "interop.sklearn_tree",
     "average_sensitivity": "measure.sensitivity",
+    "certify": "measure.certify",
     "complexity": "measure.complexity",
     "distributional_sensitivity": "measure.distributional",
     "from_sklearn": "interop.sklearn_tree",
@@ -38,6 +45,7 @@ _WHERE = {
     "one_hot": "interop.one_hot",
     "report": "reporting.report",
     "save": "interop.tree_file",
+    "shift_accuracy": "measure.shift",
     "stability_curve": "measure.stability_curve",
     "to_sklearn": "interop.sklearn_tree",
     "tree_distance": "measure.distance",
@@ -46,11 +54,14 @@ _WHERE = {
 __all__ = [
     "Boxes",
     "FeatureSpace",
+    "Perturbation",
     "Reading",
+    "RobustTreeClassifier",
     "StableTreeClassifier",
     "Tree",
     "as_tree",
     "average_sensitivity",
+    "certify",
     "complexity",
     "distributional_sensitivity",
     "from_sklearn",
@@ -58,6 +69,7 @@ __all__ = [
     "one_hot",
     "report",
     "save",
+    "shift_accuracy",
     "stability_curve",
     "to_sklearn",
     "tree_distance",

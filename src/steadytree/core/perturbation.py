@@ -206,7 +206,7 @@ class Perturbation:
         """What may be spent by one row, or by all together where the budget is shared."""
         if self.budget is None:
             raise ValueError(
-                "this perturbation has no budget: give budget=, with scope='row', 'mean' or 'total'."
+                "this perturbation has no budget: give budget=, and scope='row', 'mean' or 'total'."
             )
         spent = self.budget * (total_weight if self.scope == "mean" else 1.0)
         return float(spent + TOLERANCE * max(1.0, spent))
@@ -287,7 +287,7 @@ def certainty_cost(name: str, certainty: float) -> float:
 
 def check_whole(space: FeatureSpace, moves: Moves, values: NDArray[np.float64]) -> None:
     """Refuse fractions in columns that are declared to move in whole steps."""
-    for j in np.flatnonzero(moves.whole):
+    for j in np.flatnonzero(moves.whole).tolist():
         present = values[:, j][~np.isnan(values[:, j])]
         fractions = present[present != np.floor(present)]
         if len(fractions):

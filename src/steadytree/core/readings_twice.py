@@ -15,7 +15,8 @@ def differences(first: Any, second: Any) -> dict[str, NDArray[np.float64]]:
     one, other = Table.read(first), Table.read(second)
     if one.n_rows != other.n_rows:
         raise ValueError(
-            f"first has {one.n_rows} rows, second {other.n_rows}: row i of both must be the same thing."
+            f"first has {one.n_rows} rows, second {other.n_rows}: "
+            "row i of both must be the same thing."
         )
     space = FeatureSpace.observe(one)
     table = other.select(space.names)
@@ -49,8 +50,8 @@ def estimate_radius(first: Any, second: Any, coverage: float) -> dict[str, float
         if place > len(apart):
             least = math.ceil(coverage / (1 - coverage) - 1e-9)
             raise ValueError(
-                f"column {name!r} has {len(apart)} pairs, too few for coverage={coverage}: at least "
-                f"{least} are needed, or lower coverage."
+                f"column {name!r} has {len(apart)} pairs, too few for coverage={coverage}: "
+                f"at least {least} are needed, or lower coverage."
             )
         radius[name] = float(np.sort(apart)[place - 1])
     return radius

@@ -128,7 +128,7 @@ def value_cost(x, node, column, nodes, moves):
 
 @njit(cache=True, nogil=True)
 def nearest_value(x, node, column, nodes, moves):
-    """The value in a node's column nearest to x; x itself where it fits, the first such category."""
+    """The value in a node's column nearest to x: x itself where it fits, or the first category."""
     if moves.categorical[column]:
         if nodes.flags[node, MISSING_STAYS] if np.isnan(x) else nodes.allowed[node, np.int64(x)]:
             return x

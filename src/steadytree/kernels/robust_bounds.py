@@ -86,7 +86,10 @@ def stump_bound(rows, table, cells, penalty, bound):
     if bound[0] == 0.0:
         return
     counts = np.empty((2, table.n_classes, n_codes))
-    left_loss, right_loss = np.empty((table.n_classes, n_cells)), np.empty((table.n_classes, n_cells))
+    left_loss, right_loss = (
+        np.empty((table.n_classes, n_cells)),
+        np.empty((table.n_classes, n_cells)),
+    )
     for test in range(table.feature.shape[0]):
         n_left = split_losses(rows, test, table, cells, counts, left_loss, right_loss)
         if n_left == 0 or n_left == rows.shape[0]:

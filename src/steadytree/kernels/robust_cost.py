@@ -6,7 +6,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def box_costs(tests, sides, n_asked, table, costs):
-    """Fill costs (n,) with each row's cost of getting into a box; return whether any value is in it.
+    """Fill costs (n,) with each row's cost of getting into a box; return whether it has values.
 
     The box is where tests[:n_asked] are answered by sides[:n_asked], 0 being left. Within a column
     the dearest test counts, which is exact for intervals and sets of categories.
@@ -40,7 +40,7 @@ def box_costs(tests, sides, n_asked, table, costs):
 
 @njit(cache=True, nogil=True)
 def add_column(first, feature, tests, sides, n_asked, table, present, costs):
-    """Add one column's cost: the dearest of its tests; only missing values fit where not present."""
+    """Add one column's cost: that of its dearest test; only missing ones fit if not present."""
     for row in range(costs.shape[0]):
         dearest = 0.0
         for other in range(first, n_asked):
@@ -58,8 +58,8 @@ def lost_weight(costs, weight, limit, shared, whole):
     """Most weight of rows that the budget can turn wrong, given each row's cost.
 
     Shared: all rows spend `limit` together, cheapest first, and of the first row that does not fit
-    as many units of weight (or, unless `whole`, as large a part) as do. Else every row whose cost is
-    at most `limit` is lost.
+    as many units of weight (or, unless `whole`, as large a part) as do. Else every row whose cost
+    is at most `limit` is lost.
     """
     lost, n_paid = 0.0, 0
     for row in range(costs.shape[0]):

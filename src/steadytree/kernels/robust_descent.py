@@ -11,7 +11,9 @@ def plan_value(plan, depth, table, spending, costs):
     """Lost weight plus penalty of a full plan; spending is (limit, penalty, shared, whole)."""
     limit, penalty, shared, whole = spending
     tree_costs(plan, depth, table, costs)
-    return lost_weight(costs, table.weight, limit, shared, whole) + penalty * count_splits(plan, depth)
+    return lost_weight(costs, table.weight, limit, shared, whole) + penalty * count_splits(
+        plan, depth
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -149,8 +149,10 @@ def region_losses(costs, region, weight, cells, losses):
 
 @njit(cache=True, nogil=True)
 def beats(loss, bounds, offset, extra, target):
-    """Whether some cell stays below the target: own losses, and in other regions the larger of
-    what they must lose anyway and what they lose to this sub-tree.
+    """Whether some cell stays below the target.
+
+    Summed are own losses and, for other regions, the larger of what they must lose anyway and what
+    they lose to this sub-tree.
     """
     for cell in range(offset.shape[0]):
         total = offset[cell] + extra + loss[0, cell]
@@ -164,10 +166,7 @@ def beats(loss, bounds, offset, extra, target):
 @njit(cache=True, nogil=True)
 def is_same(plan, other):
     """Whether two plans are equal; a question between equal sub-trees is idle."""
-    for place in range(plan.shape[0]):
-        if plan[place] != other[place]:
-            return False
-    return True
+    return np.array_equal(plan, other)
 
 
 @njit(cache=True, nogil=True)
@@ -192,7 +191,7 @@ def add_leaves(tests, sides, n_asked, outside, table, cells, target, found):
 
 @njit(cache=True, nogil=True)
 def join_pairs(test, left, right, outside, table, cells, charge, target, found, n_found):
-    """Add to `found` every pair of a left and a right sub-tree under a test that may beat the target.
+    """Add to `found` every pair of sub-trees under a test that may beat the target.
 
     left, right and found are (plans, costs, losses, splits), the losses with penalties; outside is
     (region, bounds): region (n,) is 0 for the rows of this sub-tree, else the number of their
@@ -258,7 +257,7 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
     tests, sides = path
     penalty, most_splits = charge
     n_asked = sides[-1]
-    region, bounds = outside
+    bounds = outside[1]
     n_tests, n_cells, n_classes = table.feature.shape[0], cells.offset.shape[0], table.n_classes
     most = n_tests * n_classes * (n_classes - 1) + n_classes
     left_plans, right_plans = np.empty((most, 3), np.int32), np.empty((most, 3), np.int32)
@@ -287,7 +286,9 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
         if n_left == 0 or n_right == 0:
             continue
         tests[n_asked], sides[n_asked] = test, 0
-        left = kept_options(left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table)
+        left = kept_options(
+            left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table
+        )
         tests[n_asked], sides[n_asked] = test, 1
         right = kept_options(
             right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table
@@ -304,9 +305,10 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
 def best_pair(left, right, table, cells, charge, target, spending):
     """The pair of sub-trees of a root's sides that loses least, if that is below the target.
 
-    left and right are (plans, costs, losses, splits); spending is (limit, shared, whole). The target
-    is a value; bounds are compared with it plus the last entry of charge, (penalty, most questions,
-    slack). Returns the places in both lists, -1 where no pair is below the target, and the value.
+    left and right are (plans, costs, losses, splits); spending is (limit, shared, whole). The
+    target is a value; bounds are compared with it plus the slack in charge, which is (penalty,
+    most questions, slack). Returns the places in both lists, -1 where no pair is below the target,
+    and the value.
     """
     penalty, most_splits, slack = charge
     limit, shared, whole = spending

@@ -7,8 +7,9 @@ class RobustTable(NamedTuple):
     """Rows and the questions that may be asked of them.
 
     `left_cost`, `right_cost` (n_tests, n): cost of being on either side of a test, 0 where a row is
-    already; `on_left` (n_tests, n) is the side it is on. `feature` (n_tests,) and `left_bins`, `right_bins` (n_tests, n_bins): a test's column
-    and which of its bins go where, the last bin being for missing values. `gone` (n_features, n):
+    already; `on_left` (n_tests, n) is the side it is on. `feature` (n_tests,) and `left_bins`,
+    `right_bins` (n_tests, n_bins): a test's column and which of its bins go where, the last bin
+    being for missing values. `gone` (n_features, n):
     where a row lacks a value. `code` (n_tests, n): place of a row's cost of crossing a test in the
     test's list of such costs. `label`, `weight` (n,). `largest`: cost is the largest over columns,
     else their sum.

@@ -16,12 +16,12 @@ from steadytree.core.grid import quantile_cuts
 from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table, quote
-from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.solve.outcome import Outcome
 from steadytree.solve.plan import plan_of, tree_of
 from steadytree.solve.problem import Problem, make_problem
-from steadytree.solve.search import Outcome, Search
+from steadytree.solve.search import Search
 
 DEEPEST = 8
 SOLVERS = ("search", "mio")
@@ -33,8 +33,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     The adversary sees the tree, then moves the rows as the perturbation allows, to turn as many
     wrong as the budget can pay for. An exact search finds the tree against which it does worst;
     when time runs out first, the best tree found is kept together with a bound that no tree can
-    exceed. Among equally good trees one with fewest questions is taken. Without a perturbation it is
-    the optimal tree of that depth.
+    exceed. Among equally good trees one with fewest questions is taken. Without a perturbation it
+    is the optimal tree of that depth.
 
     Parameters
     ----------
@@ -149,7 +149,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         counted = np.ones(len(values)) if weights is None else weights
         problem = self._problem(values, labels.astype(np.int64), counted)
         outcome = self._solve(problem)
-        self.tree_ = tree_of(outcome.plan, problem, self.space_, self.classes_, values, labels, counted)
+        training = values, labels, counted
+        self.tree_ = tree_of(outcome.plan, problem, self.space_, self.classes_, training)
         self._keep(problem, outcome, np.bincount(labels, counted).max())
         return self
 
@@ -236,5 +237,3 @@ def _with_cuts(
         else:
             columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
     return FeatureSpace(tuple(columns))
-
-

@@ -161,8 +161,8 @@ class Certificate:
             return float(size)
         if self.perturbation.scope != "row":
             raise ValueError(
-                "the budget is shared among rows, so no single size follows from it: pass size=, or "
-                "read worst_case_accuracy."
+                "the budget is shared among rows, so no single size follows from it: "
+                "pass size=, or read worst_case_accuracy."
             )
         self.perturbation.spend(1.0)
         return float(self.perturbation.budget or 0.0)
@@ -198,7 +198,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     >>> found.worst_case_accuracy, found.certified_accuracy(0.5)
     (0.5, 1.0)
     >>> print(found.counterexamples(1)[0])
-    row 1: 'no' becomes 'yes' at size 0.75: x0 from 1 to 2.5000001
+    row 2: 'yes' becomes 'no' at size 0.75: x0 from 4 to 2.5
     """
     if not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")

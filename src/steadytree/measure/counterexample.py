@@ -35,7 +35,8 @@ class Counterexample:
 
     def __str__(self) -> str:
         moved = ", ".join(str(step) for step in self.steps)
-        return f"row {self.row}: {self.answer!r} becomes {self.other!r} at size {self.size:.4g}: {moved}"
+        becomes = f"{self.answer!r} becomes {self.other!r}"
+        return f"row {self.row}: {becomes} at size {self.size:.4g}: {moved}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -49,7 +50,7 @@ def explain_move(
     same = (start == end) | (np.isnan(start) & np.isnan(end))
     return tuple(
         Step(space[j].name, _decode(space[j], start[j]), _decode(space[j], end[j]))
-        for j in np.flatnonzero(~same)
+        for j in np.flatnonzero(~same).tolist()
     )
 
 

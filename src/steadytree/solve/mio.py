@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from steadytree.core.extras import require
 from steadytree.kernels.robust_cost import box_costs, lost_weight
+from steadytree.solve.outcome import Outcome
 from steadytree.solve.problem import Problem
-from steadytree.solve.search import Outcome
 
-Nodes = dict[int, tuple[str, int]]  # node of the full tree, the root being 1: ("ask" | "answer", which)
+Nodes = dict[
+    int, tuple[str, int]
+]  # node of the full tree, the root being 1: ("ask" | "answer", which)
 ENOUGH = 1e-6
 
 
@@ -108,11 +110,13 @@ def _handler(scip: Any, model: Model) -> Any:
     """A constraint handler that attacks every tree SCIP proposes."""
     result = scip.SCIP_RESULT
 
-    class Handler(scip.Conshdlr):  # type: ignore[misc,name-defined]
+    class Handler(scip.Conshdlr):
         def _is_wrong(self, solution: Any, cut: bool) -> bool:
             nodes = _read(model, solution)
             attack = worst_attack(model.problem, nodes, model.depth)
-            value = attack.kept - model.problem.penalty * sum(kind == "ask" for kind, _ in nodes.values())
+            value = attack.kept - model.problem.penalty * sum(
+                kind == "ask" for kind, _ in nodes.values()
+            )
             if value > model.best_value:
                 model.best, model.best_value = nodes, value
             if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
@@ -121,17 +125,17 @@ def _handler(scip: Any, model: Model) -> Any:
                 _add_cut(model, scip, nodes, attack)
             return True
 
-        def conscheck(self, constraints, solution, *_unused):  # noqa: ANN001, ANN202
+        def conscheck(self, constraints, solution, *_unused):
             wrong = self._is_wrong(solution, cut=False)
             return {"result": result.INFEASIBLE if wrong else result.FEASIBLE}
 
-        def consenfolp(self, *_unused):  # noqa: ANN202
+        def consenfolp(self, *_unused):
             wrong = self._is_wrong(None, cut=True)
             return {"result": result.CONSADDED if wrong else result.FEASIBLE}
 
         consenfops = consenfolp
 
-        def conslock(self, constraint, locktype, up, down):  # noqa: ANN001, ANN202
+        def conslock(self, constraint, locktype, up, down):
             everything = [*model.asks.values(), *model.answers.values(), model.kept]
             for variable in everything:
                 model.scip.addVarLocks(variable, up + down, up + down)
@@ -198,9 +202,7 @@ def _moved_weight(problem: Problem, cost: NDArray[np.float64]) -> NDArray[np.flo
     return moved
 
 
-def _path(
-    nodes: Nodes, leaf: int, depth: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _path(nodes: Nodes, leaf: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     tests, sides = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64)
     n_asked = leaf.bit_length() - 1
     for level in range(n_asked):
@@ -266,7 +268,8 @@ def _cut_terms(
         terms += [count * model.answers[node, k] for k, count in enumerate(counts) if count]
         kind, which = nodes[node]
         if kind == "answer":
-            gains = np.full(sides.shape[1], weight[rows].sum()) if node in model.inner else []
+            here_or_below = sides.shape[1] if node in model.inner else 0
+            gains = np.full(here_or_below, weight[rows].sum())
         else:
             on_left = sides[rows, which]
             gains = (weight[rows, None] * (sides[rows] != on_left[:, None])).sum(axis=0)

@@ -15,15 +15,14 @@ def tree_of(
     problem: Problem,
     space: FeatureSpace,
     classes: NDArray[Any],
-    values: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    training: tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]],
 ) -> Tree:
-    """The tree a plan stands for, with the training rows' class shares.
+    """The tree a plan stands for, with the class shares of training rows (values, labels, weights).
 
     A leaf whose label is not its most frequent class (the search may have reasons) gets that label
     with certainty, so that the tree answers as planned.
     """
+    values, labels, weights = training
     nodes: list[dict[str, Any]] = []
     depth = int(np.log2(len(plan) + 1)) - 1
 
@@ -48,10 +47,7 @@ def answers(
 ) -> NDArray[np.bool_]:
     """Which encoded rows go left."""
     x = values[:, question.column]
-    if np.isnan(question.cut):
-        left = x == question.category
-    else:
-        left = x <= question.cut
+    left = x == question.category if np.isnan(question.cut) else x <= question.cut
     if space[question.column].is_categorical and np.isinf(question.cut):
         left = ~np.isnan(x)
     return np.where(np.isnan(x), question.missing_left, left)

@@ -153,9 +153,7 @@ def merge_rows(
     return rows, distinct[:, -1].astype(np.int64), summed.astype(np.float64)
 
 
-def _price(
-    column: Column, question: Question, moves: Moves, x: Floats
-) -> tuple[NDArray[Any], ...]:
+def _price(column: Column, question: Question, moves: Moves, x: Floats) -> tuple[NDArray[Any], ...]:
     """Cost of each side, which side each value is on, and the bins of each side."""
     j, gone = question.column, np.isnan(x)
     if column.is_categorical and np.isnan(question.cut):
@@ -244,5 +242,6 @@ def _too_many(space: FeatureSpace, questions: Sequence[Question]) -> str:
     named = ", ".join(f"{counts[j]} about {space[j].name!r}" for j in widest)
     return (
         f"X gives {len(questions)} questions, more than the {MOST_TESTS} the exact search can take "
-        f"({named}): lower n_thresholds, round whole-number columns to fewer values, or drop columns."
+        f"({named}): lower n_thresholds, round whole-number columns to fewer values, "
+        "or drop columns."
     )

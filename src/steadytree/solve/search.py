@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,10 @@ from steadytree.kernels.robust_lists import (
     two_level_list,
 )
 from steadytree.kernels.robust_table import Cells
+from steadytree.solve.outcome import Outcome, Plan, Progress
 from steadytree.solve.problem import Problem
+from steadytree.solve.subtrees import SubTrees, inner_places, random_plan, without_repeats
 
-Plan = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Path = tuple[tuple[int, int], ...]
 LARGEST_LIST = 400_000_000  # bytes of costs held at once
@@ -32,72 +32,8 @@ MOST_CELLS = 96
 Outside = tuple[NDArray[np.int64], Floats]
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a search stands: lost weight (with penalties) of the best tree, and what is certain."""
-
-    seconds: float
-    incumbent: float
-    bound: float
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a search found.
-
-    Parameters
-    ----------
-    plan : int32 array
-        The best tree, in preorder at full size: a test, or -1 - label.
-    value : float
-        Its lost weight, with penalties.
-    bound : float
-        No tree has a smaller value.
-    proven : bool
-    reason : str
-        "proven", "time limit", "interrupted" or "too many candidates".
-    """
-
-    plan: Plan
-    value: float
-    bound: float
-    proven: bool
-    reason: str
-
-
 class Stop(Exception):
     """The search ends here, for the reason given."""
-
-
-@dataclass(frozen=True)
-class SubTrees:
-    """Sub-trees of one region: plans, costs of a wrong answer, losses with penalties, questions."""
-
-    plans: Plan
-    costs: Floats
-    losses: Floats
-    splits: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.plans)
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        return self.plans, self.costs, self.losses, self.splits
-
-    def take(self, kept: NDArray[np.int64]) -> "SubTrees":
-        return SubTrees(*(array[kept] for array in self.arrays))
-
-    @classmethod
-    def none(cls, width: int, n: int, n_cells: int, room: int = 0) -> "SubTrees":
-        """Empty arrays with room for some sub-trees."""
-        plans, splits = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
-        return cls(plans, np.empty((room, n)), np.empty((room, n_cells)), splits)
-
-    @classmethod
-    def joined(cls, parts: "list[SubTrees]") -> "SubTrees":
-        columns = zip(*(part.arrays for part in parts), strict=True)
-        return cls(*(np.concatenate(column) for column in columns))
 
 
 class Search:
@@ -276,9 +212,7 @@ class Search:
         self.known[key] = bound
         return bound
 
-    def _split_bound(
-        self, path: Path, rows: NDArray[np.int64], test: int, depth: int
-    ) -> Floats:
+    def _split_bound(self, path: Path, rows: NDArray[np.int64], test: int, depth: int) -> Floats:
         """Least losses of sub-trees that ask the given question first."""
         left, right = split_rows(rows, test, self.table)
         below = self._least((*path, (test, 0)), left, depth - 1)
@@ -324,7 +258,7 @@ class Search:
         parts = [leaves]
         for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
             parts.append(self._join(path, rows, int(test), depth, outside, target))
-        return _without_repeats(SubTrees.joined(parts))
+        return without_repeats(SubTrees.joined(parts))
 
     def _join(
         self,
@@ -392,7 +326,7 @@ class Search:
             found = SubTrees.none(width, n, n_cells, room)
             count = fill(found.arrays)
             if count >= 0:
-                return _without_repeats(found.take(np.arange(count)))
+                return without_repeats(found.take(np.arange(count)))
             room *= 4
             self._check_time()
             if room * 8 * (n + n_cells) > LARGEST_LIST:
@@ -418,7 +352,7 @@ class Search:
         return float(plan_value(plan, self.depth, self.table, self.problem.spending, costs))
 
     def _offer(self, plan: Plan, target: float = math.inf) -> bool:
-        """Take a tree if it is better, or as good with fewer questions; True if below the target."""
+        """Take a tree if it is better or as good and shorter; True if it is below the target."""
         plan = np.ascontiguousarray(plan, dtype=np.int32)
         value = self._evaluate(plan)
         shorter = count_splits(plan, self.depth) < count_splits(self.plan, self.depth)
@@ -443,7 +377,7 @@ class Search:
     def _shortened(self, plan: Plan) -> Plan:
         """The plan without questions whose removal costs nothing."""
         plan, value = plan.copy(), self._evaluate(plan)
-        for place, height in inner_places(self.depth)[::-1]:
+        for place in inner_places(self.depth)[::-1]:
             if plan[place] < 0:
                 continue
             for label in range(self.table.n_classes):
@@ -458,7 +392,9 @@ class Search:
     def _raise_bound(self, bound: float) -> None:
         if self.counted:
             # with a shared budget a bound counts the part of a row that is not lost in the end
-            bound = math.floor(bound + ROUNDING) if self.problem.shared else math.ceil(bound - ROUNDING)
+            bound = (
+                math.floor(bound + ROUNDING) if self.problem.shared else math.ceil(bound - ROUNDING)
+            )
         if bound > self.bound:
             self.bound = min(bound, self.value)
             self._report()
@@ -471,31 +407,3 @@ class Search:
     def _check_time(self) -> None:
         if time.monotonic() - self.started > self.time_limit:
             raise Stop("time limit")
-
-
-def random_plan(rng: np.random.Generator, depth: int, n_tests: int, n_classes: int) -> Plan:
-    """A full tree with random questions and labels."""
-    if depth == 0:
-        return np.array([-1 - rng.integers(n_classes)], np.int32)
-    below = [random_plan(rng, depth - 1, n_tests, n_classes) for _ in range(2)]
-    return np.concatenate([[rng.integers(n_tests)], *below]).astype(np.int32)
-
-
-def inner_places(depth: int, place: int = 0) -> list[tuple[int, int]]:
-    """Place and height of every inner node of a full plan, parents first."""
-    if depth == 0:
-        return []
-    below = 2**depth - 1
-    left, right = inner_places(depth - 1, place + 1), inner_places(depth - 1, place + 1 + below)
-    return [(place, depth), *left, *right]
-
-
-def _without_repeats(trees: SubTrees) -> SubTrees:
-    """One of each group of sub-trees with equal costs: the one with fewest questions."""
-    if len(trees) < 2:
-        return trees
-    order = np.argsort(trees.splits, kind="stable")
-    rows = np.ascontiguousarray(trees.costs[order])
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first = np.unique(keys, return_index=True)
-    return trees.take(order[np.sort(first)])
