@@ -114,7 +114,7 @@ CONTENDERS = [
     Contender("one fit, epsilon 0.1", "fit_stable"),
 ]
 CASES = [
-    Case("few", few_rows, repeats=5),
+    Case("few", few_rows, repeats=3),
     Case("ten thousand", lambda: rows(10_000), repeats=3),
     Case("hundred thousand", lambda: rows(100_000), repeats=3),
 ]

@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
-SMALL_EPSILONS = (0.0, *np.round(np.logspace(-2, 0, 9), 4).tolist())
+SMALL_EPSILONS = tuple(sorted({0.0, 0.3, *np.round(np.logspace(-2, 0, 9), 4).tolist()}))
 LARGE_EPSILONS = (0.0, *np.logspace(-5, 0, 11).round(6).tolist())
 
 

@@ -23,7 +23,7 @@ def over_epsilon(cells, title, path):
     """Figures 2, 5 and 6: means over epsilon with quartiles over samples; greedy dashed."""
     figure, axes = plt.subplots(1, 4, figsize=(15, 3.6), layout="constrained")
     for panel, (name, label) in zip(axes, PANELS.items(), strict=True):
-        shown = [1] if "accuracy" in name else sorted({cell["removed"] for cell in cells})
+        shown = [1] if "accuracy" in name else _shares(cells)
         for colour, removed in zip(COLOURS, shown, strict=False):
             own = [c for c in cells if c["removed"] == removed]
             _curve(panel, own, name, colour, _label(removed))
@@ -55,7 +55,7 @@ def trade_off(cells, title, path):
         for name in ("train_accuracy", "test_accuracy")
     }
     for panel, name in zip(axes, ("train_accuracy", "test_accuracy"), strict=True):
-        for colour, removed in zip(COLOURS, sorted({c["removed"] for c in cells}), strict=False):
+        for colour, removed in zip(COLOURS, _shares(cells), strict=False):
             own = sorted((c for c in cells if c["removed"] == removed), key=lambda c: c["epsilon"])
             points = [(np.mean(c["sensitivity"]), accuracy[c["epsilon"], name]) for c in own]
             x, y = zip(*points[1:], strict=True)
@@ -70,7 +70,7 @@ def trade_off(cells, title, path):
 
 def frequent_trees(rows, title, path):
     """Figure 3: the whole tree and the most frequent ones without a tenth of the rows."""
-    figure, axes = plt.subplots(len(rows), 4, figsize=(18, 4.2 * len(rows)), layout="constrained")
+    figure, axes = plt.subplots(len(rows), 4, figsize=(24, 4.6 * len(rows)), layout="constrained")
     for line, (name, whole, others) in zip(axes, rows, strict=True):
         for panel in line:
             panel.axis("off")
@@ -81,6 +81,11 @@ def frequent_trees(rows, title, path):
             panel.set_title(caption, fontsize=10)
     figure.suptitle(title)
     _save(figure, path)
+
+
+def _shares(cells):
+    """Numbers of rows removed, the single row first."""
+    return sorted({cell["removed"] for cell in cells}, key=lambda m: (m != 1, m))
 
 
 def _label(removed):
