@@ -72,7 +72,7 @@ def clone_and_refit():
         whole = learner(0.1).fit(X, y)
         for row in range(n_refits(len(y), REPEATS)):
             other = clone(whole).fit(np.delete(X, row, 0), np.delete(y, row))
-            tree_distance(whole, other)
+            tree_distance(whole, other, "node")
 
     return task
 

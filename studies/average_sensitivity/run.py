@@ -71,7 +71,7 @@ def show(data, cells, folder):
     """Print the table of a set and draw its figures."""
     print(f"\n{data.name}, depth {data.depth}\n\n{table(cells)}\n\n{verdict(cells)}", flush=True)
     title = f"{data.name}, depth {data.depth}"
-    stem = "".join(letter if letter.isalnum() else "-" for letter in data.name)
+    stem = "".join(letter if letter.isalnum() else "-" for letter in f"{data.name} {data.depth}")
     over_epsilon(cells, title, folder / f"{stem}-epsilon.png")
     trade_off(cells, title, folder / f"{stem}-trade-off.png")
     if not data.is_large:
