@@ -72,7 +72,7 @@ def clone_and_refit():
         whole = learner(0.1).fit(X, y)
         for row in range(n_refits(len(y), REPEATS)):
             other = clone(whole).fit(np.delete(X, row, 0), np.delete(y, row))
-            tree_distance(whole, other)
+            tree_distance(whole, other, "node")
 
     return task
 
@@ -114,7 +114,7 @@ CONTENDERS = [
     Contender("one fit, epsilon 0.1", "fit_stable"),
 ]
 CASES = [
-    Case("few", few_rows, repeats=5),
+    Case("few", few_rows, repeats=3),
     Case("ten thousand", lambda: rows(10_000), repeats=3),
     Case("hundred thousand", lambda: rows(100_000), repeats=3),
 ]

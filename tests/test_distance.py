@@ -25,7 +25,7 @@ def test_a_distance_is_a_number_that_knows_where_trees_part(kind, normalise):
 
 
 def test_equal_trees_have_no_distance():
-    found = tree_distance(SMALL, SMALL.tree_)
+    found = tree_distance(SMALL, SMALL.tree_, "node")
     assert found == 0
     assert found.parted == ()
 
@@ -40,6 +40,6 @@ def test_bad_input_is_refused():
         tree_distance(SMALL, LARGE, "edit")
     other = StableTreeClassifier(random_state=0).fit(X[:, :2], y)
     with pytest.raises(ValueError, match="over different features: only the first has 'x2', 'x3'"):
-        tree_distance(SMALL, other)
+        tree_distance(SMALL, other, "node")
     with pytest.raises(TypeError, match="LogisticRegression"):
-        tree_distance(SMALL, LogisticRegression(max_iter=999).fit(X, y))
+        tree_distance(SMALL, LogisticRegression(max_iter=999).fit(X, y), "node")

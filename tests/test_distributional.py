@@ -25,7 +25,7 @@ def test_equals_the_cheapest_of_all_pairings():
     whole = trees_without([], 5)
     for row in range(0, 30, 3):
         others = trees_without(row, 5)
-        cost = np.array([[tree_distance(a, b) for b in others] for a in whole])
+        cost = np.array([[tree_distance(a, b, "node") for b in others] for a in whole])
         best = min(cost[range(5), list(order)].mean() for order in itertools.permutations(range(5)))
         assert found.transported[row] == pytest.approx(best)
         assert found.coupled[row] == pytest.approx(np.diag(cost).mean())

@@ -34,7 +34,7 @@ def brute_force(model, X, y, sets):
     recipe = model.recipe(X, y)
     whole = model.grow(recipe)
     trees = [model.grow(recipe.take(np.setdiff1d(np.arange(len(y)), s))) for s in sets]
-    return [float(tree_distance(whole, tree)) for tree in trees], trees
+    return [float(tree_distance(whole, tree, "node")) for tree in trees], trees
 
 
 def count_mismatches(seed, setting):
@@ -108,8 +108,10 @@ def test_alternatives_come_with_their_frequencies(epsilon):
     _, trees = brute_force(model, X, y, np.arange(40)[:, None])
     assert len(found.alternatives) > 1
     for each in found.alternatives:
-        assert each.share == sum(tree_distance(each.tree, tree) == 0 for tree in trees) / 40
-    different = {tuple(tree_distance(tree, other) == 0 for other in trees) for tree in trees}
+        assert each.share == sum(tree_distance(each.tree, tree, "node") == 0 for tree in trees) / 40
+    different = {
+        tuple(tree_distance(tree, other, "node") == 0 for other in trees) for tree in trees
+    }
     most = sorted((sum(equal) for equal in different), reverse=True)[:5]
     assert [each.share for each in found.alternatives] == [count / 40 for count in most]
 
@@ -124,7 +126,7 @@ def test_alternatives_are_grown_when_asked_for_and_travel():
     )
     for each in found.alternatives:
         assert "tree" not in vars(each)
-        assert each.distance == tree_distance(whole, each.tree)
+        assert each.distance == tree_distance(whole, each.tree, "node")
         assert each.tree is each.tree
         assert pickle.loads(pickle.dumps(each)).tree == each.tree
 

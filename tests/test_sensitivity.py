@@ -110,7 +110,7 @@ def test_scikit_learn_trees_are_cloned_and_refitted():
     for row in range(0, 150, 10):
         other = DecisionTreeClassifier(max_depth=2, random_state=0)
         other.fit(np.delete(X, row, 0), np.delete(y, row))
-        assert found.distances[0, row] == tree_distance(whole, other)
+        assert found.distances[0, row] == tree_distance(whole, other, "node")
     assert not hasattr(learner, "tree_")
     assert sum(each.share for each in found.alternatives) <= 1 + 1e-12
     assert found.alternatives[0].share == max(each.share for each in found.alternatives)

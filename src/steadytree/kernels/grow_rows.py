@@ -9,6 +9,8 @@ from steadytree.kernels.flat_tree import flatten
 from steadytree.kernels.node_distance import node_distance
 from steadytree.kernels.scores import score_rules
 
+FEATURE_BITS = 32  # a question's number is its feature above these bits, the rest below
+
 
 @njit(cache=True, nogil=True)
 def count_rows(codes, labels, rows, table, counts):
@@ -71,7 +73,7 @@ def split_rows(codes, rows, table, rule):
 def rule_key(table, rule, threshold):
     """One number for a question: feature, threshold, and the side of missing values."""
     side = 1 if table.missing_left[rule] else 0
-    return (table.feature[rule] << 32) | (threshold << 1) | side
+    return (table.feature[rule] << FEATURE_BITS) | (threshold << 1) | side
 
 
 @njit(cache=True, nogil=True)

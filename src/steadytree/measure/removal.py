@@ -14,7 +14,15 @@ from steadytree.core.recipe import Recipe
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import from_sklearn
-from steadytree.kernels import GUMBEL, leave_out, regrow_without
+from steadytree.kernels import (
+    GUMBEL,
+    FlatTree,
+    grow_rows,
+    leave_out,
+    node_distance,
+    regrow_without,
+)
+from steadytree.kernels.grow_rows import FEATURE_BITS
 from steadytree.measure.distance import Distance, measure_distance
 from steadytree.measure.node_distance import TreeNumbers
 
@@ -86,7 +94,9 @@ def remove_from_recipe(
     _, first, inverse, counts = np.unique(
         tags, return_index=True, return_inverse=True, return_counts=True
     )
-    if distance != "node":
+    if distance == "node-features":
+        distances = _feature_distances(recipe, removed[first])[inverse.ravel()]
+    elif distance != "node":
         whole = estimator.grow(recipe)
         trees = (_grow_without(estimator, recipe, removed[k]) for k in first)
         known = np.array([measure_distance(whole, tree, distance) for tree in trees])
@@ -150,6 +160,20 @@ def _distances_and_tags(
     )
     leave_out(*shared, rows, asked, np.uint64(0), recipe.max_depth, out)
     return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
+
+
+def _feature_distances(recipe: Recipe, removed: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Node distances where a question is its feature alone."""
+    shared = (recipe.codes, recipe.labels, recipe.classes, recipe.rules.table, recipe.draw)
+    every = np.arange(recipe.n_rows)
+
+    def features_of(rows: NDArray[np.int64]) -> FlatTree:
+        tree = grow_rows(*shared, rows, recipe.max_depth)
+        return tree._replace(key=tree.key >> FEATURE_BITS)
+
+    whole = features_of(every)
+    others = (features_of(np.delete(every, rows)) for rows in removed)
+    return np.array([float(node_distance(whole, other)[0]) for other in others])
 
 
 def _compare(
