@@ -186,7 +186,9 @@ def _check_names(
         unknown = [name for name in listed if name not in known]
         if unknown:
             raise ValueError(f"Schema: {parameter} names {quote(unknown)}, which is no column.")
-    wrong = [name for name, kind in kinds.items() if (kind == "categorical") != (name in categories)]
+    wrong = [
+        name for name, kind in kinds.items() if (kind == "categorical") != (name in categories)
+    ]
     if wrong:
         raise ValueError(f"Schema: kinds disagrees with bounds and categories on {quote(wrong)}.")
 

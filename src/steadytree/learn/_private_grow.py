@@ -7,17 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.candidates import Candidates
-from steadytree.kernels import count_classes, impurity_scores
-from steadytree.learn._private_tree import OPEN, extend
+from steadytree.privacy.drawn import OPEN, BlockRows, Drawn, extend
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import Noise
-from steadytree.privacy.whole_tree import MOST_ROWS, BlockRows, Drawn, draw_tree
-
-# What one row more changes a score by at most, all scores the same way. Gini: see
-# privacy/whole_tree.py. Entropy in bits: rows times entropy rises by
-# log2((n+1)^(n+1) / n^n) - log2((a+1)^(a+1) / a^a), at least 0 and at most log2(n + 1) + log2(e),
-# which needs a public bound on the rows.
-SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.log2(np.e))}
+from steadytree.privacy.questions import SENSITIVITY, score_questions, side_counts, size_gain
+from steadytree.privacy.whole_tree import draw_tree
 
 
 def grow_blocks(
@@ -41,16 +35,6 @@ def grow_blocks(
             lambda rows, e=epsilon, d=depth, u=utility: draw_tree(rows, candidates, e, d, u, noise),
         )
     return tree
-
-
-def score_questions(
-    block: BlockRows, candidates: Candidates, slots: NDArray[np.int32], n_slots: int, criterion: str
-) -> NDArray[np.float64]:
-    """Exact scores (n_slots, m) of every question for the rows of each slot: not to be released."""
-    sizes = np.array([column.n_bins + 1 for column in candidates.space])
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    counts = count_classes(block.codes, block.labels, slots, n_slots, offsets, block.n_classes)
-    return impurity_scores(counts, offsets, *candidates.arrays, criterion == "entropy")
 
 
 def grow_greedy(
@@ -148,8 +132,7 @@ class TopDown:
         scores = score_questions(rows, self._candidates, slots, 1, self._criterion)[0]
         limits = (half, SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
         question = select(scores, *limits)
-        yes = self._candidates.answers(rows.codes, question)[rows.rows]
-        exact = np.array([rows.take(yes).class_counts(), rows.take(~yes).class_counts()])
+        exact = side_counts(rows, self._candidates, question)
         noisy = np.maximum(release_counts(exact, half, self._noise), 0)
         size = float(noisy.sum())
         gain = size_gain(noisy, self._criterion)
@@ -159,21 +142,6 @@ class TopDown:
 
 
 LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
-
-
-def size_gain(sides: NDArray[np.int64], criterion: str) -> float:
-    """Rows times gain in purity of a split with class counts (2, n_classes)."""
-
-    def impurity(counts: NDArray[np.int64]) -> float:
-        size = counts.sum()
-        if size == 0:
-            return 0.0
-        share = counts[counts > 0] / size
-        if criterion == "entropy":
-            return float(-size * (share * np.log2(share)).sum())
-        return float(size * (1.0 - (share**2).sum()))
-
-    return impurity(sides.sum(axis=0)) - impurity(sides[0]) - impurity(sides[1])
 
 
 def _build(node: dict[int, int], place: int) -> Drawn:

@@ -1,53 +1,14 @@
 """Drawn questions to a Tree: leaves that carry released counts or drawn labels, nothing else."""
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
 from steadytree.core.tree import LEAF, Tree
-from steadytree.privacy.whole_tree import BlockRows, Drawn
+from steadytree.privacy.drawn import Drawn
 
 Floats = NDArray[np.float64]
-OPEN = Drawn(-1)
-
-
-def leaves_of(drawn: Drawn) -> list[Drawn]:
-    """Leaves, the yes side first."""
-    if drawn.is_leaf:
-        return [drawn]
-    return [*leaves_of(drawn.yes), *leaves_of(drawn.no)]
-
-
-def rows_by_leaf(drawn: Drawn, block: BlockRows, candidates: Candidates) -> Iterator[BlockRows]:
-    """Rows of each leaf, in the order of `leaves_of`."""
-    if drawn.is_leaf:
-        yield block
-        return
-    yes = candidates.answers(block.codes, drawn.question)[block.rows]
-    yield from rows_by_leaf(drawn.yes, block.take(yes), candidates)
-    yield from rows_by_leaf(drawn.no, block.take(~yes), candidates)
-
-
-def leaf_counts(drawn: Drawn, block: BlockRows, candidates: Candidates) -> NDArray[np.int64]:
-    """Exact class counts (leaves, classes): to be noised before they go anywhere."""
-    return np.array([rows.class_counts() for rows in rows_by_leaf(drawn, block, candidates)])
-
-
-def extend(
-    drawn: Drawn, block: BlockRows, candidates: Candidates, grow: Callable[[BlockRows], Drawn]
-) -> Drawn:
-    """The tree with every leaf replaced by what `grow` draws for its rows."""
-    if drawn.is_leaf:
-        return grow(block)
-    yes = candidates.answers(block.codes, drawn.question)[block.rows]
-    return Drawn(
-        drawn.question,
-        extend(drawn.yes, block.take(yes), candidates, grow),
-        extend(drawn.no, block.take(~yes), candidates, grow),
-    )
 
 
 def plausible_counts(noisy: NDArray[np.int64], labels: NDArray[np.int64] | None = None) -> Floats:

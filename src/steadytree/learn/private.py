@@ -21,18 +21,12 @@ from steadytree.learn._private_plan import (
     greedy_leaf_share,
     plan_blocks,
 )
-from steadytree.learn._private_tree import (
-    build_tree,
-    counts_from_labels,
-    leaf_counts,
-    leaves_of,
-    plausible_counts,
-)
+from steadytree.learn._private_tree import build_tree, counts_from_labels, plausible_counts
+from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import check_epsilon, release_counts
 from steadytree.privacy.noise import Noise, make_noise
 from steadytree.privacy.statement import PrivacyStatement
-from steadytree.privacy.whole_tree import BlockRows, Drawn
 
 METHODS = ("gibbs", "greedy", "topdown")
 CRITERIA = ("gini", "entropy")

@@ -29,13 +29,13 @@ numbers. A tree takes at most q = 2^(depth+1) - 1 draws, each probability is off
 e^(2 eta), on each of two neighbours: 4 q eta in all. The tree is drawn with epsilon minus this.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytree.core.candidates import Candidates
 from steadytree.kernels import PURE, RIGHT, order_by_class, pack_answers, root_terms
+from steadytree.privacy.drawn import BlockRows, Drawn
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.noise import Noise, _library
 
@@ -45,34 +45,6 @@ STOP = 0.2  # prior chance of a leaf
 UTILITIES = {"right": RIGHT, "pure": PURE}
 SENSITIVITY = {"right": 1.0, "pure": 2.0}
 UNIT = 2.0**-53
-
-
-class Drawn(NamedTuple):
-    """A drawn tree: a question with two trees below, or a leaf with a label (-1: none drawn)."""
-
-    question: int
-    yes: "Drawn | None" = None
-    no: "Drawn | None" = None
-    label: int = -1
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.yes is None
-
-
-class BlockRows(NamedTuple):
-    """The rows that a tree is drawn for: codes (p, n), labels (n,), and which of them."""
-
-    codes: NDArray[Any]
-    labels: NDArray[np.int32]
-    n_classes: int
-    rows: NDArray[np.int64]
-
-    def take(self, kept: NDArray[np.bool_]) -> "BlockRows":
-        return self._replace(rows=self.rows[kept])
-
-    def class_counts(self) -> NDArray[np.int64]:
-        return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
 
 
 def sampler_slack(epsilon: float, depth: int, n_candidates: int) -> float:
