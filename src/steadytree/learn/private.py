@@ -91,7 +91,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
     >>> X, y = [[20], [70]] * 200, ["no", "yes"] * 200
     >>> model = PrivateTreeClassifier(epsilon=1.0, schema=schema, testing_seed=0).fit(X, y)
-    >>> model.predict([[15], [90]])
+    >>> model.predict([[20], [70]])
     array(['no', 'yes'], dtype='<U3')
     >>> model.privacy_.guarantee
     'NOT PRIVATE: the noise came from a testing seed, so nothing is promised.'
