@@ -7,8 +7,10 @@ from steadytree.core.space import FeatureSpace
 
 ROWS_SHARE = 0.02
 LEAF_SHARE = 0.05
-TRIPLE_CANDIDATES = 260  # blocks of depth 3 take time with the third power of this
+TRIPLE_CANDIDATES = 160  # blocks of depth 3 take time with the third power of this
 PAIR_CANDIDATES = 1_000
+FINEST = 100  # bins of a numeric column
+LAST_WEIGHT = 1.5  # the last block draws the labels too, and has fewer rows at each draw
 # in units of epsilon * rows, below which more questions would only fit noise
 SMALL, MEDIUM = 150.0, 2_000.0
 ENOUGH_FOR_COUNTS = 1_000.0
@@ -28,7 +30,7 @@ def plan_blocks(
     space: FeatureSpace, epsilon: float, strength: float, max_depth: int | None, leaf_share: float
 ) -> Plan:
     """Blocks for the whole-tree mechanism; strength is epsilon times the noisy number of rows."""
-    coarse = Candidates.at_most(space, 64, TRIPLE_CANDIDATES)
+    coarse = Candidates.at_most(space, FINEST, TRIPLE_CANDIDATES)
     fits = len(coarse) <= TRIPLE_CANDIDATES
     if max_depth is not None:
         depths = block_depths(max_depth, fits)
@@ -38,9 +40,11 @@ def plan_blocks(
         depths = (3,)
     else:
         depths = (2, 2)
-    candidates = coarse if 3 in depths else Candidates.at_most(space, 64, PAIR_CANDIDATES)
+    candidates = coarse if 3 in depths else Candidates.at_most(space, FINEST, PAIR_CANDIDATES)
     leaf = epsilon * leaf_share
-    return Plan(depths, ((epsilon - leaf) / len(depths),) * len(depths), leaf, candidates)
+    weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
+    epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
+    return Plan(depths, epsilons, leaf, candidates)
 
 
 def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:

@@ -226,7 +226,9 @@ def _split_leaves(tree: Drawn, questions: Iterator[int]) -> Drawn:
     return Drawn(tree.question, yes, _split_leaves(tree.no, questions))
 
 
-def grow_from_sums(sums: SecureSum, candidates: Candidates, epsilon: float) -> tuple[Drawn, Integers]:
+def grow_from_sums(
+    sums: SecureSum, candidates: Candidates, epsilon: float
+) -> tuple[Drawn, Integers]:
     """Level by level from histograms of all features, summed and noised once."""
     n_rows = float(max(sums.ask(ROWS_SHARE, "rows", OPEN, candidates)[0], 1))
     depth = level_depth(epsilon * n_rows)

@@ -65,9 +65,7 @@ class Coordinator:
         self.schema = check_schema(schema)
         self.epsilon = check_epsilon(epsilon)
         if method not in (*METHODS, "secure_sum"):
-            raise ValueError(
-                f"method must be one of {(*METHODS, 'secure_sum')}, got {method!r}."
-            )
+            raise ValueError(f"method must be one of {(*METHODS, 'secure_sum')}, got {method!r}.")
         if delta and method != "secure_sum":
             raise ValueError(f"delta must be 0 for method={method!r}: only secure_sum uses it.")
         names = [holder.name for holder in holders]

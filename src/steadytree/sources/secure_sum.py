@@ -60,9 +60,7 @@ class SecureSum:
         for holder in self._holders:
             holder.join_sum(session, epsilon, delta)
 
-    def ask(
-        self, share: float, kind: str, tree: Drawn, candidates: Candidates
-    ) -> NDArray[Any]:
+    def ask(self, share: float, kind: str, tree: Drawn, candidates: Candidates) -> NDArray[Any]:
         """A noised sum for a share of the run's budget (of epsilon, or of rho)."""
         if not 0 < share <= self._left + ROUNDING:
             raise RefusedError("the run's budget for sums is spent.")
