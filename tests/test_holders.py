@@ -247,7 +247,7 @@ def test_a_coordinator_refuses_blocks_that_are_no_trees(tmp_path):
             return Answer("liar", request.session, request.round, request.kind, kept)
 
     for numbers in ([0, -1], [0, 0, 0, -1, -1, -1, -1], [999, -1, -1]):
-        with pytest.raises(ValueError, match="tree|deeper"):
+        with pytest.raises(ValueError, match=r"tree|deeper"):
             Coordinator([Rows(np.array(numbers))], SCHEMA, 1.0, n_bins=4).fit()
 
 

@@ -136,7 +136,10 @@ def test_a_fit_is_paid_before_it_starts_and_refused_beyond_the_budget(tmp_path, 
     model(epsilon=0.6, ledger=ledger).fit(X, y)
     assert ledger.left == 0.4
     refused = model(epsilon=0.6, ledger=ledger)
-    with caplog.at_level(logging.WARNING), pytest.raises(BudgetError, match="0.4 of 1.0 is left"):
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(BudgetError, match=r"0\.4 of 1\.0 is left"),
+    ):
         refused.fit(X, y)
     assert "refused" in caplog.text
     assert not hasattr(refused, "tree_")

@@ -1,4 +1,4 @@
-"""Rows as bits, one bit a row and question, class after class: counting is then AND and popcount."""
+"""Rows as bits, one a row and question, class after class: counting is AND and popcount."""
 
 import numpy as np
 from numba import njit, types
@@ -21,7 +21,8 @@ def popcount(typing_context, word):
 def order_by_class(labels, rows, n_classes):
     """Rows sorted by class, each class filled up with -1 to whole words.
 
-    labels (n,) int32 in [0, n_classes); rows int64. Returns (ordered, word_offsets (n_classes + 1,)).
+    labels (n,) int32 in [0, n_classes); rows int64. Returns ordered, and word_offsets
+    (n_classes + 1,): where the words of each class begin.
     """
     sizes = np.zeros(n_classes, dtype=np.int64)
     for row in rows:
@@ -65,6 +66,6 @@ def count_common(bits, mask, word_offsets, counts):
         for class_ in range(word_offsets.shape[0] - 1):
             total = np.uint64(0)
             for word in range(word_offsets[class_], word_offsets[class_ + 1]):
-                total += popcount(words[word] & mask[word])
+                total += popcount(words[word] & mask[word])  # type: ignore[call-arg]
             counts[question, class_] = np.int64(total)
     return counts

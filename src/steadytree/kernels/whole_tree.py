@@ -69,7 +69,7 @@ def stump_terms(inside, within, log_prior, stop, epsilon, utility, terms):
 
 @njit(cache=True, nogil=True)
 def pair_totals(bits, word_offsets, single, within, log_prior, stop, epsilon, utility):
-    """log of the summed weight of all stumps below each answer to each question: (m, 2), yes first."""
+    """log of the summed weight of all stumps below each answer: (m, 2), yes first."""
     m, n_classes = single.shape
     totals, terms = np.empty((m, 2)), np.empty(m + 1)
     common, rest = np.empty((m, n_classes), np.int64), np.empty((m, n_classes), np.int64)

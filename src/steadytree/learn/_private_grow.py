@@ -2,6 +2,7 @@
 
 import heapq
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +29,15 @@ def grow_blocks(
     tree = OPEN
     for level, (epsilon, depth) in enumerate(zip(epsilons, depths, strict=True)):
         utility = "right" if level == len(depths) - 1 else "pure"
-        tree = extend(
-            tree,
-            block,
-            candidates,
-            lambda rows, e=epsilon, d=depth, u=utility: draw_tree(rows, candidates, e, d, u, noise),
+        grow = partial(
+            draw_tree,
+            candidates=candidates,
+            epsilon=epsilon,
+            depth=depth,
+            utility=utility,
+            noise=noise,
         )
+        tree = extend(tree, block, candidates, grow)
     return tree
 
 
@@ -81,7 +85,7 @@ def split_shares(budget: str, max_depth: int) -> NDArray[np.float64]:
     """Shares of the split budget by depth, summing to at most 1."""
     if budget == "uniform":
         return np.full(max_depth, 1.0 / max_depth)
-    return 0.5 ** np.arange(1, max_depth + 1)
+    return np.power(0.5, np.arange(1.0, max_depth + 1))
 
 
 class TopDown:
@@ -100,7 +104,7 @@ class TopDown:
         self._noise, self._shares = noise, shares
 
     def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> Drawn:
-        """Grow; a leaf is considered while its noisy share of the rows is at least error / splits."""
+        """Grow; a leaf counts while its noisy share of the rows is at least error / max_splits."""
         node: dict[int, int] = {}  # place in the full binary tree -> question
         queue: list[tuple[float, int, int, BlockRows]] = []
         root_rows = self._push(queue, 0, block, epsilon, 0.0)

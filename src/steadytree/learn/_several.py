@@ -20,7 +20,7 @@ BLOCK_STRENGTH = 800.0  # epsilon times rows of a holder, from which a second bl
 
 
 class Table:
-    """The coordinator's side of a session: asks parties, checks answers, remembers what was spent."""
+    """The coordinator's side of a session: asks, checks answers, remembers what was spent."""
 
     def __init__(
         self, parties: Sequence[Party], schema: Schema, epsilon: float, session: str, n_bins: int
@@ -85,7 +85,7 @@ class Table:
         """Class counts of the leaves from everyone, for all that is left of each one's epsilon."""
         left = (self.epsilon - self.spent) * (1 - ROUNDING)  # sums of decimals may not exceed it
         size = len(leaves_of(tree)) * self.n_classes
-        parts = self.ask(range(len(left)), "leaf counts", left, size, (tree,))
+        parts = self.ask(range(len(left)), "leaf counts", left.tolist(), size, (tree,))
         return tree, np.sum(parts, axis=0).reshape(-1, self.n_classes)
 
 

@@ -13,6 +13,7 @@ from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn._several import METHODS, Table, grow_from_sums
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.statement import PrivacyStatement
+from steadytree.sources.holder import Holder
 from steadytree.sources.messages import Party
 from steadytree.sources.secure_sum import SecureSum
 
@@ -112,7 +113,10 @@ class Coordinator:
         candidates = Table(
             self.holders, self.schema, self.epsilon, session, min(self.n_bins, 16)
         ).candidates
-        sums = SecureSum(self.holders, session, self.epsilon, self.delta, self.testing_seed)
+        holders = [holder for holder in self.holders if isinstance(holder, Holder)]
+        if len(holders) < len(self.holders):
+            raise TypeError("method='secure_sum' needs holders in this process.")
+        sums = SecureSum(holders, session, self.epsilon, self.delta, self.testing_seed)
         drawn, counts = grow_from_sums(sums, candidates, self.epsilon)
         tree = build_tree(drawn, candidates, self.schema, plausible_counts(counts))
         return tree, {"secure sums": self.epsilon}

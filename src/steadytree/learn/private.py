@@ -27,6 +27,7 @@ from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import check_epsilon, release_counts
 from steadytree.privacy.noise import Noise, make_noise
 from steadytree.privacy.statement import PrivacyStatement
+from steadytree.privacy.whole_tree import MOST_ROWS
 
 METHODS = ("gibbs", "greedy", "topdown")
 CRITERIA = ("gini", "entropy")
@@ -144,6 +145,8 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         values, labels = schema.encode(X), schema.encode_labels(y)
         if len(values) != len(labels):
             raise ValueError("X and y have different numbers of rows: pass one label a row.")
+        if len(labels) > MOST_ROWS:
+            raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
         kept = labels != NO_CLASS
         noise = make_noise(self.testing_seed)
         charge(self.ledger, {"private tree": self.epsilon}, self.method)

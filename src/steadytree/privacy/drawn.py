@@ -15,8 +15,8 @@ class Drawn(NamedTuple):
     """A drawn tree: a question with two trees below, or a leaf with a label (-1: none drawn)."""
 
     question: int
-    yes: "Drawn | None" = None
-    no: "Drawn | None" = None
+    yes: "Drawn" = None  # type: ignore[assignment]  # leaves have none
+    no: "Drawn" = None  # type: ignore[assignment]
     label: int = -1
 
     @property

@@ -127,9 +127,11 @@ left: ask for less.
             Where the cost exceeds what is left; nothing is written then.
         """
         group, part = parallel
-        amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
-        texts = [str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)]
-        entry = Entry(*amounts, *texts)
+        entry = Entry(
+            decimal_of(epsilon, "epsilon"),
+            decimal_of(delta, "delta"),
+            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),  # type: ignore[arg-type]
+        )
         with self._open() as handle, locked(handle):
             entries = self._read(handle)
             self._check(entry, entries)

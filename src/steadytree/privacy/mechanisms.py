@@ -63,7 +63,7 @@ def release_counts_zcdp(
 
 
 def rho_of(epsilon: float, delta: float) -> float:
-    """The rho for which rho-zCDP implies (epsilon, delta): rho + 2 sqrt(rho log(1/delta)) = epsilon.
+    """The rho whose zCDP implies (epsilon, delta): rho + 2 sqrt(rho log(1/delta)) = epsilon.
 
     Examples
     --------

@@ -1,5 +1,8 @@
 """Scores of questions in rows: exact here, noised by whoever releases anything of them."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,10 +28,10 @@ def score_questions(
     return impurity_scores(counts, offsets, *candidates.arrays, criterion == "entropy")
 
 
-def size_gain(sides: NDArray[np.int64], criterion: str) -> float:
+def size_gain(sides: NDArray[Any], criterion: str) -> float:
     """Rows times gain in purity of a split with class counts (2, n_classes)."""
 
-    def impurity(counts: NDArray[np.int64]) -> float:
+    def impurity(counts: NDArray[Any]) -> float:
         size = counts.sum()
         if size == 0:
             return 0.0
@@ -59,7 +62,7 @@ def sides_from_bins(bins: NDArray[np.float64], candidates: Candidates) -> list[N
     """Class counts (2, n_classes) of every question from counts of bins, exact or noisy."""
     sizes = np.array([column.n_bins + 1 for column in candidates.space])
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    whole = np.array([bins[a:b].sum(axis=0) for a, b in zip(offsets, offsets[1:], strict=False)])
+    whole = np.array([bins[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])
     node = np.maximum(whole.mean(axis=0), 0.0)  # every feature counts the same rows
     found = []
     for feature, bin_, by_value in zip(*candidates.arrays, strict=True):

@@ -108,7 +108,7 @@ def _draw(
             return Drawn(question, _draw(block.take(yes), *below), _draw(block.take(~yes), *below))
     if utility == "pure":
         return Drawn(-1)
-    return Drawn(-1, label=noise.place(rate * within))
+    return Drawn(-1, label=noise.place(rate * within.astype(np.float64)))
 
 
 def whole_tree_measurement(

@@ -57,7 +57,7 @@ class Holder:
     >>> north = Holder("north", schema, [[20], [70]] * 50, ["no", "yes"] * 50, ledger, 0)
     >>> answer = north.answer(Request("demo", 0, "rows", 0.5, schema_digest(schema)))
     >>> answer.numbers.tolist(), ledger.left
-    ([100], 0.5)
+    ([102], 0.5)
     >>> folder.cleanup()
     """
 
