@@ -66,12 +66,12 @@ def test_each_method_learns_and_spends_what_it_said(tmp_path, method):
     assert fitted.privacy_.relation == "add or remove one row of one holder"
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize(("k", "epsilon"), [(1, 1.0), (2, 0.1), (3, 0.7), (4, 0.3)])
 @pytest.mark.parametrize("method", METHODS)
-def test_few_holders_are_enough(tmp_path, method, k):
-    parties = holders(tmp_path, 1.0, k)
-    Coordinator(parties, SCHEMA, 1.0, method, n_bins=3, testing_seed=1).fit()
-    assert all(holder.ledger.spent <= 1.0 for holder in parties)
+def test_a_budget_of_just_epsilon_is_enough_for_any_number_of_holders(tmp_path, method, k, epsilon):
+    parties = holders(tmp_path, epsilon, k)
+    Coordinator(parties, SCHEMA, epsilon, method, n_bins=3, testing_seed=1).fit()
+    assert all(holder.ledger.spent <= epsilon for holder in parties)
 
 
 def test_secure_noise_makes_a_private_model(tmp_path):

@@ -123,9 +123,11 @@ class Schema:
     def encode_labels(self, y: Any) -> NDArray[np.int32]:
         """Place of each label in `classes`; -1 for labels that were not declared."""
         places: dict[Any, int] = {label: place for place, label in enumerate(self.classes)}
-        listed = np.asarray(y, dtype=object).ravel().tolist()
-        found = (places.get(_plain(label), NO_CLASS) for label in listed)
-        return np.fromiter(found, np.int32, count=len(listed))
+        listed = np.asarray(y).ravel().tolist() if isinstance(y, np.ndarray) else list(y)
+        seen: dict[Any, int] = {}  # a label is looked at once
+        for label in set(listed):
+            seen[label] = places.get(_plain(label), NO_CLASS)
+        return np.fromiter((seen[label] for label in listed), np.int32, count=len(listed))
 
     # ---- files ----
     @classmethod
@@ -253,8 +255,14 @@ def _number(value: Any) -> float:
 def _category_codes(column: Column, found: NDArray[Any]) -> NDArray[np.float64]:
     """Each value by itself: one text among numbers must not change how the others are read."""
     codes = {_normal(category): float(place) for place, category in enumerate(column.categories)}
-    listed = found.tolist()
-    return np.fromiter((codes.get(_normal(v), np.nan) for v in listed), np.float64, len(listed))
+    seen: dict[Any, float] = {}  # a value is looked at once
+    coded = np.empty(len(found))
+    for row, value in enumerate(found.tolist()):
+        code = seen.get(value)
+        if code is None:
+            code = seen[value] = codes.get(_normal(value), np.nan)
+        coded[row] = code
+    return coded
 
 
 def _normal(value: Any) -> str:

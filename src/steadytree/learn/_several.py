@@ -25,7 +25,9 @@ class Table:
     def __init__(
         self, parties: Sequence[Party], schema: Schema, epsilon: float, session: str, n_bins: int
     ) -> None:
-        self.parties, self.schema, self.epsilon = list(parties), schema, epsilon
+        self.parties, self.schema = list(parties), schema
+        # amounts are rounded when they are divided, and ledgers add them up exactly
+        self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = Candidates.of(schema.space, n_bins)
         self._session, self._n_bins, self._round = session, n_bins, -1
         self._digest = schema_digest(schema)
@@ -83,7 +85,7 @@ class Table:
 
     def label(self, tree: Drawn) -> tuple[Drawn, Integers]:
         """Class counts of the leaves from everyone, for all that is left of each one's epsilon."""
-        left = (self.epsilon - self.spent) * (1 - ROUNDING)  # sums of decimals may not exceed it
+        left = self.epsilon - self.spent
         size = len(leaves_of(tree)) * self.n_classes
         parts = self.ask(range(len(left)), "leaf counts", left.tolist(), size, (tree,))
         return tree, np.sum(parts, axis=0).reshape(-1, self.n_classes)
