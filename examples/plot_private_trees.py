@@ -36,9 +36,9 @@ print({purpose: round(amount, 3) for purpose, amount in model.privacy_.spent.ite
 
 # %%
 # Accuracy to expect, for data of this size and of ten times this size.
-epsilons = [0.05, 0.1, 0.25, 0.5, 1, 2]
+epsilons = [0.05, 0.2, 1, 5]
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 for one, n_rows in zip(axes, (569, 5690), strict=True):
-    simulate(schema, n_rows, epsilons, (X, np.asarray(y)), repeats=8, random_state=0).plot(one)
+    simulate(schema, n_rows, epsilons, (X, np.asarray(y)), repeats=4, random_state=0).plot(one)
     one.set_title(f"{n_rows:,} rows")
 plt.show()

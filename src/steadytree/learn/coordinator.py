@@ -41,7 +41,7 @@ class Coordinator:
         once on sums that nobody sees without it.
     delta : float, default=0.0
         Only for "secure_sum": more than 0 uses Gaussian noise under zCDP.
-    n_bins : int, default=32
+    n_bins : int, default=64
         Bins of numeric columns; 10 at most for "noisy_counts", 16 for "secure_sum".
     testing_seed : int, optional
         FOR TESTS ONLY: fixes the order of holders, and the noise of secure sums.
@@ -60,7 +60,7 @@ class Coordinator:
         epsilon: float = 1.0,
         method: str = "delegate",
         delta: float = 0.0,
-        n_bins: int = 32,
+        n_bins: int = 64,
         testing_seed: int | None = None,
     ) -> None:
         self.schema = check_schema(schema)

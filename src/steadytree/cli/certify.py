@@ -1,0 +1,88 @@
+"""The command `steadytree certify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+LIMIT_EXCEEDED = 3
+EXAMPLES = """\b
+Examples:
+  steadytree certify model.tree.json new.csv --target outcome --noise noise.toml
+  steadytree certify model.tree.json new.csv --target outcome --noise noise.toml --min-certified 0.8
+\b
+noise.toml, for example:
+  [radius]
+  age = 2
+  income = 500"""
+
+
+def certify(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json).")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A csv or parquet file.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the truth.")],
+    noise: Annotated[Path, typer.Option(metavar="FILE", help="How far inputs may move, as TOML.")],
+    min_certified: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Exit with 3 if fewer rows stay right after the worst perturbation.",
+        ),
+    ] = None,
+    counterexamples: Annotated[
+        int, typer.Option(min=0, help="How many of the smallest harmful moves to show.")
+    ] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Say how far inputs can move before the tree answers differently.
+
+    The worst-case accuracy is the share of rows that are right and stay so, whatever happens within
+    the perturbation's budget.
+    """
+    from steadytree.core.perturbation import Perturbation
+    from steadytree.interop.tree_file import load
+    from steadytree.measure.certify import certify as certify_tree
+    from steadytree.reporting.data_set import DataSet
+
+    perturbation = Perturbation.from_toml(noise)
+    if min_certified is not None and perturbation.budget is None:
+        raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
+    tree = load(model)
+    rows = DataSet.read(data, target)
+    found = certify_tree(tree, rows.features, rows.labels, perturbation)
+    worst = None if perturbation.budget is None else found.worst_case_accuracy
+    failed = min_certified is not None and worst is not None and worst < min_certified
+    if as_json:
+        import json
+
+        shown = {**_plain(found.to_dict()), "min_certified": min_certified, "passed": not failed}
+        typer.echo(json.dumps(shown, ensure_ascii=False, allow_nan=False))
+    else:
+        _show(found, counterexamples)
+        if failed:
+            typer.echo(f"worst-case accuracy is below the limit of {min_certified}", err=True)
+    if failed:
+        raise typer.Exit(LIMIT_EXCEEDED)
+
+
+def _show(found: Any, most: int) -> None:
+    for reading in found.readings():
+        typer.echo(f"{reading}  ({reading.meaning})")
+    examples = found.counterexamples(most)
+    if examples:
+        typer.echo("smallest moves that turn a right answer wrong:")
+    for example in examples:
+        typer.echo(f"  {example}")
+
+
+def _plain(value: Any) -> Any:
+    """Infinity as null: JSON has none."""
+    if isinstance(value, dict):
+        return {key: _plain(inside) for key, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inside) for inside in value]
+    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value

@@ -1,0 +1,339 @@
+"""Lists of sub-trees that could be part of a tree better than the target."""
+
+import numpy as np
+from numba import njit
+
+from steadytree.kernels.robust_bounds import split_losses, split_rows
+from steadytree.kernels.robust_cost import box_costs, lost_weight
+
+
+@njit(cache=True, nogil=True)
+def open_tests(tests, sides, n_asked, table):
+    """Which tests leave values on both sides of a box; returns (n_tests,) bool."""
+    n_tests, n_bins = table.left_bins.shape
+    found = np.ones(n_tests, dtype=np.bool_)
+    for test in range(n_tests):
+        left, right = False, False
+        for bin_ in range(n_bins):
+            inside = True
+            for place in range(n_asked):
+                other = tests[place]
+                if table.feature[other] == table.feature[test]:
+                    bins = table.left_bins if sides[place] == 0 else table.right_bins
+                    inside = inside and bins[other, bin_]
+            left = left or (inside and table.left_bins[test, bin_])
+            right = right or (inside and table.right_bins[test, bin_])
+        found[test] = left and right
+    return found
+
+
+@njit(cache=True, nogil=True)
+def stump_options(rows, allowed, table, cells, penalty, plans, losses):
+    """Fill plans (m, 3) and losses (m, n_cells) with every leaf and every question on a region.
+
+    rows are the region's own; allowed (n_tests,) the questions. Returns their number.
+    """
+    n_classes, n_cells = table.n_classes, cells.offset.shape[0]
+    counts = np.empty((2, n_classes, cells.cross.shape[1]))
+    left_loss, right_loss = np.empty((n_classes, n_cells)), np.empty((n_classes, n_cells))
+    weights, total, n_options = np.zeros(n_classes), 0.0, 0
+    for place in range(rows.shape[0]):
+        weights[table.label[rows[place]]] += table.weight[rows[place]]
+        total += table.weight[rows[place]]
+    for label in range(n_classes):
+        plans[n_options, 0], plans[n_options, 1], plans[n_options, 2] = -1 - label, 0, 0
+        losses[n_options, :] = total - weights[label]
+        n_options += 1
+    for test in range(allowed.shape[0]):
+        if not allowed[test]:
+            continue
+        split_losses(rows, test, table, cells, counts, left_loss, right_loss)
+        for first in range(n_classes):
+            for second in range(n_classes):
+                if first == second:
+                    continue
+                plans[n_options, 0] = test
+                plans[n_options, 1], plans[n_options, 2] = -1 - first, -1 - second
+                for cell in range(n_cells):
+                    losses[n_options, cell] = (
+                        penalty + left_loss[first, cell] + right_loss[second, cell]
+                    )
+                n_options += 1
+    return n_options
+
+
+@njit(cache=True, nogil=True)
+def keep_promising(losses, kept, n_kept, rest, target):
+    """Keep those of kept[:n_kept] whose losses plus `rest` are below the target in some cell."""
+    n_left = 0
+    for place in range(n_kept):
+        item = kept[place]
+        for cell in range(rest.shape[0]):
+            if losses[item, cell] + rest[cell] < target:
+                kept[n_left] = item
+                n_left += 1
+                break
+    return n_left
+
+
+@njit(cache=True, nogil=True)
+def least_losses(losses, kept, n_kept, least):
+    """Fill least (n_cells,) with the least loss among kept[:n_kept], cell by cell."""
+    least[:] = np.inf
+    for place in range(n_kept):
+        for cell in range(least.shape[0]):
+            if losses[kept[place], cell] < least[cell]:
+                least[cell] = losses[kept[place], cell]
+
+
+@njit(cache=True, nogil=True)
+def narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target):
+    """Keep on each side what could go with the best of the other; returns both numbers."""
+    n_left, n_right = kept_left.shape[0], kept_right.shape[0]
+    least, room = np.empty_like(rest), np.empty_like(rest)
+    while n_left > 0 and n_right > 0:
+        before = n_left + n_right
+        least_losses(right_losses, kept_right, n_right, least)
+        room[:] = rest + least
+        n_left = keep_promising(left_losses, kept_left, n_left, room, target)
+        least_losses(left_losses, kept_left, n_left, least)
+        room[:] = rest + least
+        n_right = keep_promising(right_losses, kept_right, n_right, room, target)
+        if n_left + n_right == before:
+            return n_left, n_right
+    return 0, 0
+
+
+@njit(cache=True, nogil=True)
+def stump_costs(plans, kept, tests, sides, n_asked, table, costs):
+    """Fill costs (n_kept, n) with each row's cost of a wrong answer in each of the kept options."""
+    n = table.label.shape[0]
+    whole, left, right = np.empty(n), np.empty(n), np.empty(n)
+    box_costs(tests, sides, n_asked, table, whole)
+    last = -1
+    for place in range(kept.shape[0]):
+        option = kept[place]
+        test = plans[option, 0]
+        if test < 0:
+            for row in range(n):
+                wrong = table.label[row] != -1 - test
+                costs[place, row] = whole[row] if wrong else np.inf
+            continue
+        if test != last:
+            tests[n_asked], sides[n_asked], last = test, 0, test
+            box_costs(tests, sides, n_asked + 1, table, left)
+            sides[n_asked] = 1
+            box_costs(tests, sides, n_asked + 1, table, right)
+        first, second = -1 - plans[option, 1], -1 - plans[option, 2]
+        for row in range(n):
+            cost = left[row] if table.label[row] != first else np.inf
+            if table.label[row] != second and right[row] < cost:
+                cost = right[row]
+            costs[place, row] = cost
+
+
+@njit(cache=True, nogil=True)
+def region_losses(costs, region, weight, cells, losses):
+    """Fill losses (n_regions, n_cells) with the summed losses of each region's rows."""
+    losses[:] = 0.0
+    n_cells = losses.shape[1]
+    for row in range(costs.shape[0]):
+        cost, heavy, at = costs[row], weight[row], region[row]
+        if not cells.shared:
+            if cost <= cells.limit:
+                losses[at, 0] += heavy
+        elif cost * cells.slope[0] < 1.0:
+            for cell in range(n_cells):
+                losses[at, cell] += heavy * max(0.0, 1.0 - cells.slope[cell] * cost)
+
+
+@njit(cache=True, nogil=True)
+def beats(loss, bounds, offset, extra, target):
+    """Whether some cell stays below the target.
+
+    Summed are own losses and, for other regions, the larger of what they must lose anyway and what
+    they lose to this sub-tree.
+    """
+    for cell in range(offset.shape[0]):
+        total = offset[cell] + extra + loss[0, cell]
+        for other in range(1, bounds.shape[0]):
+            total += max(bounds[other, cell], loss[other, cell])
+        if total < target:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def is_same(plan, other):
+    """Whether two plans are equal; a question between equal sub-trees is idle."""
+    return np.array_equal(plan, other)
+
+
+@njit(cache=True, nogil=True)
+def add_leaves(tests, sides, n_asked, outside, table, cells, target, found):
+    """Put every single leaf that may beat the target into `found`; returns their number."""
+    plans, costs, losses, splits = found
+    region, bounds = outside
+    n, n_found = costs.shape[1], 0
+    whole, cost, loss = np.empty(n), np.empty(n), np.empty_like(bounds)
+    box_costs(tests, sides, n_asked, table, whole)
+    for label in range(table.n_classes):
+        for row in range(n):
+            cost[row] = whole[row] if table.label[row] != label else np.inf
+        region_losses(cost, region, table.weight, cells, loss)
+        if beats(loss, bounds, cells.offset, 0.0, target):
+            plans[n_found] = 0
+            plans[n_found, 0] = -1 - label
+            costs[n_found], losses[n_found], splits[n_found] = cost, loss[0], 0
+            n_found += 1
+    return n_found
+
+
+@njit(cache=True, nogil=True)
+def join_pairs(test, left, right, outside, table, cells, charge, target, found, n_found):
+    """Add to `found` every pair of sub-trees under a test that may beat the target.
+
+    left, right and found are (plans, costs, losses, splits), the losses with penalties; outside is
+    (region, bounds): region (n,) is 0 for the rows of this sub-tree, else the number of their
+    region, whose least losses are bounds (n_regions, n_cells). charge is (penalty of a question,
+    most questions). Returns the number found so far, -1 where `found` is full.
+    """
+    penalty, most_splits = charge
+    left_plans, left_costs, left_losses, left_splits = left
+    right_plans, right_costs, right_losses, right_splits = right
+    plans, costs, losses, splits = found
+    region, bounds = outside
+    n, n_cells, size = costs.shape[1], cells.offset.shape[0], left_plans.shape[1]
+    room, cost, loss = np.empty(n_cells), np.empty(n), np.empty_like(bounds)
+    for a in range(left_plans.shape[0]):
+        for cell in range(n_cells):
+            room[cell] = target - cells.offset[cell] - penalty - left_losses[a, cell]
+            for other in range(1, bounds.shape[0]):
+                room[cell] -= bounds[other, cell]
+        for b in range(right_plans.shape[0]):
+            promising = False
+            for cell in range(n_cells):
+                if right_losses[b, cell] < room[cell]:
+                    promising = True
+                    break
+            n_splits = left_splits[a] + right_splits[b] + 1
+            if not promising or n_splits > most_splits or is_same(left_plans[a], right_plans[b]):
+                continue
+            for row in range(n):
+                cost[row] = min(left_costs[a, row], right_costs[b, row])
+            region_losses(cost, region, table.weight, cells, loss)
+            if not beats(loss, bounds, cells.offset, penalty * n_splits, target):
+                continue
+            if n_found >= plans.shape[0]:
+                return -1
+            plans[n_found, 0] = test
+            plans[n_found, 1 : 1 + size] = left_plans[a]
+            plans[n_found, 1 + size :] = right_plans[b]
+            costs[n_found], losses[n_found] = cost, loss[0] + penalty * n_splits
+            splits[n_found] = n_splits
+            n_found += 1
+    return n_found
+
+
+@njit(cache=True, nogil=True)
+def kept_options(plans, losses, kept, tests, sides, n_asked, table):
+    """The kept leaves and questions as (plans, costs, losses, splits)."""
+    costs = np.empty((kept.shape[0], table.label.shape[0]))
+    stump_costs(plans, kept, tests, sides, n_asked, table, costs)
+    splits = np.empty(kept.shape[0], dtype=np.int64)
+    for place in range(kept.shape[0]):
+        splits[place] = 1 if plans[kept[place], 0] >= 0 else 0
+    return plans[kept], costs, losses[kept], splits
+
+
+@njit(cache=True, nogil=True)
+def two_level_list(path, rows, outside, table, cells, charge, target, found):
+    """Fill `found` with the sub-trees of at most two levels in a region that may beat the target.
+
+    path is (tests, sides) with room for two more; its last entry of sides is the number asked.
+    rows are the region's own. charge is (penalty of a question, most questions). Returns the
+    number found, -1 where `found` is full.
+    """
+    tests, sides = path
+    penalty, most_splits = charge
+    n_asked = sides[-1]
+    bounds = outside[1]
+    n_tests, n_cells, n_classes = table.feature.shape[0], cells.offset.shape[0], table.n_classes
+    most = n_tests * n_classes * (n_classes - 1) + n_classes
+    left_plans, right_plans = np.empty((most, 3), np.int32), np.empty((most, 3), np.int32)
+    left_losses, right_losses = np.empty((most, n_cells)), np.empty((most, n_cells))
+    rest = cells.offset + penalty
+    for other in range(1, bounds.shape[0]):
+        rest += bounds[other]
+    n_found = add_leaves(tests, sides, n_asked, outside, table, cells, target, found)
+    if most_splits == 0:
+        return n_found
+    allowed = open_tests(tests, sides, n_asked, table)
+    for test in range(n_tests):
+        if not allowed[test]:
+            continue
+        own_left, own_right = split_rows(rows, test, table)
+        tests[n_asked], sides[n_asked] = test, 0
+        below = open_tests(tests, sides, n_asked + 1, table)
+        n_left = stump_options(own_left, below, table, cells, penalty, left_plans, left_losses)
+        sides[n_asked] = 1
+        below = open_tests(tests, sides, n_asked + 1, table)
+        n_right = stump_options(own_right, below, table, cells, penalty, right_plans, right_losses)
+        kept_left, kept_right = np.arange(n_left), np.arange(n_right)
+        n_left, n_right = narrow_pair(
+            left_losses, kept_left, right_losses, kept_right, rest, target
+        )
+        if n_left == 0 or n_right == 0:
+            continue
+        tests[n_asked], sides[n_asked] = test, 0
+        left = kept_options(
+            left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table
+        )
+        tests[n_asked], sides[n_asked] = test, 1
+        right = kept_options(
+            right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table
+        )
+        n_found = join_pairs(
+            test, left, right, outside, table, cells, charge, target, found, n_found
+        )
+        if n_found < 0:
+            return -1
+    return n_found
+
+
+@njit(cache=True, nogil=True)
+def best_pair(left, right, table, cells, charge, target, spending):
+    """The pair of sub-trees of a root's sides that loses least, if that is below the target.
+
+    left and right are (plans, costs, losses, splits); spending is (limit, shared, whole). The
+    target is a value; bounds are compared with it plus the slack in charge, which is (penalty,
+    most questions, slack). Returns the places in both lists, -1 where no pair is below the target,
+    and the value.
+    """
+    penalty, most_splits, slack = charge
+    limit, shared, whole = spending
+    left_plans, left_costs, left_losses, left_splits = left
+    right_plans, right_costs, right_losses, right_splits = right
+    n, n_cells = left_costs.shape[1], cells.offset.shape[0]
+    room, cost = np.empty(n_cells), np.empty(n)
+    first, second = -1, -1
+    for a in range(left_plans.shape[0]):
+        for cell in range(n_cells):
+            room[cell] = slack - cells.offset[cell] - penalty - left_losses[a, cell]
+        for b in range(right_plans.shape[0]):
+            n_splits = left_splits[a] + right_splits[b] + 1
+            if n_splits > most_splits:
+                continue
+            promising = False
+            for cell in range(n_cells):
+                if right_losses[b, cell] < target + room[cell]:
+                    promising = True
+                    break
+            if not promising:
+                continue
+            for row in range(n):
+                cost[row] = min(left_costs[a, row], right_costs[b, row])
+            value = lost_weight(cost, table.weight, limit, shared, whole) + penalty * n_splits
+            if value < target:
+                first, second, target = a, b, value - 1e-9
+    return first, second, target + 1e-9

@@ -1,0 +1,239 @@
+"""RobustTreeClassifier: the tree that loses least to the worst perturbation, proven."""
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.validation import validate_data
+
+from steadytree.core.column import Column
+from steadytree.core.grid import quantile_cuts
+from steadytree.core.perturbation import Perturbation, check_whole
+from steadytree.core.space import FeatureSpace
+from steadytree.core.table import Table, quote
+from steadytree.interop.sklearn_tree import as_tree
+from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.solve.outcome import Outcome
+from steadytree.solve.plan import plan_of, tree_of
+from steadytree.solve.problem import Problem, make_problem
+from steadytree.solve.search import Search
+
+DEEPEST = 8
+SOLVERS = ("search", "mio")
+
+
+class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+    """The tree of given depth that keeps most rows right after the worst perturbation.
+
+    The adversary sees the tree, then moves the rows as the perturbation allows, to turn as many
+    wrong as the budget can pay for. An exact search finds the tree against which it does worst;
+    when time runs out first, the best tree found is kept together with a bound that no tree can
+    exceed. Among equally good trees one with fewest questions is taken. Without a perturbation it
+    is the optimal tree of that depth.
+
+    Parameters
+    ----------
+    max_depth : int, default=3
+        Most questions from root to leaf, 1 to 8; 2 to 4 can usually be proven.
+    perturbation : Perturbation, optional
+        With a budget. By default nothing moves.
+    time_limit : float, default=60
+        Seconds after which the best tree so far is kept.
+    regularisation : float, default=0
+        R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
+    n_thresholds : int, default=10
+        Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
+        whole numbers are asked about every whole number between their bounds.
+    cuts : mapping of name to thresholds, optional
+        Candidate thresholds of some columns, in place of those.
+    start : Tree or fitted tree, optional
+        A tree to begin with, over the same questions.
+    solver : {"search", "mio"}, default="search"
+        "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``).
+    progress : callable, optional
+        Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
+    random_state : int, RandomState or None, default=None
+        Seed of the trees that the search starts from.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    objective_ : float
+        Weight of rows kept right, less the penalty ``R / (1 - R)`` for every question.
+    bound_ : float
+        No tree over these questions has a larger objective.
+    optimality_gap_ : float
+        ``(bound_ - objective_) / bound_``; 0 where proven.
+    proven_ : bool
+    status_ : str
+        "proven", "time limit", "interrupted" or "too many candidates".
+    majority_ : float
+        Weight kept right by always answering the most frequent class, which no move can change.
+    n_questions_ : int
+        Candidate questions searched over.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where X had column names
+
+    Examples
+    --------
+    >>> X = [[0, 0], [0, 1], [0, 1], [3, 0], [3, 1], [3, 1]]
+    >>> y = [0, 0, 0, 1, 1, 1]
+    >>> noise = Perturbation(step_cost={"x0": 1.0, "x1": 1.0}, budget=1.0)
+    >>> model = RobustTreeClassifier(max_depth=2, perturbation=noise, random_state=0).fit(X, y)
+    >>> model.objective_, model.proven_, model.majority_
+    (6.0, True, 3.0)
+    >>> float(model.tree_.threshold[0])
+    1.0
+    """
+
+    def __init__(
+        self,
+        max_depth=3,
+        perturbation=None,
+        time_limit=60,
+        regularisation=0.0,
+        n_thresholds=10,
+        cuts=None,
+        start=None,
+        solver="search",
+        progress=None,
+        random_state=None,
+    ):
+        self.max_depth = max_depth
+        self.perturbation = perturbation
+        self.time_limit = time_limit
+        self.regularisation = regularisation
+        self.n_thresholds = n_thresholds
+        self.cuts = cuts
+        self.start = start
+        self.solver = solver
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
+        """Find the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Whole numbers, 0/1, categories, and numbers (through candidate thresholds).
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w equal rows, each of which costs what it costs to move;
+            of fractional weights any part may be moved.
+
+        Returns
+        -------
+        self : RobustTreeClassifier
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, skip_check_array=True)
+        table = Table.read(X)
+        table.check_not_empty()
+        weights = check_weights(sample_weight, table.n_rows)
+        y = check_labels(y, table.n_rows)
+        if weights is not None and not weights.all():
+            kept = weights > 0
+            table, y, weights = table.take(kept), y[kept], weights[kept]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        space = FeatureSpace.observe(table)
+        values = np.asarray(space.encode(table), np.float64)
+        self.space_ = _with_cuts(space, values, self.cuts or {}, self.n_thresholds, weights)
+        counted = np.ones(len(values)) if weights is None else weights
+        problem = self._problem(values, labels.astype(np.int64), counted)
+        outcome = self._solve(problem)
+        training = values, labels, counted
+        self.tree_ = tree_of(outcome.plan, problem, self.space_, self.classes_, training)
+        self._keep(problem, outcome, np.bincount(labels, counted).max())
+        return self
+
+    def _problem(
+        self, values: NDArray[np.float64], labels: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> Problem:
+        noise = self.perturbation
+        if noise is None:
+            noise = Perturbation(step_cost=math.inf, budget=0.0)
+        moves = noise.moves(self.space_)
+        check_whole(self.space_, moves, values)
+        penalty = self.regularisation / (1 - self.regularisation)
+        limit = noise.spend(float(weights.sum()))
+        spending = limit, noise.scope != "row", penalty
+        return make_problem(self.space_, moves, values, labels, weights, spending)
+
+    def _solve(self, problem: Problem) -> Outcome:
+        if self.solver == "mio":
+            from steadytree.solve.mio import solve_mio
+
+            return solve_mio(problem, self.max_depth, self.time_limit)
+        start = None
+        if self.start is not None:
+            tree = as_tree(self.start)
+            start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        search = Search(problem, self.max_depth, self.time_limit, seed, self.progress)
+        return search.run(start)
+
+    def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
+        self.objective_ = problem.total - outcome.value
+        self.bound_ = problem.total - outcome.bound
+        self.proven_, self.status_ = outcome.proven, outcome.reason
+        gap = self.bound_ - self.objective_
+        self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
+        self.majority_ = float(majority)
+        self.n_questions_ = len(problem.questions)
+
+    def _check_parameters(self) -> None:
+        check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=DEEPEST)
+        check_scalar(self.n_thresholds, "n_thresholds", Integral, min_val=1)
+        check_scalar(self.regularisation, "regularisation", Real)
+        check_scalar(self.time_limit, "time_limit", Real)
+        if not self.time_limit > 0:
+            raise ValueError(
+                f"time_limit must be above 0 seconds, got {self.time_limit}: use math.inf for none."
+            )
+        if not 0 <= self.regularisation < 1:
+            raise ValueError(f"regularisation must be in [0, 1), got {self.regularisation}.")
+        if self.perturbation is not None and not isinstance(self.perturbation, Perturbation):
+            found = type(self.perturbation).__name__
+            raise TypeError(f"perturbation must be a Perturbation or None, got {found}.")
+        if self.perturbation is not None:
+            self.perturbation.spend(1.0)
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
+        if self.cuts is not None and not isinstance(self.cuts, Mapping):
+            raise TypeError(f"cuts must map names to thresholds, got {type(self.cuts).__name__}.")
+
+
+def _with_cuts(
+    space: FeatureSpace,
+    values: NDArray[np.float64],
+    declared: Mapping[str, Any],
+    n_thresholds: int,
+    weights: NDArray[np.float64] | None,
+) -> FeatureSpace:
+    """The space with candidate cuts: declared ones, every whole number, or between rows."""
+    unknown = [name for name in declared if name not in space.names]
+    if unknown:
+        raise ValueError(f"cuts names {quote(unknown)}, but the columns are {quote(space.names)}.")
+    columns: list[Column] = []
+    for j, column in enumerate(space):
+        if column.is_categorical:
+            if column.name in declared:
+                raise ValueError(f"cuts of {column.name!r}: categories are asked about one by one.")
+            columns.append(column)
+        elif column.name in declared:
+            columns.append(column.with_cuts(np.unique(np.asarray(declared[column.name], float))))
+        elif column.kind in ("integer", "binary"):
+            most = 10 * n_thresholds + 1_000  # a column of identifiers would fill the memory
+            whole = np.arange(column.low, min(column.high, column.low + most))
+            columns.append(column.with_cuts(whole))
+        else:
+            columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
+    return FeatureSpace(tuple(columns))

@@ -1,0 +1,83 @@
+"""`steadytree certify` as a user calls it."""
+
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree import cli
+from steadytree.learn.stable import StableTreeClassifier
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run `certify` on a small tree in its own folder; returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 90, 200), "income": rng.normal(size=200).round(3)}
+    )
+    frame["outcome"] = np.where(frame["age"] > 50, "ill", "well")
+    frame.to_csv("rows.csv", index=False)
+    model = StableTreeClassifier(2, epsilon=0, random_state=0)
+    model.fit(frame[["age", "income"]], frame["outcome"]).save("model.tree.json")
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 5\n")
+
+    def call(*arguments):
+        base = ["steadytree", "certify", "model.tree.json", "rows.csv", "--target", "outcome"]
+        monkeypatch.setattr(sys, "argv", [*base, *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call
+
+
+def test_shows_figures_and_counterexamples(run):
+    code, out, err = run("--noise", "noise.toml")
+    assert (code, err) == (0, "")
+    assert "worst-case accuracy: 0." in out
+    assert "age from" in out
+
+
+def test_limit_decides_the_exit_code(run):
+    assert run("--noise", "noise.toml", "--min-certified", 0.5)[0] == 0
+    code, _, err = run("--noise", "noise.toml", "--min-certified", 0.99)
+    assert code == 3
+    assert "below the limit of 0.99" in err
+
+
+def test_json(run):
+    code, out, _ = run("--noise", "noise.toml", "--min-certified", 0.99, "--json")
+    found = json.loads(out)
+    assert code == 3
+    assert found["passed"] is False
+    assert found["perturbation"]["radius"] == {"age": 5}
+    accuracies = found["curve"]["certified_accuracy"]
+    assert accuracies == sorted(accuracies, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[radius]\nAge = 5", "radius names 'Age'"),
+        ("[step_cost]\nage = -1", "step_cost of 'age' must be"),
+        ("[step_cost]\nage = 1", "needs a budget"),
+        ("budget = nan\n[step_cost]\nage = 1", "budget must be"),
+    ],
+)
+def test_wrong_noise_is_one_line(run, tmp_path, text, message):
+    (tmp_path / "noise.toml").write_text(text)
+    code, out, err = run("--noise", "noise.toml", "--min-certified", 0.5)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_noise_that_is_not_there(run):
+    code, _, err = run("--noise", "no.toml")
+    assert code == 2
+    assert "no such file" in err

@@ -1,0 +1,51 @@
+"""The search and the paper's mixed-integer model agree."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree.core.perturbation import Perturbation
+from steadytree.learn.robust import RobustTreeClassifier
+
+pytest.importorskip("pyscipopt")
+
+
+def small_case(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(12, 30))
+    frame = pd.DataFrame(
+        {
+            "a": rng.integers(0, 3, n),
+            "b": rng.integers(0, 2, n),
+            "c": rng.choice(["u", "v", "w"], n),
+        }
+    )
+    if seed % 3 == 0:
+        frame.loc[::5, "a"] = np.nan
+    y = np.where(rng.random(n) < 0.2, 1 - (frame["b"] > 0), frame["b"] > 0).astype(int)
+    y[: n // 4] = 2 * (seed % 2)
+    costs = {name: float(rng.uniform(0.3, 2)) for name in frame}
+    kind = "step_cost" if seed % 4 else "radius"
+    noise = Perturbation(
+        **{kind: costs},
+        budget=float(rng.choice([0.05, 0.2, 0.5])),
+        scope=str(rng.choice(["row", "mean"])),
+        missing_cost={"a": 0.3} if seed % 2 else {},
+    )
+    return frame, y, noise
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 12))]
+)
+def test_search_equals_the_mixed_integer_model(seed):
+    frame, y, noise = small_case(seed)
+    regularisation = 0.4 if seed % 5 == 4 else 0.0
+    model = RobustTreeClassifier(2, noise, regularisation=regularisation, random_state=0)
+    searched = model.fit(frame, y)
+    solved = RobustTreeClassifier(
+        2, noise, regularisation=regularisation, solver="mio", time_limit=120
+    ).fit(frame, y)
+    assert searched.proven_
+    assert solved.proven_
+    assert searched.objective_ == pytest.approx(solved.objective_)

@@ -1,0 +1,322 @@
+"""The robust tree is the best one: checked against every tree and every perturbation."""
+
+import itertools
+import math
+import os
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from steadytree.core.perturbation import Perturbation
+from steadytree.learn.robust import RobustTreeClassifier
+from steadytree.learn.stable import StableTreeClassifier
+from steadytree.measure.certify import certify
+
+
+@parametrize_with_checks([RobustTreeClassifier(max_depth=2, n_thresholds=4, time_limit=5)])
+def test_follows_the_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+# ---- every tree tried ----
+def all_trees(questions, labels, depth):
+    """Every tree over the questions as nested tuples."""
+    yield from labels
+    if depth:
+        below = list(all_trees(questions, labels, depth - 1))
+        for question in questions:
+            for left, right in itertools.product(below, below):
+                yield (question, left, right)
+
+
+def n_splits(tree):
+    return 1 + n_splits(tree[1]) + n_splits(tree[2]) if isinstance(tree, tuple) else 0
+
+
+def answer(tree, x):
+    while isinstance(tree, tuple):
+        (j, cut), left, right = tree
+        tree = left if x[j] <= cut else right
+    return tree
+
+
+def attack_costs(tree, X, y, moves, points):
+    """Cost for each row of its cheapest wrong answer, over all points."""
+    answers = np.array([answer(tree, z) for z in points])
+    gap = points[None] - X[:, None]
+    with np.errstate(invalid="ignore"):
+        cost = np.where(gap > 0, gap * moves.up, -gap * moves.down)
+    cost = np.where(gap == 0, 0.0, cost)
+    size = cost.max(axis=2) if moves.norm else cost.sum(axis=2)
+    return np.where(answers[None] != y[:, None], size, np.inf).min(axis=1)
+
+
+def kept_rows(costs, limit, scope):
+    if scope == "row":
+        return int((costs > limit).sum())
+    return int(len(costs) - np.searchsorted(np.cumsum(np.sort(costs)), limit, side="right"))
+
+
+def tiny_case(rng):
+    """A few rows of small whole numbers, at most six questions, any budget."""
+    high = [[1, 1, 1], [2, 1], [2, 2], [3, 1], [1, 1]][rng.integers(5)]
+    n = int(rng.integers(5, 13))
+    X = np.column_stack([rng.integers(0, h + 1, n) for h in high]).astype(float)
+    X[0], X[1] = 0, high
+    y = rng.integers(0, int(rng.integers(2, 4)), n)
+    names = [f"x{j}" for j in range(len(high))]
+    kind = str(rng.choice(["step_cost", "radius"]))
+    given = {name: float(rng.uniform(0.3, 2.0)) for name in names}
+    noise = Perturbation(
+        **{kind: given},
+        direction={name: str(rng.choice(["both", "both", "up", "down"])) for name in names},
+        frozen=[name for name in names if rng.random() < 0.1],
+        budget=float(rng.choice([0.0, 0.4, 1.0, 2.5])),
+        scope=str(rng.choice(["row", "mean", "total"])),
+    )
+    return X, y, noise, high
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_tree_is_better(block):
+    rng = np.random.default_rng(100 + block)
+    for _ in range(6):
+        X, y, noise, high = tiny_case(rng)
+        model = RobustTreeClassifier(max_depth=2, perturbation=noise, random_state=0).fit(X, y)
+        moves, limit = noise.moves(model.space_), noise.spend(len(y))
+        points = np.array(list(itertools.product(*(range(-1, h + 2) for h in high))), float)
+        points = np.unique(np.vstack([np.clip(points, moves.low, moves.high), X]), axis=0)
+        questions = [(j, float(cut)) for j, h in enumerate(high) for cut in range(h)]
+        best = (-1, 0)
+        for tree in all_trees(questions, sorted(set(y.tolist())), 2):
+            costs = attack_costs(tree, X, y, moves, points)
+            best = max(best, (kept_rows(costs, limit, noise.scope), -n_splits(tree)))
+        assert model.proven_
+        assert model.optimality_gap_ == 0
+        assert model.objective_ == model.bound_ == best[0]
+        assert int((~model.tree_.is_leaf).sum()) == -best[1]
+        worst = certify(model, X, y, noise).worst_case_accuracy
+        assert worst * len(y) == pytest.approx(model.objective_)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shared", [True, False])
+def test_depth_4_equals_every_labelling_of_four_bits(seed, shared):
+    """With 4 binary columns every labelling of the 16 cells is a tree of depth 4."""
+    rng = np.random.default_rng(seed)
+    n = 30
+    X = rng.integers(0, 2, (n, 4)).astype(float)
+    X[0], X[1] = 0, 1
+    y = ((X[:, 0] != X[:, 1]) ^ (X[:, 2] * X[:, 3] > 0) ^ (rng.random(n) < 0.15)).astype(int)
+    costs = rng.uniform(0.2, 2.5, 4)
+    noise = Perturbation(
+        step_cost={f"x{j}": float(c) for j, c in enumerate(costs)},
+        budget=float(rng.uniform(0.2, 0.2 * n)) if shared else float(rng.uniform(0, 2)),
+        scope="total" if shared else "row",
+    )
+    model = RobustTreeClassifier(max_depth=4, perturbation=noise, random_state=0).fit(X, y)
+    cells = np.array(list(itertools.product([0, 1], repeat=4)), float)
+    reach = (np.abs(cells[:, None] - X[None]) * costs).sum(axis=2)
+    codes = np.arange(2**16)
+    labels = (codes[:, None] >> np.arange(16)) & 1
+    cost = np.full((len(codes), n), np.inf)
+    for cell in range(16):
+        wrong = labels[:, cell, None] != y
+        cost = np.where(wrong, np.minimum(cost, reach[cell]), cost)
+    limit = noise.spend(n)
+    if shared:
+        kept = n - (np.cumsum(np.sort(cost, axis=1), axis=1) <= limit).sum(axis=1)
+    else:
+        kept = (cost > limit).sum(axis=1)
+    assert model.proven_
+    assert model.objective_ == kept.max()
+
+
+def test_depth_3_equals_every_tree_over_three_questions():
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        X = rng.integers(0, 2, (14, 3)).astype(float)
+        X[0], X[1] = 0, 1
+        y = rng.integers(0, 3, 14)
+        noise = Perturbation(
+            step_cost={f"x{j}": float(rng.uniform(0.3, 2)) for j in range(3)},
+            budget=float(rng.uniform(0.5, 4)),
+            scope="total",
+        )
+        model = RobustTreeClassifier(max_depth=3, perturbation=noise, random_state=0).fit(X, y)
+        cells = np.array(list(itertools.product([0, 1], repeat=3)), float)
+        best = 0
+        for labels in itertools.product(range(3), repeat=8):
+            size = np.abs(cells[None] - X[:, None]) @ np.array(list(noise.step_cost.values()))
+            costs = np.where(np.array(labels)[None] != y[:, None], size, np.inf).min(axis=1)
+            best = max(best, kept_rows(costs, noise.spend(14), "total"))
+        assert model.objective_ == best
+
+
+# ---- what else it can do ----
+def mixed_frame(rng, n=60):
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n).round(2),
+            "rank": rng.integers(0, 4, n),
+            "group": rng.choice(["a", "b", "c"], n),
+        }
+    )
+    y = np.where((frame["size"] > 0) ^ (frame["group"] == "a"), "yes", "no")
+    frame.loc[::9, "size"] = np.nan
+    return frame, y
+
+
+def test_mixed_columns_with_missing_values():
+    frame, y = mixed_frame(np.random.default_rng(0))
+    noise = Perturbation(
+        step_cost={"size": 1.0, "rank": 1.0, "group": 2.0},
+        missing_cost={"size": 0.5},
+        budget=0.05,
+        scope="mean",
+    )
+    model = RobustTreeClassifier(2, noise, n_thresholds=5, random_state=0).fit(frame, y)
+    assert model.proven_
+    assert model.objective_ >= model.majority_
+    worst = certify(model, frame, y, noise).worst_case_accuracy
+    assert worst * len(y) == pytest.approx(model.objective_)
+
+
+@pytest.mark.parametrize("scope", ["row", "mean"])
+def test_whole_weights_are_repeated_rows(scope):
+    rng = np.random.default_rng(1)
+    X, y, weights = rng.integers(0, 3, (20, 3)), rng.integers(0, 2, 20), rng.integers(0, 4, 20)
+    noise = Perturbation(step_cost=1.0, budget=0.3, scope=scope)
+    model = RobustTreeClassifier(2, noise, random_state=0)
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    repeated = clone(model).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert weighted.objective_ == repeated.objective_
+    assert (weighted.predict(X) == repeated.predict(X)).mean() > 0.5
+
+
+def test_fractional_weights():
+    rng = np.random.default_rng(2)
+    X, y, weights = rng.integers(0, 3, (20, 3)), rng.integers(0, 2, 20), rng.uniform(0.1, 2, 20)
+    noise = Perturbation(step_cost=1.0, budget=0.1, scope="mean")
+    model = RobustTreeClassifier(2, noise, random_state=0).fit(X, y, sample_weight=weights)
+    assert model.proven_
+    assert model.majority_ - 1e-9 <= model.objective_ <= weights.sum()
+
+
+def test_without_perturbation_it_is_the_optimal_tree():
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 2, (40, 5)).astype(float)
+    y = (X[:, 0] != X[:, 1]).astype(int)
+    assert RobustTreeClassifier(2, random_state=0).fit(X, y).score(X, y) == 1.0  # greedy trees fail
+    noisy = np.where(rng.random(40) < 0.1, 1 - y, y)
+    free = RobustTreeClassifier(3, random_state=0).fit(X, noisy)
+    dear = RobustTreeClassifier(3, regularisation=0.9, random_state=0).fit(X, noisy)
+    assert dear.tree_.n_leaves < free.tree_.n_leaves
+    splits = int((~dear.tree_.is_leaf).sum())
+    assert dear.objective_ == pytest.approx((dear.predict(X) == noisy).sum() - 9 * splits)
+    assert free.score(X, noisy) >= DecisionTreeClassifier(max_depth=3).fit(X, noisy).score(X, noisy)
+
+
+def test_one_class_and_no_question():
+    assert RobustTreeClassifier().fit([[1], [2]], ["a", "a"]).tree_.n_nodes == 1
+    model = RobustTreeClassifier().fit([[1], [1], [1]], ["a", "b", "b"])
+    assert model.tree_.n_nodes == 1
+    assert model.objective_ == model.majority_ == 2
+
+
+def hard_problem():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (150, 30)), rng.integers(0, 2, 150)
+    return X, y, Perturbation(step_cost=1.0, budget=0.15, scope="mean")
+
+
+def test_time_limit_keeps_the_best_tree_with_a_gap():
+    X, y, noise = hard_problem()
+    seen = []
+    model = RobustTreeClassifier(4, noise, time_limit=2, progress=seen.append, random_state=0).fit(
+        X, y
+    )
+    assert not model.proven_
+    assert model.status_ == "time limit"
+    assert model.majority_ <= model.objective_ < model.bound_
+    assert 0 < model.optimality_gap_ < 1
+    assert seen
+    assert all(step.bound <= step.incumbent for step in seen)
+    worst = certify(model, X, y, noise).worst_case_accuracy
+    assert worst * len(y) == pytest.approx(model.objective_)
+
+
+def test_interrupting_keeps_the_best_tree():
+    X, y, noise = hard_problem()
+
+    def interrupt(_):
+        if threading.current_thread() is threading.main_thread():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    model = RobustTreeClassifier(4, noise, progress=interrupt, random_state=0).fit(X, y)
+    assert model.status_ == "interrupted"
+    assert not model.proven_
+    assert len(model.predict(X)) == 150
+
+
+def test_start():
+    rng = np.random.default_rng(4)
+    X, y = rng.integers(0, 2, (60, 5)).astype(float), rng.integers(0, 2, 60)
+    noise = Perturbation(step_cost=1.0, budget=0.05, scope="mean")
+    first = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
+    again = RobustTreeClassifier(3, noise, start=first, random_state=1).fit(X, y)
+    assert again.objective_ == first.objective_
+    with pytest.raises(ValueError, match="more than max_depth=1"):
+        RobustTreeClassifier(1, noise, start=first).fit(X, y)
+    with pytest.raises(ValueError, match="other columns"):
+        RobustTreeClassifier(3, start=first).fit(X[:, :2], y)
+    other = StableTreeClassifier(3, random_state=0).fit(X / 3, y)
+    with pytest.raises(ValueError, match="not among the candidate"):
+        RobustTreeClassifier(3, start=other).fit(X, y)
+
+
+def test_declared_cuts_are_the_only_ones():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    model = RobustTreeClassifier(2, cuts={"x0": [0.25], "x1": [0.5, -0.5]}).fit(X, y)
+    asked = model.tree_.threshold[~model.tree_.is_leaf]
+    assert model.n_questions_ == 3
+    assert set(asked) <= {0.25, 0.5, -0.5}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"time_limit": 0}, ValueError, "time_limit must be above 0"),
+        ({"time_limit": math.nan}, ValueError, "time_limit must be above 0"),
+        ({"regularisation": 1}, ValueError, "regularisation must be in"),
+        ({"perturbation": 0.1}, TypeError, "must be a Perturbation"),
+        ({"perturbation": Perturbation(step_cost=1)}, ValueError, "has no budget"),
+        ({"perturbation": Perturbation(radius={"age": 1})}, ValueError, "radius names 'age'"),
+        ({"solver": "gurobi"}, ValueError, "solver must be one of"),
+        ({"cuts": {"age": [1]}}, ValueError, "cuts names 'age'"),
+        ({"cuts": [1]}, TypeError, "cuts must map names"),
+        ({"max_depth": 0}, ValueError, "max_depth"),
+        (
+            {"perturbation": Perturbation(radius=1, whole=["x0"])},
+            ValueError,
+            "whole numbers, but holds",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused_before_any_search(arguments, error, message):
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10
+    with pytest.raises(error, match=message):
+        RobustTreeClassifier(**arguments).fit(X, y)
+
+
+def test_too_many_questions_are_refused():
+    X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
+    with pytest.raises(ValueError, match=r"999 questions, more than the 400 .*999 about 'x0'"):
+        RobustTreeClassifier().fit(X, y)
