@@ -1,6 +1,7 @@
 """Scores of questions in rows: exact here, noised by whoever releases anything of them."""
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from steadytree.privacy.whole_tree import MOST_ROWS
 # privacy/whole_tree.py. Entropy in bits: rows times entropy rises by
 # log2((n+1)^(n+1) / n^n) - log2((a+1)^(a+1) / a^a), at least 0 and at most log2(n + 1) + log2(e),
 # which needs a public bound on the rows.
-SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.log2(np.e))}
+SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.log2(math.e))}
 
 
 def score_questions(
