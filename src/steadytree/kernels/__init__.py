@@ -1,6 +1,7 @@
 """Compiled loops: arrays in, arrays out. Imports numpy and numba, nothing else of steadytree."""
 
 from steadytree.kernels.bins import encode_bins, occupied_bins, recode
+from steadytree.kernels.bit_rows import count_common, order_by_class, pack_answers
 from steadytree.kernels.choose import choose_rules, draw_rule, pick_rule, reject_rule
 from steadytree.kernels.columns import summarise_columns
 from steadytree.kernels.counts import (
@@ -13,6 +14,7 @@ from steadytree.kernels.counts import (
 from steadytree.kernels.draw import GUMBEL, REJECTION, Draw
 from steadytree.kernels.flat_tree import FlatTree, flatten
 from steadytree.kernels.grow_rows import grow_rows, regrow_without
+from steadytree.kernels.impurity import impurity_scores
 from steadytree.kernels.leave_out import leave_out
 from steadytree.kernels.levels import split_level
 from steadytree.kernels.lookahead import best_hits, score_ahead
@@ -36,13 +38,16 @@ from steadytree.kernels.shape import (
     uniform_nodes,
 )
 from steadytree.kernels.walk import find_leaves
+from steadytree.kernels.whole_tree import PURE, RIGHT, root_terms
 
 __all__ = [
     "COUNT",
     "ENTROPY",
     "GINI",
     "GUMBEL",
+    "PURE",
     "REJECTION",
+    "RIGHT",
     "Draw",
     "FlatTree",
     "RuleTable",
@@ -50,6 +55,7 @@ __all__ = [
     "child_counts",
     "choose_rules",
     "count_classes",
+    "count_common",
     "cut_back",
     "draw_rule",
     "encode_bins",
@@ -58,6 +64,7 @@ __all__ = [
     "grow_rows",
     "hash_feature",
     "hash_node",
+    "impurity_scores",
     "is_tree",
     "largest_uniform",
     "leave_out",
@@ -67,6 +74,8 @@ __all__ = [
     "node_depths",
     "node_distance",
     "occupied_bins",
+    "order_by_class",
+    "pack_answers",
     "path_distance_matrix",
     "path_vectors",
     "path_weights",
@@ -76,6 +85,7 @@ __all__ = [
     "recode",
     "regrow_without",
     "reject_rule",
+    "root_terms",
     "rule_goes_left",
     "score_ahead",
     "score_rules",

@@ -1,0 +1,118 @@
+"""The commands `steadytree private schema | fit | ledger`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLES = """\b
+Examples:
+  steadytree private schema patients.csv --target outcome --out patients.schema.toml
+  steadytree private fit patients.csv --target outcome --schema patients.schema.toml \\
+      --epsilon 1 --ledger patients.ledger --budget 2 --out outcome.tree.json
+  steadytree private ledger patients.ledger --budget 2"""
+
+app = typer.Typer(
+    help="Learn from data you may not see: declare, fit, keep account.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Method(StrEnum):
+    """How a private tree is grown."""
+
+    GIBBS = "gibbs"
+    GREEDY = "greedy"
+    TOPDOWN = "topdown"
+
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="A csv or parquet file.")]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")]
+LedgerFile = Annotated[Path, typer.Option("--ledger", metavar="FILE", help="The data's ledger.")]
+Budget = Annotated[float, typer.Option(help="All epsilon that these data may ever cost.")]
+
+
+@app.command()
+def schema(
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")] = Path(
+        "schema.toml"
+    ),
+) -> None:
+    """Write a schema to fill in, from column names and types; no value is shown."""
+    from steadytree.core.atomic import check_can_write, write_text_atomically
+    from steadytree.core.schema_file import template
+    from steadytree.interop.data_file import column_names, read_data
+
+    if check_can_write(out).exists():
+        raise ValueError(f"{out} exists: name another file, so that none is lost.")
+    _check_target(target, column_names(data))
+    write_text_atomically(out, template(read_data(data, [target])))
+    typer.echo(f'written: {out}\nFill in every "fill in" from general knowledge, not the data.')
+
+
+@app.command()
+def fit(
+    data: Data,
+    target: Target,
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema.")],
+    epsilon: Annotated[float, typer.Option(help="What this tree may cost.")],
+    ledger: LedgerFile,
+    budget: Budget,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
+    method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
+) -> None:
+    """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
+    from steadytree.core.atomic import check_can_write
+    from steadytree.core.schema import Schema
+    from steadytree.interop.data_file import column_names, read_data
+    from steadytree.learn.private import PrivateTreeClassifier
+    from steadytree.privacy.ledger import BudgetError, Ledger
+
+    check_can_write(out)
+    _check_target(target, column_names(data))
+    declared, account = Schema.load(schema), Ledger(ledger, budget)
+    table = read_data(data)
+    y = table.select([target]).columns[0] if table.names else None
+    X = table.select(declared.names)
+    model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
+    try:
+        model.fit(X, y)
+    except BudgetError as error:
+        typer.echo(f"refused: {error}", err=True)
+        raise typer.Exit(3) from None
+    model.save(out)
+    _show(model.privacy_.to_dict(), account.left)
+    typer.echo(f"written: {out}")
+
+
+@app.command(name="ledger")
+def show_ledger(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")], budget: Budget
+) -> None:
+    """Show what was spent on what, and what is left."""
+    from steadytree.privacy.ledger import Ledger
+
+    if not path.exists():
+        raise ValueError(f"{path}: no such ledger.")
+    account = Ledger(path, budget)
+    for entry in account.entries:
+        typer.echo(f"{entry.epsilon:>12} {entry.what} ({entry.mechanism or 'unknown'})")
+    typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+
+
+def _check_target(target: str, names: list[str]) -> None:
+    if target not in names:
+        raise ValueError(f"--target {target!r} is no column of the data.")
+
+
+def _show(statement: dict[str, Any], left: float) -> None:
+    typer.echo(statement["guarantee"])
+    for purpose, amount in statement["spent"].items():
+        typer.echo(f"  epsilon {amount:.4g} on {purpose}")
+    typer.echo(f"left in the ledger: {left:g}")

@@ -1,0 +1,275 @@
+"""Schema: what may be known of data nobody has looked at."""
+
+import contextlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.atomic import write_text_atomically
+from steadytree.core.column import Column, Kind
+from steadytree.core.schema_file import from_dict, to_dict, to_toml
+from steadytree.core.space import Bounds, Categories, FeatureSpace
+from steadytree.core.table import Table, check_unique, quote
+
+NO_CLASS = -1
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names, kinds, bounds, categories and classes, declared without looking at the data.
+
+    Private learning starts from a schema, because bounds, categories or classes read off the data
+    would tell who is in it. Reading rows through a schema never fails on a value: numbers outside
+    the bounds are clipped, unknown categories and missing values go to a bin of their own behind
+    the last one, and rows with an undeclared class are left out.
+
+    Parameters
+    ----------
+    bounds : mapping of column name to (low, high)
+        Numeric columns. Take them from general knowledge, such as an age of 0 to 120.
+    categories : mapping of column name to list of categories
+    classes : list of labels, two or more
+    kinds : mapping of column name to "numeric", "integer" or "binary", optional
+        Numeric unless said otherwise.
+    missing : list of column names, optional
+        Columns in which a missing or unknown value is common enough to be asked about.
+    names : list of column names, optional
+        The order of the columns, where data come without names; bounds first by default.
+
+    Examples
+    --------
+    >>> schema = Schema(bounds={"age": (0, 120)}, categories={"ward": ["A", "B"]},
+    ...                 classes=["home", "stays"], kinds={"age": "integer"})
+    >>> schema.names
+    ('age', 'ward')
+    >>> schema.encode([[130, "A"], [None, "Z"]])
+    array([[120.,   0.],
+           [ nan,  nan]])
+    """
+
+    bounds: Bounds
+    categories: Categories = field(default_factory=dict)
+    classes: Sequence[Any] = ()
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    names: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        bounds = dict(self.bounds or {})
+        categories = {name: tuple(listed) for name, listed in (self.categories or {}).items()}
+        names = tuple(self.names) or (*bounds, *categories)
+        check_unique((*bounds, *categories))
+        _check_names(names, bounds, categories, self.kinds, self.missing)
+        classes = tuple(_plain(label) for label in self.classes)
+        if len(classes) < 2 or len(set(classes)) < len(classes):
+            raise ValueError(
+                f"Schema: classes must list two or more labels that differ, got {len(classes)}."
+            )
+        if len({isinstance(label, str) for label in classes}) > 1:
+            raise ValueError("Schema: classes mixes text and numbers: use one of them.")
+        for name, value in (
+            ("bounds", {name: _limits(name, pair) for name, pair in bounds.items()}),
+            ("categories", categories),
+            ("classes", classes),
+            ("kinds", dict(self.kinds)),
+            ("missing", tuple(self.missing)),
+            ("names", names),
+        ):
+            object.__setattr__(self, name, value)
+        self.space  # noqa: B018 - made here so that a wrong column is refused here
+
+    @cached_property
+    def space(self) -> FeatureSpace:
+        """The columns as a feature space, in order."""
+        columns = []
+        for name in self.names:
+            gone = name in self.missing
+            if name in self.bounds:
+                low, high = self.bounds[name]
+                kind = self.kinds.get(name, "numeric")
+                columns.append(Column(name, kind, low, high, missing=gone))
+            else:
+                declared = FeatureSpace.declare(categories={name: self.categories[name]})[0]
+                columns.append(Column(name, "categorical", categories=declared.categories))
+                if gone:
+                    columns[-1] = declared
+        for column in columns:
+            _check_categories(column)
+        return FeatureSpace(tuple(columns))
+
+    # ---- reading data ----
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """Rows as numbers (n, p) within the bounds; a category as its index; nan behind all bins.
+
+        Fails on a wrong number or name of columns, never on a value.
+        """
+        table = Table.read(_without_objects(X)).select(self.names)
+        values = np.empty((table.n_rows, len(self.names)))
+        for place, (column, found) in enumerate(zip(self.space, table.columns, strict=True)):
+            if column.is_categorical:
+                values[:, place] = _category_codes(column, found)
+            else:
+                values[:, place] = np.clip(_numbers(found), column.low, column.high)
+        return values
+
+    def encode_labels(self, y: Any) -> NDArray[np.int32]:
+        """Place of each label in `classes`; -1 for labels that were not declared."""
+        places: dict[Any, int] = {label: place for place, label in enumerate(self.classes)}
+        listed = np.asarray(y).ravel().tolist() if isinstance(y, np.ndarray) else list(y)
+        seen: dict[Any, int] = {}  # a label is looked at once
+        for label in set(listed):
+            seen[label] = places.get(_plain(label), NO_CLASS)
+        return np.fromiter((seen[label] for label in listed), np.int32, count=len(listed))
+
+    # ---- files ----
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Schema":
+        """Read a ``.toml`` or ``.json`` file; `save` writes one."""
+        text = Path(path).read_text(encoding="utf-8")
+        try:
+            found = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
+        except ValueError as error:
+            raise ValueError(f"{Path(path).name!r} cannot be read as a schema: {error}.") from None
+        return cls(**from_dict(found, Path(path).name))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the schema as TOML, or as JSON where the name ends in ``.json``."""
+        content = to_dict(self)
+        if Path(path).suffix == ".json":
+            write_text_atomically(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        else:
+            write_text_atomically(path, to_toml(content))
+
+    def key(self) -> str:
+        """Text that is equal for equal schemas."""
+        return json.dumps(to_dict(self), sort_keys=True)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schema) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+
+def check_schema(schema: Any) -> Schema:
+    """The schema, read from a file where a path was given; refuses to go on without one."""
+    if isinstance(schema, str | PathLike):
+        return Schema.load(schema)
+    if not isinstance(schema, Schema):
+        raise TypeError(
+            f"schema must be a Schema or the path of a schema file, got {type(schema).__name__}: "
+            "private learning needs bounds, categories and classes that were not read off the "
+            "data. `steadytree private schema` writes a template."
+        )
+    return schema
+
+
+def _check_names(
+    names: Sequence[str],
+    bounds: Mapping[str, Any],
+    categories: Mapping[str, Any],
+    kinds: Mapping[str, Any],
+    missing: Sequence[str],
+) -> None:
+    known = {*bounds, *categories}
+    if set(names) != known or len(names) != len(known):
+        raise ValueError(
+            f"Schema: names must list the columns of bounds and categories, got {quote(names)}."
+        )
+    for parameter, listed in (("kinds", kinds), ("missing", missing)):
+        unknown = [name for name in listed if name not in known]
+        if unknown:
+            raise ValueError(f"Schema: {parameter} names {quote(unknown)}, which is no column.")
+    wrong = [
+        name for name, kind in kinds.items() if (kind == "categorical") != (name in categories)
+    ]
+    if wrong:
+        raise ValueError(f"Schema: kinds disagrees with bounds and categories on {quote(wrong)}.")
+
+
+def _check_categories(column: Column) -> None:
+    if len({_normal(category) for category in column.categories}) < len(column.categories):
+        raise ValueError(
+            f"Schema: categories of {column.name!r} hold one number in two forms, such as 1 and "
+            "1.0: keep one."
+        )
+
+
+def _limits(name: str, pair: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(value) for value in pair)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Schema: bounds of {name!r} must be two numbers, got {pair!r}: fill them in."
+        ) from None
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(
+            f"Schema: bounds of {name!r} must be finite with low < high, got ({low:g}, {high:g})."
+        )
+    return low, high
+
+
+def _plain(label: Any) -> Any:
+    """A label that compares and prints the same however it was stored."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, float) and label.is_integer():
+        return int(label)
+    return int(label) if isinstance(label, bool) else label
+
+
+def _without_objects(X: Any) -> Any:
+    """Odd objects as missing, since an error about one would tell of it."""
+    if isinstance(X, list) or (isinstance(X, np.ndarray) and X.dtype == object):
+        array = np.array(X, dtype=object)
+        if array.ndim == 2:
+            return np.frompyfunc(_known_type, 1, 1)(array)
+    return X
+
+
+def _known_type(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | np.generic) else None
+
+
+def _numbers(found: NDArray[Any]) -> NDArray[np.float64]:
+    if found.dtype != object:
+        return found.astype(np.float64)
+    return np.fromiter((_number(value) for value in found.tolist()), np.float64, len(found))
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(_normal(value))
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def _category_codes(column: Column, found: NDArray[Any]) -> NDArray[np.float64]:
+    """Each value by itself: one text among numbers must not change how the others are read."""
+    codes = {_normal(category): float(place) for place, category in enumerate(column.categories)}
+    seen: dict[Any, float] = {}  # a value is looked at once
+    coded = np.empty(len(found))
+    for row, value in enumerate(found.tolist()):
+        code = seen.get(value)
+        if code is None:
+            code = seen[value] = codes.get(_normal(value), np.nan)
+        coded[row] = code
+    return coded
+
+
+def _normal(value: Any) -> str:
+    """One text for a value, whether its column was read as numbers or as text."""
+    text = {"True": "1", "False": "0"}.get(str(value), str(value))
+    if text[:1] in "+-.0123456789":
+        with contextlib.suppress(ValueError):
+            number = float(text)
+            return str(int(number)) if number.is_integer() else repr(number)
+    return text

@@ -1,0 +1,154 @@
+"""Three ways to grow a private tree on one machine; each returns questions and no count."""
+
+import heapq
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.candidates import Candidates
+from steadytree.privacy.drawn import OPEN, BlockRows, Drawn, extend
+from steadytree.privacy.mechanisms import release_counts, select
+from steadytree.privacy.noise import Noise
+from steadytree.privacy.questions import SENSITIVITY, score_questions, side_counts, size_gain
+from steadytree.privacy.whole_tree import draw_tree
+
+
+def grow_blocks(
+    block: BlockRows,
+    candidates: Candidates,
+    epsilons: Sequence[float],
+    depths: Sequence[int],
+    noise: Noise,
+) -> Drawn:
+    """Whole trees below whole trees: the last block draws labels, the others pure leaves.
+
+    The leaves of a tree share no row, so one level of blocks costs its epsilon once.
+    """
+    tree = OPEN
+    for level, (epsilon, depth) in enumerate(zip(epsilons, depths, strict=True)):
+        utility = "right" if level == len(depths) - 1 else "pure"
+        grow = partial(
+            draw_tree,
+            candidates=candidates,
+            epsilon=epsilon,
+            depth=depth,
+            utility=utility,
+            noise=noise,
+        )
+        tree = extend(tree, block, candidates, grow)
+    return tree
+
+
+def grow_greedy(
+    block: BlockRows,
+    candidates: Candidates,
+    epsilons: Sequence[float],
+    criterion: str,
+    noise: Noise,
+) -> Drawn:
+    """Level by level, each node's question by `select`: nodes of a level share no row."""
+    slots = np.full(block.codes.shape[1], -1, np.int32)
+    slots[block.rows] = 0
+    chosen: list[list[int]] = []
+    for depth, epsilon in enumerate(epsilons):
+        scores = score_questions(block, candidates, slots, 2**depth, criterion)
+        limits = (epsilon, SENSITIVITY[criterion], noise, candidates.log_prior)
+        chosen.append([select(node, *limits) for node in scores])
+        slots = _advance(block, candidates, slots, np.array(chosen[-1]))
+
+    def build(depth: int, place: int) -> Drawn:
+        if depth == len(chosen):
+            return OPEN
+        below = (build(depth + 1, 2 * place), build(depth + 1, 2 * place + 1))
+        return Drawn(chosen[depth][place], *below)
+
+    return build(0, 0)
+
+
+def _advance(
+    block: BlockRows, candidates: Candidates, slots: NDArray[np.int32], chosen: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """Rows to the slots of the next level: yes first."""
+    feature, bin_, by_value = candidates.arrays
+    rows = np.flatnonzero(slots >= 0)
+    asked = chosen[slots[rows]]
+    codes = block.codes[feature[asked], rows].astype(np.int64)
+    yes = (codes == bin_[asked]) | (~by_value[asked] & (codes < bin_[asked]))
+    moved = slots.copy()
+    moved[rows] = 2 * slots[rows] + ~yes
+    return moved
+
+
+def split_shares(budget: str, max_depth: int) -> NDArray[np.float64]:
+    """Shares of the split budget by depth, summing to at most 1."""
+    if budget == "uniform":
+        return np.full(max_depth, 1.0 / max_depth)
+    return np.power(0.5, np.arange(1.0, max_depth + 1))
+
+
+class TopDown:
+    """DP-TopDown: the leaf that promises most is split next, until `max_splits` are made.
+
+    Each leaf at depth d costs ``epsilon * share(d)``: half chooses its question (`select`), half
+    counts the answers by class with fresh noise. The counts give the leaf's weight, the gain and
+    with them its priority; all of this is post-processing. Leaves of one depth share no row, so
+    the tree costs the sum over depths, whatever the order in which leaves are taken.
+    """
+
+    def __init__(
+        self, candidates: Candidates, criterion: str, noise: Noise, shares: NDArray[np.float64]
+    ) -> None:
+        self._candidates, self._criterion = candidates, criterion
+        self._noise, self._shares = noise, shares
+
+    def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> Drawn:
+        """Grow; a leaf counts while its noisy share of the rows is at least error / max_splits."""
+        node: dict[int, int] = {}  # place in the full binary tree -> question
+        queue: list[tuple[float, int, int, BlockRows]] = []
+        root_rows = self._push(queue, 0, block, epsilon, 0.0)
+        for _ in range(max_splits):
+            if not queue:
+                break
+            _, place, question, rows = heapq.heappop(queue)
+            node[place] = question
+            if (2 * place + 2).bit_length() - 1 >= len(self._shares):
+                continue  # its children would be deeper than there is budget for
+            yes = self._candidates.answers(rows.codes, question)[rows.rows]
+            least = error / max_splits * root_rows
+            for child, part in ((2 * place + 1, yes), (2 * place + 2, ~yes)):
+                self._push(queue, child, rows.take(part), epsilon, least)
+        return _build(node, 0)
+
+    def _push(
+        self,
+        queue: list[tuple[float, int, int, BlockRows]],
+        place: int,
+        rows: BlockRows,
+        epsilon: float,
+        least: float,
+    ) -> float:
+        depth = (place + 1).bit_length() - 1
+        half = epsilon * self._shares[depth] / 2
+        slots = np.full(rows.codes.shape[1], -1, np.int32)
+        slots[rows.rows] = 0
+        scores = score_questions(rows, self._candidates, slots, 1, self._criterion)[0]
+        limits = (half, SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
+        question = select(scores, *limits)
+        exact = side_counts(rows, self._candidates, question)
+        noisy = np.maximum(release_counts(exact, half, self._noise), 0)
+        size = float(noisy.sum())
+        gain = size_gain(noisy, self._criterion)
+        if size >= least and gain > LEAST_GAIN * size:
+            heapq.heappush(queue, (-gain, place, question, rows))
+        return size
+
+
+LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
+
+
+def _build(node: dict[int, int], place: int) -> Drawn:
+    if place not in node:
+        return OPEN
+    return Drawn(node[place], _build(node, 2 * place + 1), _build(node, 2 * place + 2))

@@ -1,0 +1,256 @@
+"""PrivateTreeClassifier: a tree that tells next to nothing about any one row."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_scalar
+from sklearn.utils.validation import validate_data
+
+from steadytree.core.candidates import Candidates
+from steadytree.core.schema import NO_CLASS, Schema, check_schema
+from steadytree.core.tree import Tree
+from steadytree.learn._classifier import TreeClassifierMixin
+from steadytree.learn._private_grow import TopDown, grow_blocks, grow_greedy, split_shares
+from steadytree.learn._private_plan import (
+    ENOUGH_FOR_COUNTS,
+    LEAF_SHARE,
+    ROWS_SHARE,
+    greedy_depth,
+    greedy_leaf_share,
+    plan_blocks,
+)
+from steadytree.learn._private_tree import build_tree, counts_from_labels, plausible_counts
+from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
+from steadytree.privacy.ledger import Ledger, charge
+from steadytree.privacy.mechanisms import check_epsilon, release_counts
+from steadytree.privacy.noise import Noise, make_noise
+from steadytree.privacy.statement import PrivacyStatement
+from steadytree.privacy.whole_tree import MOST_ROWS
+
+METHODS = ("gibbs", "greedy", "topdown")
+CRITERIA = ("gini", "entropy")
+BUDGETS = ("decay", "uniform")
+DEEPEST = 16
+
+
+class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+    """A differentially private tree: whoever sees it can hardly tell whether any one row was there.
+
+    Neighbouring data sets differ by one row, added or removed. Everything the fitted model
+    holds is covered by `epsilon`: questions, labels, counts and the number of rows. Sibling leaves
+    with equal labels are merged.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The whole budget of this fit, 1e-6 to 1e6.
+    schema : Schema, or path of a schema file
+        Columns, bounds, categories and classes, declared without looking at the data.
+    method : {"gibbs", "greedy", "topdown"}, default="gibbs"
+        "gibbs" draws whole trees of two or three levels in one step each, and is the most
+        accurate; "greedy" draws one question a node, level by level, and is the fastest;
+        "topdown" is DP-TopDown with its mechanisms corrected.
+    max_depth : int, optional
+        Most questions from root to leaf, 1 to 16; by default chosen from epsilon times the
+        noisy number of rows (for "topdown" 8).
+    criterion : {"gini", "entropy"}, default="gini"
+        How "greedy" and "topdown" score a question. One row changes Gini scores by less than 2,
+        entropy by up to 28.4: Gini needs far less noise.
+    leaf_share : float or "auto", default="auto"
+        Share of epsilon for class counts of the leaves, hence probabilities. With "gibbs", 0
+        spends nothing: labels are drawn with the tree, probabilities are then 0 or 1 and
+        every leaf has the same weight; "auto" does so where epsilon times rows is small.
+    budget : {"decay", "uniform"}, default="decay"
+        How "topdown" divides its budget among depths: halved at each, or evenly.
+    max_splits : int, default=64
+        Most questions of a "topdown" tree.
+    error : float, default=0.1
+        "topdown" looks at leaves with at least error / max_splits of the rows.
+    public_rows : int, optional
+        The number of rows, if it may be known to all. By default 2 % of epsilon buy a noisy one.
+    ledger : Ledger, optional
+        Charged with epsilon before anything is drawn; refuses a fit that it cannot cover.
+    testing_seed : int, optional
+        FOR TESTS ONLY: seeds the noise, which makes the model not private, and says so in
+        ``privacy_``.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    classes_ : ndarray
+        The declared classes.
+    privacy_ : PrivacyStatement
+        What was spent on what, the relation, the guarantee in one sentence.
+    n_rows_ : float
+        The noisy number of rows, or the public one.
+
+    Examples
+    --------
+    >>> from steadytree.core.schema import Schema
+    >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
+    >>> X, y = [[20], [70]] * 200, ["no", "yes"] * 200
+    >>> model = PrivateTreeClassifier(epsilon=1.0, schema=schema, testing_seed=0).fit(X, y)
+    >>> model.predict([[20], [70]])
+    array(['no', 'yes'], dtype='<U3')
+    >>> model.privacy_.guarantee
+    'NOT PRIVATE: the noise came from a testing seed, so nothing is promised.'
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        schema=None,
+        method="gibbs",
+        max_depth=None,
+        criterion="gini",
+        leaf_share="auto",
+        budget="decay",
+        max_splits=64,
+        error=0.1,
+        public_rows=None,
+        ledger=None,
+        testing_seed=None,
+    ):
+        self.epsilon = epsilon
+        self.schema = schema
+        self.method = method
+        self.max_depth = max_depth
+        self.criterion = criterion
+        self.leaf_share = leaf_share
+        self.budget = budget
+        self.max_splits = max_splits
+        self.error = error
+        self.public_rows = public_rows
+        self.ledger = ledger
+        self.testing_seed = testing_seed
+
+    def fit(self, X: Any, y: Any) -> "PrivateTreeClassifier":
+        """Fit the tree and spend `epsilon`.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Values outside the schema's bounds are clipped, unknown ones count as missing.
+        y : array-like of shape (n_samples,)
+            Rows whose label is not among the schema's classes are left out.
+
+        Returns
+        -------
+        self : PrivateTreeClassifier
+        """
+        schema = self._check_parameters()
+        validate_data(self, X, skip_check_array=True)
+        values, labels = schema.encode(X), schema.encode_labels(y)
+        if len(values) != len(labels):
+            raise ValueError("X and y have different numbers of rows: pass one label a row.")
+        if len(labels) > MOST_ROWS:
+            raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
+        kept = labels != NO_CLASS
+        noise = make_noise(self.testing_seed)
+        charge(self.ledger, {"private tree": self.epsilon}, self.method)
+        spent: dict[str, float] = {}
+        self.n_rows_ = self._count_rows(int(kept.sum()), noise, spent)
+        self.classes_ = np.array(schema.classes)
+        rows = _Rows(schema, values[kept], labels[kept], noise)
+        left = self.epsilon - sum(spent.values())
+        self.tree_ = self._grow(rows, left, spent)
+        self.privacy_ = PrivacyStatement(
+            float(self.epsilon), 0.0, spent, self.method, noise.private
+        )
+        return self
+
+    def _count_rows(self, n_rows: int, noise: Noise, spent: dict[str, float]) -> float:
+        if self.public_rows is not None:
+            return float(self.public_rows)
+        spent["number of rows"] = self.epsilon * ROWS_SHARE
+        noisy = release_counts(np.array([n_rows]), spent["number of rows"], noise)
+        return float(max(noisy[0], 1))
+
+    def _grow(self, rows: "_Rows", left: float, spent: dict[str, float]) -> Tree:
+        strength = self.epsilon * self.n_rows_
+        if self.method == "gibbs":
+            return self._grow_gibbs(rows, left, strength, spent)
+        depth = self.max_depth or (8 if self.method == "topdown" else greedy_depth(strength))
+        share = self.leaf_share
+        if share == "auto":
+            share = greedy_leaf_share(strength, depth) if self.method == "greedy" else 0.5
+        leaf_epsilon = left * share
+        candidates = Candidates.at_most(rows.schema.space, 32, 4_000)
+        block = rows.block(candidates)
+        epsilon = left - leaf_epsilon
+        if self.method == "greedy":
+            drawn = grow_greedy(block, candidates, [epsilon / depth] * depth, *self._how(rows))
+        else:
+            grower = TopDown(candidates, *self._how(rows), split_shares(self.budget, depth))
+            drawn = grower.grow(block, epsilon, self.max_splits, self.error)
+        spent["questions"] = epsilon
+        return rows.finish(drawn, block, candidates, leaf_epsilon, spent)
+
+    def _grow_gibbs(
+        self, rows: "_Rows", left: float, strength: float, spent: dict[str, float]
+    ) -> Tree:
+        share = self.leaf_share
+        if share == "auto":
+            share = LEAF_SHARE if strength >= ENOUGH_FOR_COUNTS else 0.0
+        plan = plan_blocks(rows.schema.space, left, strength, self.max_depth, share)
+        block = rows.block(plan.candidates)
+        drawn = grow_blocks(block, plan.candidates, plan.epsilons, plan.depths, rows.noise)
+        spent["questions and labels"] = float(sum(plan.epsilons))
+        labels = np.array([leaf.label for leaf in leaves_of(drawn)])
+        if plan.leaf_epsilon > 0:
+            return rows.finish(drawn, block, plan.candidates, plan.leaf_epsilon, spent, labels)
+        counts = counts_from_labels(labels, len(rows.schema.classes), self.n_rows_)
+        return build_tree(drawn, plan.candidates, rows.schema, counts)
+
+    def _how(self, rows: "_Rows") -> tuple[str, Noise]:
+        return self.criterion, rows.noise
+
+    def _check_parameters(self) -> Schema:
+        schema = check_schema(self.schema)
+        check_epsilon(self.epsilon)
+        for name, allowed in (("method", METHODS), ("criterion", CRITERIA), ("budget", BUDGETS)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.max_depth is not None:
+            check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=DEEPEST)
+        if self.leaf_share != "auto":
+            check_scalar(self.leaf_share, "leaf_share", Real, min_val=0, max_val=0.95)
+            if self.leaf_share == 0 and self.method != "gibbs":
+                raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
+        check_scalar(self.max_splits, "max_splits", Integral, min_val=1, max_val=10_000)
+        check_scalar(self.error, "error", Real, min_val=0, max_val=1)
+        if self.public_rows is not None:
+            check_scalar(self.public_rows, "public_rows", Integral, min_val=1)
+        if self.ledger is not None and not isinstance(self.ledger, Ledger):
+            raise TypeError(f"ledger must be a Ledger, got {type(self.ledger).__name__}.")
+        return schema
+
+
+class _Rows:
+    """Rows read through the schema; what leaves them has been noised."""
+
+    def __init__(self, schema: Schema, values: Any, labels: Any, noise: Noise) -> None:
+        self.schema, self.noise = schema, noise
+        self._values, self._labels = values, labels
+
+    def block(self, candidates: Candidates) -> BlockRows:
+        codes = candidates.codes(self._values)
+        every = np.arange(len(self._labels))
+        return BlockRows(codes, self._labels, len(self.schema.classes), every)
+
+    def finish(
+        self,
+        drawn: Drawn,
+        block: BlockRows,
+        candidates: Candidates,
+        leaf_epsilon: float,
+        spent: dict[str, float],
+        labels: Any = None,
+    ) -> Tree:
+        """Noisy leaf counts, made plausible, on the drawn questions."""
+        exact = leaf_counts(drawn, block, candidates)  # a row is in one leaf and one class
+        spent["leaf counts"] = leaf_epsilon
+        counts = plausible_counts(release_counts(exact, leaf_epsilon, self.noise), labels)
+        return build_tree(drawn, candidates, self.schema, counts)

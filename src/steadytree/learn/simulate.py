@@ -1,0 +1,169 @@
+"""simulate: how accurate would a private tree be, before any budget is spent?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from steadytree.core.extras import require
+from steadytree.core.reading import Reading
+from steadytree.core.schema import Schema, check_schema
+from steadytree.core.table import Table
+from steadytree.learn.private import PrivateTreeClassifier
+
+SYNTHETIC_NOISE = 0.1  # share of labels that no tree can know
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Accuracy to expect at each epsilon.
+
+    Parameters
+    ----------
+    epsilons : tuple of float
+    accuracies : array (n_epsilons, repeats)
+        Test accuracy of each repeat.
+    baseline : float
+        Share of the largest class: what no tree at all would reach.
+    """
+
+    epsilons: tuple[float, ...]
+    accuracies: NDArray[np.float64]
+    baseline: float
+
+    @property
+    def readings(self) -> list[Reading]:
+        """The mean at each epsilon, with the interval in which 90 % of single fits lie."""
+        found = []
+        for epsilon, scores in zip(self.epsilons, self.accuracies, strict=True):
+            low, high = (float(v) for v in np.quantile(scores, [0.05, 0.95]))
+            meaning = "accuracy to expect of one private fit, on data like those given"
+            name = f"accuracy at epsilon {epsilon:g}"
+            found.append(Reading(name, float(scores.mean()), meaning, (low, high), level=0.9))
+        return found
+
+    def plot(self, axes: Any = None) -> Any:
+        """Accuracy against epsilon with intervals; returns the axes."""
+        if axes is None:
+            pyplot = require("matplotlib.pyplot", extra="plot", purpose="plotting a simulation")
+            axes = pyplot.subplots(figsize=(6, 4), layout="constrained")[1]
+        mean = 100 * self.accuracies.mean(axis=1)
+        low, high = 100 * np.quantile(self.accuracies, [0.05, 0.95], axis=1)
+        axes.fill_between(self.epsilons, low, high, alpha=0.2, label="90 % of fits")
+        axes.plot(self.epsilons, mean, marker="o", label="mean")
+        axes.axhline(100 * self.baseline, linestyle="--", color="grey", label="largest class")
+        axes.set_xscale("log")
+        axes.set_xticks(self.epsilons, [f"{epsilon:g}" for epsilon in self.epsilons])
+        axes.minorticks_off()
+        axes.set_xlabel("epsilon (less is more private)")
+        axes.set_ylabel("test accuracy, %")
+        axes.legend()
+        return axes
+
+
+def simulate(
+    schema: Any,
+    n_rows: int,
+    epsilons: Sequence[float] | float,
+    data: tuple[Any, Any] | None = None,
+    *,
+    method: str = "gibbs",
+    repeats: int = 10,
+    random_state: Any = None,
+) -> Simulation:
+    """Accuracy of private fits on public or made-up data of the size of the private data.
+
+    Nothing private is touched, so nothing is spent: use it to choose epsilon.
+
+    Parameters
+    ----------
+    schema : Schema, or path of a schema file
+    n_rows : int
+        Rows that the private fit will have, about.
+    epsilons : float or list of float
+    data : (X, y), optional
+        PUBLIC data that resemble the private ones; drawn from with repetition for training,
+        rows not drawn are the test. By default data are made up: values spread evenly over
+        the schema, labels by a random tree of depth 3, one in ten by chance.
+    method : {"gibbs", "greedy", "topdown"}, default="gibbs"
+    repeats : int, default=10
+        Fits at each epsilon.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
+    >>> found = simulate(schema, 500, [0.1, 1.0], repeats=3, random_state=0)
+    >>> [reading.name for reading in found.readings]
+    ['accuracy at epsilon 0.1', 'accuracy at epsilon 1']
+    """
+    schema = check_schema(schema)
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
+        raise ValueError(f"n_rows must be a whole number of at least 1, got {n_rows!r}.")
+    if repeats < 2:
+        raise ValueError(f"repeats must be at least 2, got {repeats}.")
+    listed = tuple(float(e) for e in np.atleast_1d(epsilons))
+    random = check_random_state(random_state)
+    accuracies = np.empty((len(listed), repeats))
+    baselines = np.empty(repeats)
+    for repeat in range(repeats):
+        train, test = _resample(schema, int(n_rows), data, random)
+        baselines[repeat] = np.unique(test[1], return_counts=True)[1].max() / len(test[1])
+        for place, epsilon in enumerate(listed):
+            seed = int(random.randint(2**31 - 1))  # public data need no protection
+            model = PrivateTreeClassifier(epsilon, schema, method, testing_seed=seed)
+            accuracies[place, repeat] = model.fit(*train).score(*test)
+    return Simulation(listed, accuracies, float(baselines.mean()))
+
+
+def _resample(
+    schema: Schema, n_rows: int, data: tuple[Any, Any] | None, random: Any
+) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    if data is None:
+        return _made_up(schema, n_rows, random)
+    X, y = data[0], np.asarray(data[1])
+    if len(y) < 10:
+        raise ValueError(f"data must hold at least 10 public rows, got {len(y)}.")
+    mixed = random.permutation(len(y))
+    n_test = max(len(y) // 5, 1)
+    chosen = random.choice(mixed[n_test:], n_rows)
+    rest = mixed[:n_test]
+    return (Table.pick(X, chosen), y[chosen]), (Table.pick(X, rest), y[rest])
+
+
+def _made_up(schema: Schema, n_rows: int, random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Rows spread evenly, and labels of a random tree."""
+    planted = random.randint(0, 2**31 - 1)
+    parts = []
+    for size in (n_rows, 2_000):
+        columns, places = {}, []
+        for column in schema.space:
+            place = random.random_sample(size)
+            places.append(place)
+            if column.is_categorical:
+                listed = np.array(column.categories, dtype=object)
+                columns[column.name] = listed[(place * len(listed)).astype(int)]
+            else:
+                columns[column.name] = column.low + place * (column.high - column.low)
+        X = np.column_stack([np.asarray(values, dtype=object) for values in columns.values()])
+        y = _planted_labels(np.column_stack(places), len(schema.classes), planted)
+        flip = random.random_sample(size) < SYNTHETIC_NOISE
+        y = np.where(flip, random.randint(0, len(schema.classes), size), y)
+        parts.append((X, np.array(schema.classes)[y]))
+    if not schema.space.categorical.any():
+        parts = [(X.astype(np.float64), y) for X, y in parts]
+    return parts[0], parts[1]
+
+
+def _planted_labels(places: NDArray[np.float64], n_classes: int, seed: int) -> NDArray[np.int64]:
+    random = np.random.default_rng(seed)
+    node = np.zeros(len(places), np.int64)
+    for depth in range(3):
+        feature = random.integers(0, places.shape[1], 2**depth)
+        cut = random.uniform(0.3, 0.7, 2**depth)
+        node = 2 * node + (places[np.arange(len(places)), feature[node]] > cut[node])
+    labels = random.permutation(np.arange(8) % n_classes)
+    return labels[node]

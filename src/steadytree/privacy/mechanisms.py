@@ -1,0 +1,116 @@
+"""Mechanisms: counts, a choice among scores; each with its relation, sensitivity and proof.
+
+Throughout, neighbours are data sets of which one has one row more (add or remove one row), and
+epsilon bounds the log-ratio of the probabilities of every answer on neighbours.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.privacy.noise import Noise
+
+Integers = NDArray[np.int64]
+LARGEST_EPSILON = 1e6
+SMALLEST_EPSILON = 1e-6
+
+
+def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
+    """A budget that can be spent: a number from 1e-6 to 1e6."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        raise TypeError(f"{name} must be a number, got {type(epsilon).__name__}.")
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ValueError(
+            f"{name} must be a finite number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}, "
+            f"got {epsilon}; common choices lie between 0.1 and 10."
+        )
+    return float(epsilon)
+
+
+def release_counts(
+    counts: Integers, epsilon: float, noise: Noise, sensitivity: int = 1
+) -> Integers:
+    """Counts plus discrete Laplace noise of scale sensitivity / epsilon, empty cells included.
+
+    Relation: add or remove one row. Sensitivity: the most that one row changes the sum of all
+    counts; 1 where a row is counted once, as in cells of leaf and class, p where it is counted
+    once for each of p features.
+
+    Proof. P(z) is proportional to exp(-|z| / scale), so moving the counts by a vector v changes
+    the log-probability of any answer by at most ``sum(|v|) / scale``, at most
+    sensitivity / scale = epsilon. Every cell of a public table gets noise, so that no cell tells
+    by its exactness that it is empty.
+    """
+    epsilon = check_epsilon(epsilon)
+    return noise.laplace(np.asarray(counts, np.int64), sensitivity / epsilon)
+
+
+def release_counts_zcdp(
+    counts: Integers, rho: float, noise: Noise, rows_counted: int = 1
+) -> Integers:
+    """Counts plus discrete Gaussian noise: rho-zCDP for one row more or less.
+
+    `rows_counted` is the number of cells that one row adds 1 to; the l2 sensitivity is its root.
+
+    Proof. The discrete Gaussian of variance s^2 on a statistic of l2 sensitivity D satisfies
+    D^2 / (2 s^2)-zCDP; s^2 = rows_counted / (2 rho).
+    """
+    if not 0 < rho < math.inf:
+        raise ValueError(f"rho must be finite and more than 0, got {rho}.")
+    return noise.gaussian(np.asarray(counts, np.int64), math.sqrt(rows_counted / (2 * rho)))
+
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """The rho whose zCDP implies (epsilon, delta): rho + 2 sqrt(rho log(1/delta)) = epsilon.
+
+    Examples
+    --------
+    >>> rho = rho_of(1.0, 1e-6)
+    >>> round(rho + 2 * math.sqrt(rho * math.log(1e6)), 12)
+    1.0
+    """
+    epsilon = check_epsilon(epsilon)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1, got {delta}.")
+    log_delta = math.log(1 / delta)
+    # the difference of two roots, written without cancellation
+    return (epsilon / (math.sqrt(log_delta + epsilon) + math.sqrt(log_delta))) ** 2
+
+
+def select(
+    scores: NDArray[np.float64],
+    epsilon: float,
+    sensitivity: float,
+    noise: Noise,
+    log_prior: NDArray[np.float64] | None = None,
+) -> int:
+    """Place of a high score, by permute-and-flip, for scores that all move the same way.
+
+    Relation: add or remove one row. Sensitivity: the most that one row changes any score. The
+    scores must be monotone: when a row is added, none rises, or none falls, as with minus rows
+    times Gini impurity (sensitivity 2, `impurity_scores`).
+
+    Proof. Let exponential noise of rate epsilon / sensitivity be added to each score and the
+    place of the highest be returned, which is permute-and-flip. Fix the noise of all others: the
+    chosen score must exceed a bound b, which happens with probability at most 1 times
+    exp(-rate * (b - score)). Between neighbours, score and b both move the same way by at most
+    the sensitivity, so that b - score moves by at most the sensitivity and the probability by a
+    factor of at most exp(epsilon). Log-prior weights, public, are added to the scores in units of
+    the noise. Scores are floating-point numbers; a rounding error of one part in 2**52 of a score
+    is charged by `score_slack`.
+    """
+    epsilon = check_epsilon(epsilon)
+    scores = np.asarray(scores, np.float64)
+    if scores.ndim != 1 or len(scores) == 0 or not np.isfinite(scores).all():
+        raise ValueError("scores must be a list of finite numbers, at least one.")
+    scale = sensitivity / (epsilon * (1.0 - SCORE_SLACK))
+    if log_prior is not None:
+        scores = scores + scale * log_prior
+    return noise.highest(scores, scale)
+
+
+# A score of up to 2**27 rows, a few roundings of one part in 2**53 each, against a sensitivity of
+# at least 1: at most 2**27 * 16 / 2**53 = 2.4e-7 of the sensitivity.
+SCORE_SLACK = 1e-6

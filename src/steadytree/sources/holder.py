@@ -1,0 +1,199 @@
+"""Holder: rows that stay where they are, with their own schema, ledger and noise."""
+
+import hashlib
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.candidates import Candidates
+from steadytree.core.schema import NO_CLASS, Schema, check_schema
+from steadytree.privacy.drawn import (
+    BlockRows,
+    Drawn,
+    extend,
+    from_numbers,
+    leaf_counts,
+    leaves_of,
+    rows_by_leaf,
+    to_numbers,
+)
+from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.mechanisms import release_counts, select
+from steadytree.privacy.noise import make_noise
+from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
+from steadytree.privacy.whole_tree import draw_tree
+from steadytree.sources.messages import NAME, Answer, RefusedError, Request
+
+_LOG = logging.getLogger(__name__)
+Integers = NDArray[np.int64]
+
+
+class Holder:
+    """One data holder: answers requests with noised numbers and writes down what they cost.
+
+    Each answer alone is epsilon-differentially private for the request's epsilon, for adding or
+    removing one row of this holder; the ledger adds them up. The holder trusts nobody: it checks
+    the schema, refuses repeated and stale rounds, and spends before it answers.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits, ``_.-``.
+    schema : Schema, or path of a schema file
+    X, y : the rows, read through the schema
+    ledger : Ledger
+        Of these rows and of no others.
+    testing_seed : int, optional
+        FOR TESTS ONLY: seeded noise, which is not private.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
+    >>> ledger = Ledger(f"{folder.name}/north.ledger", budget=1.0)
+    >>> north = Holder("north", schema, [[20], [70]] * 50, ["no", "yes"] * 50, ledger, 0)
+    >>> answer = north.answer(Request("demo", 0, "rows", 0.5, schema_digest(schema)))
+    >>> answer.numbers.tolist(), ledger.left
+    ([102], 0.5)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        X: Any,
+        y: Any,
+        ledger: Ledger,
+        testing_seed: int | None = None,
+    ) -> None:
+        if not NAME.match(str(name)):
+            raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
+        if not isinstance(ledger, Ledger):
+            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
+        self.name, self.ledger = str(name), ledger
+        self.schema: Schema = check_schema(schema)
+        values, labels = self.schema.encode(X), self.schema.encode_labels(y)
+        if len(values) != len(labels):
+            raise ValueError("X and y have different numbers of rows: pass one label a row.")
+        if len(values) == 0:
+            raise ValueError("a holder needs rows: this one has none and should not take part.")
+        kept = labels != NO_CLASS
+        self._values, self._labels = values[kept], labels[kept]
+        self._noise = make_noise(testing_seed)
+        self._digest = schema_digest(self.schema)
+        self._last_round: dict[str, int] = {}
+
+    @property
+    def private(self) -> bool:
+        """Whether answers are protected: False with a testing seed."""
+        return self._noise.private
+
+    def answer(self, request: Request) -> Answer:
+        """Answer one request, or refuse it; every refusal is logged."""
+        try:
+            candidates, trees = self._check(request)
+            self.ledger.spend(request.epsilon, request.kind, request.session, request=request.name)
+        except (RefusedError, BudgetError) as error:
+            _LOG.warning("holder %s refused round: %s", self.name, error)
+            raise
+        self._last_round[request.session] = request.round
+        numbers = self._numbers(request, candidates, trees)
+        return Answer(self.name, request.session, request.round, request.kind, numbers)
+
+    def join_sum(self, session: str, epsilon: float, delta: float) -> None:
+        """Pay for a whole run under secure aggregation, before any sum is formed."""
+        try:
+            self.ledger.spend(
+                epsilon, "secure sums", session, delta=delta, request=f"{session}:sums"
+            )
+        except BudgetError as error:
+            _LOG.warning("holder %s refused sums: %s", self.name, error)
+            raise
+
+    def exact_counts(self, tree: Drawn, candidates: Candidates, kind: str) -> Integers:
+        """Counts WITHOUT noise, for a secure sum and nobody else."""
+        block = self._block(candidates)
+        if kind == "leaf counts":
+            return leaf_counts(tree, block, candidates)
+        if kind == "rows":
+            return np.array([len(self._labels)])
+        return np.array([bin_counts(r, candidates) for r in rows_by_leaf(tree, block, candidates)])
+
+    def _check(self, request: Request) -> tuple[Candidates, list[Drawn]]:
+        if not isinstance(request, Request):
+            raise RefusedError("a holder answers a Request and nothing else.")
+        if request.schema != self._digest:
+            raise RefusedError("the request was made for another schema.")
+        if request.round <= self._last_round.get(request.session, -1):
+            raise RefusedError(f"round {request.round} is stale: a later one was answered.")
+        candidates = Candidates.of(self.schema.space, request.n_bins)
+        try:
+            trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
+        if request.kind == "block" and request.depth == 0:
+            raise RefusedError("a block needs a depth of 1 to 3.")
+        if request.kind == "side counts":
+            _check_questions(request, trees, len(candidates))
+        return candidates, trees
+
+    def _block(self, candidates: Candidates) -> BlockRows:
+        every = np.arange(len(self._labels))
+        codes = candidates.codes(self._values)
+        return BlockRows(codes, self._labels, len(self.schema.classes), every)
+
+    def _numbers(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Integers:
+        block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
+        if request.kind == "rows":
+            return release_counts(np.array([len(self._labels)]), epsilon, noise)
+        if request.kind == "block":
+            depth = request.depth
+
+            def grow(rows: BlockRows) -> Drawn:
+                return draw_tree(rows, candidates, epsilon, depth, "pure", noise)
+
+            return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
+        if request.kind == "choice":
+            parts = rows_by_leaf(trees[0], block, candidates)
+            return np.array([self._choose(rows, candidates, epsilon) for rows in parts])
+        if request.kind == "leaf counts":
+            exact = [leaf_counts(tree, block, candidates).ravel() for tree in trees]
+            # every row is counted once for each tree
+            return release_counts(np.concatenate(exact), epsilon, noise, len(trees))
+        return self._side_counts(request, block, candidates, trees[0])
+
+    def _choose(self, rows: BlockRows, candidates: Candidates, epsilon: float) -> int:
+        slots = np.full(rows.codes.shape[1], -1, np.int32)
+        slots[rows.rows] = 0
+        scores = score_questions(rows, candidates, slots, 1, "gini")[0]
+        return select(scores, epsilon, SENSITIVITY["gini"], self._noise, candidates.log_prior)
+
+    def _side_counts(
+        self, request: Request, block: BlockRows, candidates: Candidates, tree: Drawn
+    ) -> Integers:
+        parts = []
+        for rows, asked in zip(
+            rows_by_leaf(tree, block, candidates), request.questions, strict=True
+        ):
+            parts += [side_counts(rows, candidates, question).ravel() for question in asked]
+        # a row is in one leaf, and is counted once for each question there
+        most = max(len(asked) for asked in request.questions)
+        return release_counts(np.concatenate(parts), request.epsilon, self._noise, most)
+
+
+def _check_questions(request: Request, trees: list[Drawn], n_candidates: int) -> None:
+    if len(trees) != 1 or len(request.questions) != len(leaves_of(trees[0])):
+        raise RefusedError("side counts need one tree and questions for each of its leaves.")
+    for asked in request.questions:
+        valid = all(isinstance(q, int) and 0 <= q < n_candidates for q in asked)
+        if not asked or not valid:
+            raise RefusedError("questions must be places in the list of candidates.")
+
+
+def schema_digest(schema: Schema) -> str:
+    """What tells schemas apart in a message."""
+    return hashlib.sha256(schema.key().encode()).hexdigest()

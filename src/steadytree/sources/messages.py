@@ -1,0 +1,127 @@
+"""Requests to data holders and their answers: frozen, sized, checked when made."""
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.privacy.mechanisms import check_epsilon
+
+KINDS = ("rows", "block", "choice", "leaf counts", "side counts")
+MOST_NUMBERS = 20_000_000
+LARGEST = 2**40
+NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
+
+
+class RefusedError(ValueError):
+    """A request or an answer that was not accepted; says why, and nothing about the data."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to one holder.
+
+    Parameters
+    ----------
+    session : str
+        Names the training run; letters, digits, ``_.-``.
+    round : int
+        Rises within a session; a holder answers each number once.
+    kind : {"rows", "block", "choice", "leaf counts", "side counts"}
+        The number of rows; a whole-tree block drawn below each leaf; one question chosen at each
+        leaf; class counts of the leaves; class counts of both sides of given questions.
+    epsilon : float
+        What the answer may cost.
+    schema : str
+        Digest of the schema that both sides must share.
+    n_bins : int
+        Bins of numeric columns, hence the list of questions.
+    trees : tuple of tuples of int
+        Trees so far, as `privacy.drawn.to_numbers` writes them; the cost is divided among them.
+    depth : int
+        Levels of a block.
+    questions : tuple of tuples of int
+        For "side counts": questions for each leaf of the one tree.
+    """
+
+    session: str
+    round: int
+    kind: str
+    epsilon: float
+    schema: str
+    n_bins: int = 32
+    trees: tuple[tuple[int, ...], ...] = ((-1,),)
+    depth: int = 0
+    questions: tuple[tuple[int, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.session, str) or not NAME.match(self.session):
+            raise RefusedError("session must be 1 to 64 letters, digits or any of _.-")
+        if self.kind not in KINDS:
+            raise RefusedError(f"kind must be one of {KINDS}.")
+        for name, low, high in (("round", 0, 10**9), ("n_bins", 2, 1_000), ("depth", 0, 3)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise RefusedError(f"{name} must be a whole number from {low} to {high}.")
+        if not 1 <= len(self.trees) <= 64:
+            raise RefusedError("trees must be 1 to 64 trees.")
+        try:
+            check_epsilon(self.epsilon)
+        except (TypeError, ValueError) as error:
+            raise RefusedError(str(error)) from None
+
+    @property
+    def name(self) -> str:
+        """What the ledger calls this request."""
+        return f"{self.session}:{self.round}"
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Noised whole numbers; nothing else leaves a holder.
+
+    Parameters
+    ----------
+    holder, session : str
+    round : int
+    kind : str
+    numbers : read-only int64 array, one dimension
+    """
+
+    holder: str
+    session: str
+    round: int
+    kind: str
+    numbers: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        numbers = np.asarray(self.numbers)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) > MOST_NUMBERS:
+            raise RefusedError("an answer must be a list of whole numbers.")
+        if len(numbers) and (numbers.min() < -LARGEST or numbers.max() > LARGEST):
+            raise RefusedError("an answer holds a number too large to be a count.")
+        numbers = numbers.astype(np.int64)
+        numbers.flags.writeable = False
+        object.__setattr__(self, "numbers", numbers)
+
+    def check(self, request: Request, size: int | None = None) -> NDArray[np.int64]:
+        """The numbers, if they answer this request and are as many as expected."""
+        asked = (request.session, request.round, request.kind)
+        if (self.session, self.round, self.kind) != asked:
+            raise RefusedError(f"holder {self.holder!r} answered another request.")
+        if size is not None and len(self.numbers) != size:
+            raise RefusedError(
+                f"holder {self.holder!r} sent {len(self.numbers)} numbers, {size} were asked for."
+            )
+        return self.numbers
+
+
+class Party(Protocol):
+    """All that a coordinator knows of a holder."""
+
+    @property
+    def name(self) -> str: ...
+
+    def answer(self, request: Request) -> Answer: ...

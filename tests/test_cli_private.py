@@ -1,0 +1,87 @@
+"""`steadytree private` as a user calls it."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree import cli
+from steadytree.core.schema import Schema
+from steadytree.interop.tree_file import load
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.uniform(0, 90, 400), "ward": rng.choice(["A", "B"], 400)})
+    frame["outcome"] = np.where(frame["age"] > 45, "ill", "well")
+    frame.to_csv(tmp_path / "patients.csv", index=False)
+    schema = Schema({"age": (0, 100)}, {"ward": ["A", "B"]}, ["ill", "well"])
+    schema.save(tmp_path / "filled.toml")
+    return "patients.csv"
+
+
+def fit(run, data, epsilon):
+    return run(
+        *("fit", data, "--target", "outcome", "--schema", "filled.toml", "--epsilon", epsilon),
+        *("--ledger", "p.ledger", "--budget", 10, "--out", "a.tree.json"),
+    )
+
+
+def test_a_template_is_written_once_and_shows_no_value(run, data, tmp_path):
+    code, out, _ = run("schema", data, "--target", "outcome", "--out", "s.toml")
+    assert code == 0
+    assert "written: s.toml" in out
+    text = (tmp_path / "s.toml").read_text()
+    assert "outcome" not in text
+    assert "ill" not in text.replace("fill", "").replace("Fill", "")
+    assert text.count("[columns.") == 2
+    code, _, err = run("schema", data, "--target", "outcome", "--out", "s.toml")
+    assert code == 2
+    assert "exists" in err
+
+
+def test_a_fit_is_charged_shown_and_refused(run, data, tmp_path):
+    pytest.importorskip("opendp")
+    code, out, _ = fit(run, data, 8)
+    assert code == 0
+    assert "epsilon 8, add or remove one row" in out
+    assert "left in the ledger: 2" in out
+    frame = pd.read_csv(tmp_path / data)
+    assert (load(tmp_path / "a.tree.json").predict(frame) == frame["outcome"]).mean() > 0.8
+    code, _, err = fit(run, data, 4)
+    assert code == 3
+    assert "2.0 of 10.0 is left" in err
+    code, out, _ = run("ledger", "p.ledger", "--budget", 10)
+    assert code == 0
+    assert "spent 8, left 2 of 10" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["schema", "patients.csv", "--target", "nobody"], "is no column"),
+        (["ledger", "none.ledger", "--budget", "1"], "no such ledger"),
+        (["schema", "absent.csv", "--target", "y"], "absent.csv"),
+    ],
+)
+def test_wrong_use_is_one_line(run, data, arguments, message):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
