@@ -11,13 +11,17 @@ if TYPE_CHECKING:
     from steadytree.core.boxes import Boxes
     from steadytree.core.perturbation import Perturbation
     from steadytree.core.reading import Reading
+    from steadytree.core.schema import Schema
     from steadytree.core.space import FeatureSpace
     from steadytree.core.tree import Tree
     from steadytree.interop.one_hot import one_hot
     from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
     from steadytree.interop.tree_file import load, save
+    from steadytree.learn.coordinator import Coordinator
     from steadytree.learn.pareto import ParetoTreeClassifier
+    from steadytree.learn.private import PrivateTreeClassifier
     from steadytree.learn.robust import RobustTreeClassifier
+    from steadytree.learn.simulate import simulate
     from steadytree.learn.stable import StableTreeClassifier
     from steadytree.measure.certify import certify
     from steadytree.measure.collection import collection_facts
@@ -25,24 +29,33 @@ if TYPE_CHECKING:
     from steadytree.measure.distance import tree_distance, tree_distances
     from steadytree.measure.distributional import distributional_sensitivity
     from steadytree.measure.path_distance import path_distance
+    from steadytree.measure.privacy_audit import audit_privacy
     from steadytree.measure.sensitivity import average_sensitivity
     from steadytree.measure.shift import shift_accuracy
     from steadytree.measure.stability_curve import stability_curve
+    from steadytree.privacy.ledger import Ledger
     from steadytree.reporting.collection_plot import plot_collection
     from steadytree.reporting.diff import diff
     from steadytree.reporting.report import report
     from steadytree.reporting.stability_plot import plot_stability_curve
+    from steadytree.sources.holder import Holder
 
 _WHERE = {
     "Boxes": "core.boxes",
+    "Coordinator": "learn.coordinator",
     "FeatureSpace": "core.space",
+    "Holder": "sources.holder",
+    "Ledger": "privacy.ledger",
     "ParetoTreeClassifier": "learn.pareto",
     "Perturbation": "core.perturbation",
+    "PrivateTreeClassifier": "learn.private",
     "Reading": "core.reading",
     "RobustTreeClassifier": "learn.robust",
+    "Schema": "core.schema",
     "StableTreeClassifier": "learn.stable",
     "Tree": "core.tree",
     "as_tree": "interop.sklearn_tree",
+    "audit_privacy": "measure.privacy_audit",
     "average_sensitivity": "measure.sensitivity",
     "certify": "measure.certify",
     "collection_facts": "measure.collection",
@@ -58,6 +71,7 @@ _WHERE = {
     "report": "reporting.report",
     "save": "interop.tree_file",
     "shift_accuracy": "measure.shift",
+    "simulate": "learn.simulate",
     "stability_curve": "measure.stability_curve",
     "to_sklearn": "interop.sklearn_tree",
     "tree_distance": "measure.distance",
@@ -66,14 +80,20 @@ _WHERE = {
 
 __all__ = [
     "Boxes",
+    "Coordinator",
     "FeatureSpace",
+    "Holder",
+    "Ledger",
     "ParetoTreeClassifier",
     "Perturbation",
+    "PrivateTreeClassifier",
     "Reading",
     "RobustTreeClassifier",
+    "Schema",
     "StableTreeClassifier",
     "Tree",
     "as_tree",
+    "audit_privacy",
     "average_sensitivity",
     "certify",
     "collection_facts",
@@ -89,6 +109,7 @@ __all__ = [
     "report",
     "save",
     "shift_accuracy",
+    "simulate",
     "stability_curve",
     "to_sklearn",
     "tree_distance",
