@@ -145,8 +145,12 @@ class Tree:
     # ---- what it does ----
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Index of the leaf each row falls in."""
+        return self.apply_encoded(self.space.encode(X))
+
+    def apply_encoded(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """As `apply`, for rows as `FeatureSpace.encode` returns them."""
         return find_leaves(
-            self.space.encode(X),
+            values,
             self.feature,
             self.threshold,
             self.left,
