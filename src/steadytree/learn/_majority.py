@@ -169,3 +169,32 @@ def _merge(
         condition = questions.listed[column].condition(way, edges[cut], questions.space)
         points[condition] = points.get(condition, 0) + 1
     return list(points), np.array(list(points.values()), np.int64)
+
+
+def worst_totals(
+    found: Points, questions: Questions, labels: NDArray[np.int64], tau: float
+) -> NDArray[np.int64]:
+    """Totals of rows when noise tau answers every condition as badly as it can."""
+    place = {(q.feature, q.sort): k for k, q in enumerate(questions.listed)}
+    total = np.full(len(labels), found.offset)
+    for condition, points in zip(found.conditions, found.points, strict=True):
+        if condition.sort in ("at_least", "below"):
+            column = place[condition.feature, "number"]
+            sign = labels if condition.sort == "below" else -labels
+            x = questions.answers[:, column] + tau * questions.listed[column].unit * sign
+            total += points * condition.holds(x)
+        else:
+            total += points * _holds_unmoved(condition, questions)
+    return total
+
+
+def _holds_unmoved(condition: Condition, questions: Questions) -> NDArray[np.bool_]:
+    """Whether a condition on categories or missing values holds."""
+    mine = [k for k, q in enumerate(questions.listed) if q.feature == condition.feature]
+    gone = np.isnan(questions.answers[:, mine[0]])
+    if condition.sort in ("missing", "present"):
+        return gone == (condition.sort == "missing")
+    known = {questions.listed[k].code: questions.answers[:, k] for k in mine}
+    if 0 not in known:  # the first of two categories has no column of its own
+        known[0] = np.where(gone, np.nan, 1 - known[1])
+    return np.any([known[code] == 1 for code in condition.categories], axis=0)
