@@ -79,13 +79,13 @@ def row_costs(x, cells, price, cost, home):
 
 
 @njit(cache=True, nogil=True)
-def least_largest(gain, cost, entry_of, order, needed, chosen):
+def least_largest(gain, cost, entry_of, order, needed, n_columns):
     """Least size at which the columns' best gains within it add up to `needed`.
 
-    gain, cost, entry_of (n_cells,); order lists the cells that gain, by cost. Fills chosen
-    (n_columns,) with the cells to go to, -1 where a column stays; those not needed stay.
+    gain, cost, entry_of (n_cells,); order lists the cells that gain, by cost. Returns the size
+    and the cells to go to (n_columns,), -1 where a column stays; those not needed stay.
     """
-    chosen[:] = -1
+    chosen = np.full(n_columns, -1)
     so_far, size = 0, np.inf
     for cell in order:
         entry = entry_of[cell]
@@ -97,22 +97,21 @@ def least_largest(gain, cost, entry_of, order, needed, chosen):
             size = cost[cell]
             break
     if size == np.inf:
-        return size
-    for entry in range(chosen.shape[0]):
+        return size, chosen
+    for entry in range(n_columns):
         if chosen[entry] >= 0 and so_far - gain[chosen[entry]] >= needed:
             so_far -= gain[chosen[entry]]
             chosen[entry] = -1
-    return size
+    return size, chosen
 
 
 @njit(cache=True, nogil=True)
-def least_total(gain, cost, entry_of, order, needed, chosen):
+def least_total(gain, cost, entry_of, order, needed, n_columns):
     """As `least_largest` for the sum of costs: the cheapest way to gain what is needed.
 
     best[g] is the least cost of gaining at least g with the columns seen so far, so the work
     goes with the points needed, not with the number of subsets.
     """
-    n_columns = chosen.shape[0]
     best = np.full(needed + 1, np.inf)
     best[0] = 0.0
     taken = np.full((n_columns, needed + 1), -1)
@@ -125,15 +124,14 @@ def least_total(gain, cost, entry_of, order, needed, chosen):
                 total = earlier[max(goal - gain[cell], 0)] + cost[cell]
                 if total < best[goal]:
                     best[goal], taken[entry, goal] = total, cell
-    chosen[:] = -1
-    goal = needed
+    chosen, goal = np.full(n_columns, -1), needed
     if best[needed] < np.inf:
         for entry in range(n_columns - 1, -1, -1):
             cell = taken[entry, goal]
             if cell >= 0:
                 chosen[entry] = cell
                 goal = max(goal - gain[cell], 0)
-    return best[needed]
+    return best[needed], chosen
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +145,7 @@ def nearest_card_change(X, own, cells, price, largest):
     distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
     cost, gain = np.empty(n_cells), np.empty(n_cells, np.int64)
     home, entry_of = np.empty(n_columns, np.int64), np.empty(n_cells, np.int64)
-    chosen, best = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
+    best = np.empty(n_columns, np.int64)
     for entry in range(n_columns):
         entry_of[cells.start[entry] : cells.start[entry + 1]] = entry
     for row in range(n):
@@ -170,9 +168,9 @@ def nearest_card_change(X, own, cells, price, largest):
             order = ranked[(gain[ranked] > 0) & (cost[ranked] < np.inf)]
             needed = lead + (other > own[row])
             if largest:
-                size = least_largest(gain, cost, entry_of, order, needed, chosen)
+                size, chosen = least_largest(gain, cost, entry_of, order, needed, n_columns)
             else:
-                size = least_total(gain, cost, entry_of, order, needed, chosen)
+                size, chosen = least_total(gain, cost, entry_of, order, needed, n_columns)
             if size < distance[row]:
                 distance[row] = size
                 best[:] = chosen

@@ -68,17 +68,18 @@ def choose(
     """
     published = settings[0].as_published
     samples = rows if published else [one.sample(MOST_ROWS, seed) for one in rows]
-    shares, plain = [], []
+    shares, cards = [], []
     for fit, judge in (pair for sample in samples for pair in sample.folds()):
         codes = both_codes(fit.questions, fit.labels, settings[0])
-        cards = [boost(fit.questions, fit.labels, fit.weights, how, codes) for how in settings]
-        shares.append([right_share(c, judge, settings[0].tau, published) for c in cards])
-        plain.append([right_share(c, judge, 0.0) for c in cards])
+        found = [boost(fit.questions, fit.labels, fit.weights, how, codes) for how in settings]
+        shares.append([right_share(one, judge, settings[0].tau, published) for one in found])
+        cards.append((found, judge))
     if not shares:
         return settings[0], np.zeros(1)
     mean = np.mean(shares, axis=0)
     best = int(np.flatnonzero(mean >= mean.max() - 1e-12)[0])
-    return settings[best], np.array(plain)[:, best]
+    plain = [right_share(found[best], judge, 0.0) for found, judge in cards]
+    return settings[best], np.array(plain)
 
 
 def choose_noise(

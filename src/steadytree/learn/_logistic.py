@@ -51,7 +51,7 @@ class Candidates:
 
 
 def candidates(
-    questions: Questions, labels: NDArray[np.int64], tau: float
+    questions: Questions, labels: NDArray[np.int64], weights: NDArray[np.float64], tau: float
 ) -> list[Candidates]:
     """Every column and way, with quantile cuts of the answers as they are."""
     found = []
@@ -59,12 +59,13 @@ def candidates(
     for column, question in enumerate(questions.listed):
         x = questions.answers[:, column]
         known = ~np.isnan(x)
-        values, counts = np.unique(x[known], return_counts=True)
+        values, place = np.unique(x[known], return_inverse=True)
+        counts = np.bincount(place, weights[known], minlength=len(values))
         cuts = edges_between(values, short=True)
         if len(cuts) > MOST_CUTS:
             shares = np.cumsum(counts)[:-1] / counts.sum()
             wanted = np.arange(1, MOST_CUTS + 1) / (MOST_CUTS + 1)
-            cuts = cuts[np.unique(np.searchsorted(shares, wanted).clip(0, len(cuts) - 1))]
+            cuts = cuts[np.unique(np.searchsorted(shares, wanted - 1e-12).clip(0, len(cuts) - 1))]
         if len(cuts) == 0:
             continue
         for way in (UP, DOWN):
@@ -84,7 +85,7 @@ def fit_logistic(
     forced: tuple[int, ...] = (),
 ) -> Fit:
     """Add conditions one at a time, each the one that lowers the worst-case loss most, and refit."""
-    listed = candidates(questions, labels, tau)
+    listed = candidates(questions, labels, weights, tau)
     target, total = (labels > 0).astype(float), weights.sum()
     base = np.clip((weights * target).sum() / total, 1e-9, 1 - 1e-9)
     fit = Fit([], np.empty((len(labels), 0)), np.empty(0), float(np.log(base / (1 - base))))

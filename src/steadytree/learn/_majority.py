@@ -1,6 +1,7 @@
 """Majority: a card of equal votes, boosted on rows that noise has moved against their label."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ class Boosting:
     as_published: bool = False
 
 
+@lru_cache(maxsize=64)
 def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> NDArray[np.float64]:
     """Weight (T, 2 T + 1) of a row by round and margin: how likely its vote decides the majority.
 
@@ -81,7 +83,9 @@ def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> ND
         shares[turn, open_] = 0.5 * np.exp(log)
     if as_published and rounds % 2:
         shares /= 0.5 - gamma  # the published code rounds one exponent down
-    return shares + FLOOR
+    shares += FLOOR
+    shares.flags.writeable = False  # shared by everyone who asks for it
+    return shares
 
 
 def boost(

@@ -34,6 +34,7 @@ from steadytree.learn._majority import Boosting, Points, boost, tuned_offset, wo
 from steadytree.learn._questions import SLACK, Questions
 
 LOSSES = ("majority", "logistic")
+MOST_POINTS = {"majority": 10, "logistic": 5}
 DIRECTIONS = ("both", "up")
 NO_LIMIT = 10**6
 
@@ -64,8 +65,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     monotone : mapping of name to {"up", "down"}, optional
         Columns whose larger values may only raise ("up") or lower ("down") the total of the
         second class. For two classes.
-    max_points : int, default=5
-        Most points for one condition.
+    max_points : int or None, default=None
+        Most points for one condition; None is 10 for "majority" and 5 for "logistic".
     forced, forbidden : sequence of str
         Columns that must be, or may not be, on the card.
     gamma : float in (0, 0.5) or "cv", default="cv"
@@ -106,7 +107,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         max_conditions=10,
         directions="both",
         monotone=None,
-        max_points=5,
+        max_points=None,
         forced=(),
         forbidden=(),
         gamma="cv",
@@ -167,7 +168,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         table.check_not_empty()
         given = check_weights(sample_weight, table.n_rows)
         y = check_labels(y, table.n_rows)
-        weights = np.ones(table.n_rows) if given is None else given / given[given > 0].mean()
+        weights = np.ones(table.n_rows) if given is None else given
         kept = weights > 0
         if not kept.all():
             table, y, weights = table.take(kept), y[kept], weights[kept]
@@ -240,9 +241,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     def _majority(self, rows: Rows, how: Boosting) -> Points:
         found = boost(rows.questions, rows.labels, rows.weights, how)
-        if not (found.points > self.max_points).any():
+        if not (found.points > self._most_points).any():
             return found
-        points = np.minimum(found.points, self.max_points)
+        points = np.minimum(found.points, self._most_points)
         cut = replace(found, points=points, offset=0)
         count = worst_totals(cut, rows.questions, rows.labels, how.tau * SLACK)
         offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
@@ -250,7 +251,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     def _logistic(self, rows: Rows, tau: float, forced: tuple[int, ...]) -> Points:
         fit = fit_logistic(rows.questions, rows.labels, rows.weights, tau, self._most, forced)
-        return round_points(fit, rows.labels, rows.weights, self.max_points)
+        return round_points(fit, rows.labels, rows.weights, self._most_points)
 
     def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
         if self.tau != "1se":
@@ -271,23 +272,30 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     def _most(self) -> int:
         return NO_LIMIT if self.max_conditions is None else int(self.max_conditions)
 
+    @property
+    def _most_points(self) -> int:
+        return MOST_POINTS[self.loss] if self.max_points is None else int(self.max_points)
+
     # ---- what it does ----
     def predict(self, X: Any) -> NDArray[Any]:
         """The class each row gets: the second of two where the total is above 0."""
-        return self.card_.predict(self._check_rows(X))
+        table = self._check_rows(X)
+        return self.card_.predict(table)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Risk of each class, in order of ``classes_``."""
-        return self.card_.predict_proba(self._check_rows(X))
+        table = self._check_rows(X)
+        return self.card_.predict_proba(table)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Totals, less one half so that 0 is between the answers; one column a class above two."""
-        totals = self.card_.score(self._check_rows(X)).astype(np.float64)
+        totals = self.total(X).astype(np.float64)
         return totals - 0.5 if self.card_.is_binary else totals
 
     def total(self, X: Any) -> NDArray[np.int64]:
         """Points with the offset: (n_rows,), or (n_rows, n_classes) above two classes."""
-        return self.card_.score(self._check_rows(X))
+        table = self._check_rows(X)
+        return self.card_.score(table)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the card to a ``*.card.json`` file; `steadytree.load` reads it back."""
@@ -315,6 +323,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
+        # points for large values only cannot tell what small values stand for
+        tags.classifier_tags.poor_score = self.directions == "up"
         return tags
 
     # ---- checks ----
@@ -368,7 +378,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
             check_scalar(self.n_rounds, "n_rounds", Integral, min_val=1, max_val=1000)
         if self.max_conditions is not None:
             check_scalar(self.max_conditions, "max_conditions", Integral, min_val=1)
-        check_scalar(self.max_points, "max_points", Integral, min_val=1)
+        if self.max_points is not None:
+            check_scalar(self.max_points, "max_points", Integral, min_val=1)
         for name in ("forced", "forbidden"):
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} must be a list of names, got {getattr(self, name)!r}.")
