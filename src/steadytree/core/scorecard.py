@@ -142,6 +142,31 @@ class Scorecard:
         high = np.where(totals > 0, np.maximum(high, np.nextafter(0.5, 1)), np.minimum(high, 0.5))
         return np.stack([1.0 - high, high], axis=1)
 
+    def reasons(self, X: Any, label: Any = None) -> list[list[tuple[str, int]]]:
+        """For each row the conditions that hold with their points, most points first.
+
+        Parameters
+        ----------
+        X : array-like or frame
+        label : optional
+            The class whose points are meant; needed above two classes.
+        """
+        known = self.classes.tolist()
+        if not self.is_binary and label not in known:
+            raise ValueError(f"label must be one of {known}, got {label!r}: each has its points.")
+        points = self.points[:, 0 if self.is_binary else known.index(label)]
+        texts, order = self.texts(), np.argsort(-points, kind="stable")
+        return [
+            [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
+            for held in self.holds(X)
+        ]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns "condition" and "points" (one a class above two), which frames take as they are."""
+        heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
+        columns = dict(zip(heads, self.points.T.tolist(), strict=True))
+        return {"condition": self.texts(), **columns}
+
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
         """What makes two cards equal: the same conditions with the same points, in any order."""
