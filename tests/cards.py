@@ -2,10 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from trees import _random_space
 
 from steadytree.core.condition import Condition
 from steadytree.core.scorecard import Scorecard
+from trees import _random_space
 
 LABELS = ["no", "yes", "maybe", "never"]
 

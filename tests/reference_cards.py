@@ -4,9 +4,9 @@ import itertools
 import math
 
 import numpy as np
+
 from cards import random_card, random_rows_of_card
 from reference_moves import random_perturbation
-
 from steadytree.core.moves import LARGEST
 from steadytree.kernels.boost import ALWAYS, DOWN, NEVER, UP, BoostTable
 from steadytree.kernels.card_moves import CATEGORY, MISSING, NUMBER
@@ -93,7 +93,9 @@ def boost_majority(up, down, table, labels, weights, shares, limits):
         signed = np.empty(len(labels))
         total, positive = weigh_rows(margin, labels, weights, shares[len(votes)], signed)
         done = {int(table.forced[v[0]]) for v in votes if v[0] >= 0}
-        waiting = np.array([k in names and k not in done for k in range(max(names, default=-1) + 1)])
+        waiting = np.array(
+            [k in names and k not in done for k in range(max(names, default=-1) + 1)]
+        )
         must, best, chosen = waiting.any(), -np.inf, None
         if table.constant and not must:
             best = max(2 * positive - total, 0.0)
@@ -221,7 +223,9 @@ def for_search(case, votes=False):
     best = float(case.rng.choice([-np.inf, 0.0]))
     if votes:
         n_votes, rng = int(case.rng.integers(0, 4)), case.rng
-        given = [(rng.integers(len(up)), rng.integers(0, 5), rng.integers(2)) for _ in range(n_votes)]
+        given = [
+            (rng.integers(len(up)), rng.integers(0, 5), rng.integers(2)) for _ in range(n_votes)
+        ]
         return up, down, np.array(given, np.int64).reshape(-1, 3), signed, best
     return up, down, table, signed, np.array([bool(case.rng.integers(2))]), best
 

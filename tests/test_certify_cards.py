@@ -4,15 +4,15 @@ import itertools
 
 import numpy as np
 import pytest
+
 from cards import random_card, random_rows_of_card
 from reference_moves import random_perturbation
-from test_certify import cost_of
-
 from steadytree.core.condition import Condition
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.measure.certify import certify
+from test_certify import cost_of
 
 
 def candidates(card, moves, j, x):

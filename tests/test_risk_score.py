@@ -121,8 +121,10 @@ def test_risk_table_counts_all_rows():
     table = model.risk_table_.to_dict()
     assert sum(table["n_rows"]) == len(y)
     assert sum(table["n_label"]) == y.sum()
-    assert all(low <= share <= high for share, (low, high) in zip(
-        table["share"], table["interval"], strict=True))
+    assert all(
+        low <= share <= high
+        for share, (low, high) in zip(table["share"], table["interval"], strict=True)
+    )
     assert np.diff(table["risk"]).min() >= 0
 
 

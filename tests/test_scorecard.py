@@ -6,8 +6,8 @@ import sqlite3
 
 import numpy as np
 import pytest
-from cards import LABELS, random_card, random_rows_of_card
 
+from cards import LABELS, random_card, random_rows_of_card
 from steadytree.core.condition import Condition
 from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace

@@ -17,7 +17,8 @@ def distances(X):
 
 def least_removal(D, y, reach):
     """Fewest rows whose removal leaves no pair of different classes within reach."""
-    clash = (D <= reach) & (y[:, None] != y[None])
+    close = reach >= D
+    clash = close & (y[:, None] != y[None])
     for size in range(len(y) + 1):
         for gone in itertools.combinations(range(len(y)), size):
             kept = np.setdiff1d(np.arange(len(y)), gone)

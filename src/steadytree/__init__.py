@@ -9,35 +9,55 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steadytree.core.boxes import Boxes
+    from steadytree.core.condition import Condition
+    from steadytree.core.perturbation import Perturbation
     from steadytree.core.reading import Reading
+    from steadytree.core.scorecard import Scorecard
     from steadytree.core.space import FeatureSpace
     from steadytree.core.tree import Tree
+    from steadytree.interop.card_sql import card_to_sql
+    from steadytree.interop.card_tree import card_to_tree
     from steadytree.interop.one_hot import one_hot
     from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
     from steadytree.interop.tree_file import load, save
+    from steadytree.learn.risk_score import RiskScoreClassifier
     from steadytree.learn.stable import StableTreeClassifier
+    from steadytree.measure.certify import certify
     from steadytree.measure.complexity import complexity
     from steadytree.measure.distance import tree_distance
     from steadytree.measure.distributional import distributional_sensitivity
     from steadytree.measure.sensitivity import average_sensitivity
+    from steadytree.measure.separation import separation
     from steadytree.measure.stability_curve import stability_curve
+    from steadytree.reporting.card_svg import draw_card
+    from steadytree.reporting.card_text import card_text
     from steadytree.reporting.report import report
 
 _WHERE = {
     "Boxes": "core.boxes",
+    "Condition": "core.condition",
     "FeatureSpace": "core.space",
+    "Perturbation": "core.perturbation",
     "Reading": "core.reading",
+    "RiskScoreClassifier": "learn.risk_score",
+    "Scorecard": "core.scorecard",
     "StableTreeClassifier": "learn.stable",
     "Tree": "core.tree",
     "as_tree": "interop.sklearn_tree",
     "average_sensitivity": "measure.sensitivity",
+    "card_text": "reporting.card_text",
+    "card_to_sql": "interop.card_sql",
+    "card_to_tree": "interop.card_tree",
+    "certify": "measure.certify",
     "complexity": "measure.complexity",
     "distributional_sensitivity": "measure.distributional",
+    "draw_card": "reporting.card_svg",
     "from_sklearn": "interop.sklearn_tree",
     "load": "interop.tree_file",
     "one_hot": "interop.one_hot",
     "report": "reporting.report",
     "save": "interop.tree_file",
+    "separation": "measure.separation",
     "stability_curve": "measure.stability_curve",
     "to_sklearn": "interop.sklearn_tree",
     "tree_distance": "measure.distance",
@@ -45,19 +65,29 @@ _WHERE = {
 
 __all__ = [
     "Boxes",
+    "Condition",
     "FeatureSpace",
+    "Perturbation",
     "Reading",
+    "RiskScoreClassifier",
+    "Scorecard",
     "StableTreeClassifier",
     "Tree",
     "as_tree",
     "average_sensitivity",
+    "card_text",
+    "card_to_sql",
+    "card_to_tree",
+    "certify",
     "complexity",
     "distributional_sensitivity",
+    "draw_card",
     "from_sklearn",
     "load",
     "one_hot",
     "report",
     "save",
+    "separation",
     "stability_curve",
     "to_sklearn",
     "tree_distance",

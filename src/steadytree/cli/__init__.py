@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import report
+from steadytree.cli import report, score
 
 WRONG_USE = 2
 STOPPED = 130
@@ -70,3 +70,4 @@ def options(
 
 
 app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=score.EXAMPLES)(score.score)

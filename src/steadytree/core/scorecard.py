@@ -162,7 +162,7 @@ class Scorecard:
         ]
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns "condition" and "points" (one a class above two), which frames take as they are."""
+        """Columns "condition" and "points" (one a class above two), ready for a frame."""
         heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
         columns = dict(zip(heads, self.points.T.tolist(), strict=True))
         return {"condition": self.texts(), **columns}
@@ -221,7 +221,9 @@ def _check_conditions(card: Scorecard) -> None:
         if not isinstance(condition, Condition):
             raise TypeError(f"Scorecard: needs Conditions, got {type(condition).__name__}.")
         if not 0 <= condition.feature < len(card.space):
-            raise ValueError(f"Scorecard: a condition's feature must be in 0..{len(card.space) - 1}.")
+            raise ValueError(
+                f"Scorecard: a condition's feature must be in 0..{len(card.space) - 1}."
+            )
         condition.check(card.space[condition.feature])
     if len(set(card.conditions)) < card.n_conditions:
         raise ValueError("Scorecard: a condition stands twice: add up its points.")

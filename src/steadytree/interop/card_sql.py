@@ -25,7 +25,9 @@ def card_to_sql(card: Scorecard, label: object = None) -> str:
     if not card.is_binary:
         known = card.classes.tolist()
         if label not in known:
-            raise ValueError(f"label must be one of {known}, got {label!r}: each has its own total.")
+            raise ValueError(
+                f"label must be one of {known}, got {label!r}: each has its own total."
+            )
         place = known.index(label)
     parts = [str(int(card.offset[place]))]
     for condition, points in zip(card.conditions, card.points[:, place].tolist(), strict=True):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
-from steadytree.core.tree import Tree
 from steadytree.interop.card_file import FORMAT as CARD_FORMAT
 from steadytree.interop.card_file import card_of_file
 from steadytree.interop.sklearn_tree import as_tree

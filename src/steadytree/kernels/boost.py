@@ -1,4 +1,4 @@
-"""Boosting by majority: equal votes of one-column questions, each chosen for what is still wrong."""
+"""Boosting by majority: equal votes of one-column questions, each for what is still wrong."""
 
 from typing import Any, NamedTuple
 

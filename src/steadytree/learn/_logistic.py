@@ -84,7 +84,7 @@ def fit_logistic(
     most: int,
     forced: tuple[int, ...] = (),
 ) -> Fit:
-    """Add conditions one at a time, each the one that lowers the worst-case loss most, and refit."""
+    """Add one condition after the other, whichever lowers the worst-case loss most, and refit."""
     listed = candidates(questions, labels, weights, tau)
     target, total = (labels > 0).astype(float), weights.sum()
     base = np.clip((weights * target).sum() / total, 1e-9, 1 - 1e-9)
@@ -113,8 +113,14 @@ def fit_logistic(
         one, cut, condition = at
         waiting.discard(questions.listed[one.column].feature)
         worst = np.column_stack([fit.worst, one.holds(cut)])
-        fit = _refit(worst, np.append(fit.beta, 0.0), fit.start, target, weights,
-                     [*fit.conditions, condition])
+        fit = _refit(
+            worst,
+            np.append(fit.beta, 0.0),
+            fit.start,
+            target,
+            weights,
+            [*fit.conditions, condition],
+        )
     return fit
 
 
@@ -163,7 +169,7 @@ def round_points(
     mass = np.bincount(place.ravel(), weights, minlength=len(patterns))
 
     def loss(points):
-        slope, start, lost = calibrate(held @ points, positive, mass)
+        slope, _, lost = calibrate(held @ points, positive, mass)
         return lost if slope > 0 else np.inf
 
     beta = fit.beta[kept]
@@ -208,7 +214,9 @@ def calibrate(
 
     def loss(slope, start):
         z = slope * levels + start
-        return float((hits * np.logaddexp(0, -z) + (mass - hits) * np.logaddexp(0, z)).sum()) / total
+        return (
+            float((hits * np.logaddexp(0, -z) + (mass - hits) * np.logaddexp(0, z)).sum()) / total
+        )
 
     slope, start = 0.0, float(np.log(share / (1 - share)))
     now = loss(slope, start)

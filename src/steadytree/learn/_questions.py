@@ -75,8 +75,10 @@ class Questions:
             column, x = space[j], values[:, j]
             gone = np.isnan(x)
             if column.is_categorical:
-                for code in range(1 if len(column.categories) == 2 and not gone.any() else 0,
-                                  len(column.categories)):
+                for code in range(
+                    1 if len(column.categories) == 2 and not gone.any() else 0,
+                    len(column.categories),
+                ):
                     listed.append(Question(j, "category", 0.0, both, code))
                     columns.append(np.where(gone, np.nan, x == code))
             else:
@@ -164,7 +166,7 @@ def edges_between(known: NDArray[np.float64], short: bool) -> NDArray[np.float64
         return edges
     room, left = (high - low) / 4, np.ones(len(edges), bool)
     result = edges.copy()
-    for digits in range(0, 16):
+    for digits in range(16):
         rounded = np.round(edges, digits)
         fits = left & (np.abs(rounded - edges) <= room) & (rounded > low) & (rounded <= high)
         result[fits] = rounded[fits]

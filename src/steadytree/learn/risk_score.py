@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.risk_table import RiskTable
-from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table, quote
 from steadytree.learn._card import binary_card, joint_card
@@ -353,7 +352,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         for j, column in enumerate(space):
             way = monotone.get(column.name)
             if way not in (None, "up", "down"):
-                raise ValueError(f"monotone of {column.name!r} must be 'up' or 'down', got {way!r}.")
+                raise ValueError(
+                    f"monotone of {column.name!r} must be 'up' or 'down', got {way!r}."
+                )
             if way and column.is_categorical:
                 raise ValueError(f"monotone of {column.name!r}: its categories have no order.")
             up, down = way != "down", way != "up" and self.directions == "both"

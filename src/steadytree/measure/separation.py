@@ -232,10 +232,14 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     if not right.any():
         return LinearSeparation(0.0, 0.0, False)
     gamma = float(margin[right].min() / np.abs(model.coef_).sum())
-    widest = _widest_margin(rows[right], signs[right]) if right.sum() * 2 * rows.shape[1] <= (
-        LARGEST_PROGRAM
-    ) else None
-    return LinearSeparation(share, gamma if widest is None else max(gamma, widest), widest is not None)
+    widest = (
+        _widest_margin(rows[right], signs[right])
+        if right.sum() * 2 * rows.shape[1] <= (LARGEST_PROGRAM)
+        else None
+    )
+    return LinearSeparation(
+        share, gamma if widest is None else max(gamma, widest), widest is not None
+    )
 
 
 def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> float | None:
