@@ -3,12 +3,12 @@
 import math
 
 import numpy as np
+from trees import random_rows, random_tree
 
 from steadytree.core.moves import LARGEST
 from steadytree.core.perturbation import Perturbation
 from steadytree.kernels.moves import MoveTable
 from steadytree.measure.certify import _node_table
-from trees import random_rows, random_tree
 
 
 def path_to(left, right, node):

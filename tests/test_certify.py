@@ -5,16 +5,16 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from reference_moves import random_perturbation
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
+from trees import random_rows, random_tree
 
-from reference_moves import random_perturbation
 from steadytree.core.boxes import exact_edges
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
 from steadytree.measure.certify import certify
-from trees import random_rows, random_tree
 
 
 def candidates(tree, moves, j, x):
