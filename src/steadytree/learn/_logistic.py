@@ -166,7 +166,7 @@ def round_points(
         np.column_stack([fit.worst[:, kept], labels > 0]), axis=0, return_inverse=True
     )
     held, positive = patterns[:, :-1].astype(np.int64), patterns[:, -1] > 0
-    mass = np.bincount(place.ravel(), weights, minlength=len(patterns))
+    mass = np.asarray(np.bincount(place.ravel(), weights, minlength=len(patterns)), np.float64)
 
     def loss(points):
         slope, _, lost = calibrate(held @ points, positive, mass)

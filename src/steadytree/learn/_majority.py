@@ -107,7 +107,9 @@ def boost(
     yes = [
         down.codes[c] < cut if way == DOWN else up.codes[c] >= cut for c, cut, way in votes[asks]
     ]
-    count = np.sum(yes, axis=0, dtype=np.int64) if yes else np.zeros(len(labels), np.int64)
+    count = np.zeros(len(labels), np.int64)
+    for held in yes:
+        count += held
     always = int((votes[:, 2][~asks] == ALWAYS).sum())
     never = int((~asks).sum()) - always
     offset = -((int(asks.sum()) - always + never) // 2)

@@ -215,8 +215,10 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
         raise ValueError("X and y have no rows: certify needs at least one.")
     check_whole(tree.space, moves, rows)
     answer = _answers(tree, rows)
-    nearest = nearest_other_answer if isinstance(tree, Tree) else nearest_other_total
-    distance, witness = nearest(tree, rows, answer, moves)
+    if isinstance(tree, Scorecard):
+        distance, witness = nearest_other_total(tree, rows, answer, moves)
+    else:
+        distance, witness = nearest_other_answer(tree, rows, answer, moves)
     reached = np.isfinite(distance)
     other = np.full(len(rows), -1)
     if reached.any():
