@@ -9,17 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from steadytree.core.boxes import Boxes
+    from steadytree.core.condition import Condition
     from steadytree.core.perturbation import Perturbation
     from steadytree.core.reading import Reading
     from steadytree.core.schema import Schema
+    from steadytree.core.scorecard import Scorecard
     from steadytree.core.space import FeatureSpace
     from steadytree.core.tree import Tree
+    from steadytree.interop.card_sql import card_to_sql
+    from steadytree.interop.card_tree import card_to_tree
     from steadytree.interop.one_hot import one_hot
     from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
     from steadytree.interop.tree_file import load, save
     from steadytree.learn.coordinator import Coordinator
     from steadytree.learn.pareto import ParetoTreeClassifier
     from steadytree.learn.private import PrivateTreeClassifier
+    from steadytree.learn.risk_score import RiskScoreClassifier
     from steadytree.learn.robust import RobustTreeClassifier
     from steadytree.learn.simulate import simulate
     from steadytree.learn.stable import StableTreeClassifier
@@ -31,9 +36,12 @@ if TYPE_CHECKING:
     from steadytree.measure.path_distance import path_distance
     from steadytree.measure.privacy_audit import audit_privacy
     from steadytree.measure.sensitivity import average_sensitivity
+    from steadytree.measure.separation import separation
     from steadytree.measure.shift import shift_accuracy
     from steadytree.measure.stability_curve import stability_curve
     from steadytree.privacy.ledger import Ledger
+    from steadytree.reporting.card_svg import draw_card
+    from steadytree.reporting.card_text import card_text
     from steadytree.reporting.collection_plot import plot_collection
     from steadytree.reporting.diff import diff
     from steadytree.reporting.report import report
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Boxes": "core.boxes",
+    "Condition": "core.condition",
     "Coordinator": "learn.coordinator",
     "FeatureSpace": "core.space",
     "Holder": "sources.holder",
@@ -50,18 +59,24 @@ _WHERE = {
     "Perturbation": "core.perturbation",
     "PrivateTreeClassifier": "learn.private",
     "Reading": "core.reading",
+    "RiskScoreClassifier": "learn.risk_score",
     "RobustTreeClassifier": "learn.robust",
     "Schema": "core.schema",
+    "Scorecard": "core.scorecard",
     "StableTreeClassifier": "learn.stable",
     "Tree": "core.tree",
     "as_tree": "interop.sklearn_tree",
     "audit_privacy": "measure.privacy_audit",
     "average_sensitivity": "measure.sensitivity",
+    "card_text": "reporting.card_text",
+    "card_to_sql": "interop.card_sql",
+    "card_to_tree": "interop.card_tree",
     "certify": "measure.certify",
     "collection_facts": "measure.collection",
     "complexity": "measure.complexity",
     "diff": "reporting.diff",
     "distributional_sensitivity": "measure.distributional",
+    "draw_card": "reporting.card_svg",
     "from_sklearn": "interop.sklearn_tree",
     "load": "interop.tree_file",
     "one_hot": "interop.one_hot",
@@ -70,6 +85,7 @@ _WHERE = {
     "plot_stability_curve": "reporting.stability_plot",
     "report": "reporting.report",
     "save": "interop.tree_file",
+    "separation": "measure.separation",
     "shift_accuracy": "measure.shift",
     "simulate": "learn.simulate",
     "stability_curve": "measure.stability_curve",
@@ -80,6 +96,7 @@ _WHERE = {
 
 __all__ = [
     "Boxes",
+    "Condition",
     "Coordinator",
     "FeatureSpace",
     "Holder",
@@ -88,18 +105,24 @@ __all__ = [
     "Perturbation",
     "PrivateTreeClassifier",
     "Reading",
+    "RiskScoreClassifier",
     "RobustTreeClassifier",
     "Schema",
+    "Scorecard",
     "StableTreeClassifier",
     "Tree",
     "as_tree",
     "audit_privacy",
     "average_sensitivity",
+    "card_text",
+    "card_to_sql",
+    "card_to_tree",
     "certify",
     "collection_facts",
     "complexity",
     "diff",
     "distributional_sensitivity",
+    "draw_card",
     "from_sklearn",
     "load",
     "one_hot",
@@ -108,6 +131,7 @@ __all__ = [
     "plot_stability_curve",
     "report",
     "save",
+    "separation",
     "shift_accuracy",
     "simulate",
     "stability_curve",

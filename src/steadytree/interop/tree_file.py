@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
-from steadytree.core.tree import Tree
+from steadytree.interop.card_file import FORMAT as CARD_FORMAT
+from steadytree.interop.card_file import card_of_file
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.interop.tree_dict import tree_from_dict, tree_to_dict
 
@@ -60,8 +61,8 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     write_text_atomically(path, text)
 
 
-def load(path: str | PathLike[str]) -> Tree:
-    """Read a tree that `save` wrote; runs no code, whatever the file holds.
+def load(path: str | PathLike[str]) -> Any:
+    """Read a tree or card that `save` wrote; runs no code, whatever the file holds.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ def load(path: str | PathLike[str]) -> Tree:
 
     Returns
     -------
-    tree : Tree
+    model : Tree or Scorecard
 
     Raises
     ------
@@ -80,6 +81,11 @@ def load(path: str | PathLike[str]) -> Tree:
     """
     path = Path(path)
     content = _parse(path, _read(path))
+    if isinstance(content, dict) and content.get("format") == CARD_FORMAT:
+        try:
+            return card_of_file(content)
+        except (ValueError, RecursionError) as error:
+            raise TreeFileError(f"{path}: {_sentence(error)} {_SAVE_AGAIN}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise TreeFileError(
             f"{path}: no steadytree tree file. Pass a file that save() wrote, as in 'q2.tree.json'."

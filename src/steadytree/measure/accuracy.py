@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from steadytree.core.interval import wilson_interval
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table, quote
 from steadytree.interop.sklearn_tree import as_tree
@@ -139,22 +139,6 @@ def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
             "leave those rows out, or fit a tree on data that has them."
         )
     return np.array([place[label] for label in labels], dtype=np.int64)
-
-
-def wilson_interval(n_right: int, n_rows: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson score interval of a share.
-
-    Examples
-    --------
-    >>> low, high = wilson_interval(9, 10)
-    >>> round(low, 3), round(high, 3)
-    (0.596, 0.982)
-    """
-    z = float(ndtri((1 + level) / 2))
-    share, spread = n_right / n_rows, z * z / n_rows
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * np.sqrt(share * (1 - share) / n_rows + spread / (4 * n_rows))
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:

@@ -1,4 +1,4 @@
-"""Certify: how far inputs would have to move before a tree answers differently."""
+"""Certify: how far inputs would have to move before a tree or card answers differently."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +12,7 @@ from steadytree.core.boxes import exact_edges
 from steadytree.core.moves import LARGEST, Moves
 from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.reading import Reading
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
@@ -24,6 +25,7 @@ from steadytree.kernels.moves import (
     only_labels,
 )
 from steadytree.measure.accuracy import label_indices
+from steadytree.measure.card_distance import as_card, nearest_other_total
 from steadytree.measure.counterexample import Counterexample, explain_move
 
 
@@ -169,7 +171,7 @@ class Certificate:
 
 
 def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
-    """How far each row would have to move before the tree answers differently: exactly.
+    """How far each row would have to move before the model answers differently: exactly.
 
     A move may end at any float64 number (whole numbers in whole columns), and the witness given
     for a row does get another answer. Rows within a rounding of 1e-9 of the budget count as
@@ -177,7 +179,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
 
     Parameters
     ----------
-    model : Tree, fitted tree learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
         For a scikit-learn tree, kinds of columns are read off `X`: whole-number columns move in
         whole steps unless the perturbation's `whole` says otherwise.
     X : array-like or frame of shape (n_rows, n_features)
@@ -202,7 +204,8 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     """
     if not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
-    tree = _tree_of(model, X)
+    card = as_card(model)
+    tree = card or _tree_of(model, X)
     moves = perturbation.moves(tree.space)
     rows = np.asarray(tree.space.encode(X), np.float64)
     truth = label_indices(tree.classes, y)
@@ -211,12 +214,15 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     if len(rows) == 0:
         raise ValueError("X and y have no rows: certify needs at least one.")
     check_whole(tree.space, moves, rows)
-    answer = tree.label[tree.apply(X)]
-    distance, witness = nearest_other_answer(tree, rows, answer, moves)
+    answer = _answers(tree, rows)
+    if isinstance(tree, Scorecard):
+        distance, witness = nearest_other_total(tree, rows, answer, moves)
+    else:
+        distance, witness = nearest_other_answer(tree, rows, answer, moves)
     reached = np.isfinite(distance)
     other = np.full(len(rows), -1)
     if reached.any():
-        other[reached] = tree.label[tree.apply_encoded(witness[reached])]
+        other[reached] = _answers(tree, witness[reached])
     arrays = (rows, witness, truth, answer, other, distance)
     return Certificate(perturbation, tree.space, tree.classes, *arrays)
 
@@ -250,6 +256,12 @@ def _node_table(tree: Tree, moves: Moves) -> NodeTable:
     flags = np.stack([missing, opened], axis=1)
     only = only_labels(tree.left, tree.right, tree.label)
     return NodeTable(tree.left, tree.right, parent, asked, before, box, flags, allowed, only)
+
+
+def _answers(model: Tree | Scorecard, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    if isinstance(model, Scorecard):
+        return model.answer_encoded(rows)
+    return model.label[model.apply_encoded(rows)]
 
 
 def _tree_of(model: Any, X: Any) -> Tree:

@@ -6,8 +6,12 @@ from typing import Any
 import numpy as np
 
 from steadytree.core.reading import Reading
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree
+from steadytree.measure.card_distance import as_card
+
+MOST_TOTALS = 100_000  # counted no further
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,13 @@ class Complexity:
 
 
 def complexity(model: Any, X: Any = None) -> Complexity:
-    """Sizes of a tree: leaves, depth, questions.
+    """Sizes of a tree or card: leaves, depth, questions.
+
+    A card asks all its conditions of every row; its leaves are the totals that it can add up to.
 
     Parameters
     ----------
-    model : Tree, fitted tree learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame, optional
         Rows over which the mean number of questions is taken; without it, the training rows.
 
@@ -72,6 +78,9 @@ def complexity(model: Any, X: Any = None) -> Complexity:
     >>> complexity(model, [[3], [3]]).mean_questions
     1.0
     """
+    card = as_card(model)
+    if card is not None:
+        return _card_complexity(card)
     tree = as_tree(model)
     asked = np.unique(tree.feature[~tree.is_leaf])
     return Complexity(
@@ -81,6 +90,26 @@ def complexity(model: Any, X: Any = None) -> Complexity:
         n_features=len(asked),
         n_questions=len(distinct_questions(tree)),
         mean_questions=_mean_questions(tree, X),
+    )
+
+
+def _card_complexity(card: Scorecard) -> Complexity:
+    """A card asks all its conditions of every row; its answers are the totals it can give."""
+    used = [k for k, points in enumerate(card.points) if points.any()]
+    totals = {tuple(card.offset.tolist())}
+    for k in used:
+        points = card.points[k].tolist()
+        more = {tuple(a + b for a, b in zip(total, points, strict=True)) for total in totals}
+        totals |= more
+        if len(totals) > MOST_TOTALS:
+            break
+    return Complexity(
+        n_leaves=len(totals),
+        depth=len(used),
+        n_nodes=len(used) + len(totals),
+        n_features=len({card.conditions[k].feature for k in used}),
+        n_questions=len(used),
+        mean_questions=float(len(used)),
     )
 
 

@@ -1,0 +1,239 @@
+"""Scorecard: conditions, integer points for each, and an offset."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.condition import Condition
+from steadytree.core.space import FeatureSpace
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """A card of points: add up the points of the conditions that hold.
+
+    With two classes the answer is the second one where the total, the offset included, is
+    above 0. With more classes each has its own points, and the greatest total wins; the first
+    class on ties.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+        The columns asked about; kept without candidate cuts.
+    classes : array of shape (n_classes,)
+        Labels that differ, at least two.
+    conditions : sequence of Condition
+        None stands twice.
+    points : int64 array of shape (n_conditions,), or (n_conditions, n_classes) above two classes
+    offset : int, or int64 array of shape (n_classes,) above two classes
+    slope, intercept : float, default=nan
+        Risk of a total t: ``1 / (1 + exp(-(slope t + intercept)))``, kept on the side of one
+        half that the answer is on; above two classes shares go with ``exp(slope t)``. A card
+        without them gives no risks.
+
+    Examples
+    --------
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99), "visits": (0, 9)})
+    >>> conditions = [Condition(0, "at_least", 75), Condition(1, "at_least", 3)]
+    >>> card = Scorecard(space, ["stays", "goes"], conditions, [2, 1], offset=-2)
+    >>> card.score([[80, 5], [80, 0]]).tolist(), card.predict([[80, 5], [80, 0]]).tolist()
+    ([1, 0], ['goes', 'stays'])
+    """
+
+    space: FeatureSpace
+    classes: NDArray[Any]
+    conditions: Sequence[Condition]
+    points: NDArray[np.int64]
+    offset: Any
+    slope: float = np.nan
+    intercept: float = np.nan
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "space", self.space.bare())
+        object.__setattr__(self, "conditions", tuple(self.conditions))
+        _freeze(self, "classes", np.array(self.classes))
+        _check_classes(self.classes)
+        n_totals = 1 if self.is_binary else len(self.classes)
+        shape = (len(self.conditions), n_totals)
+        _freeze(self, "points", _whole("points", self.points, shape))
+        _freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
+        for name in ("slope", "intercept"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        _check_conditions(self)
+        _check_risk(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scorecard, tuple(getattr(self, item.name) for item in fields(self))
+
+    # ---- what it is ----
+    @property
+    def is_binary(self) -> bool:
+        return len(self.classes) == 2
+
+    @property
+    def n_conditions(self) -> int:
+        return len(self.conditions)
+
+    @property
+    def gives_risks(self) -> bool:
+        return not np.isnan(self.slope)
+
+    @property
+    def class_points(self) -> NDArray[np.int64]:
+        """Points (n_conditions, n_classes) such that the greatest total wins, first on ties."""
+        return self._per_class(self.points)
+
+    @property
+    def class_offset(self) -> NDArray[np.int64]:
+        """Offsets that go with `class_points`."""
+        return self._per_class(self.offset[None])[0]
+
+    def texts(self) -> list[str]:
+        """The conditions in words."""
+        return [condition.text(self.space[condition.feature]) for condition in self.conditions]
+
+    # ---- what it does ----
+    def holds(self, X: Any) -> NDArray[np.bool_]:
+        """Which conditions hold for which rows: (n_rows, n_conditions)."""
+        return self.holds_encoded(np.asarray(self.space.encode(X), np.float64))
+
+    def holds_encoded(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """As `holds`, for rows as `FeatureSpace.encode` returns them."""
+        found = np.empty((len(values), self.n_conditions), bool)
+        for k, condition in enumerate(self.conditions):
+            found[:, k] = condition.holds(values[:, condition.feature])
+        return found
+
+    def score(self, X: Any) -> NDArray[np.int64]:
+        """Totals with the offset: (n_rows,), or (n_rows, n_classes) above two classes."""
+        total = self.holds(X) @ self.points + self.offset
+        return total[:, 0] if self.is_binary else total
+
+    def answer_encoded(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Index of the class that encoded rows get."""
+        return self.answer_of(self.holds_encoded(values) @ self.points + self.offset)
+
+    def answer_of(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Index of the class that totals (n_rows, n_totals) stand for."""
+        return self._per_class(totals).argmax(axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class each row gets."""
+        return self.classes[self.answer_encoded(np.asarray(self.space.encode(X), np.float64))]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Risk of each class, in order of `classes`."""
+        return self.risk(self.score(X))
+
+    def risk(self, totals: Any) -> NDArray[np.float64]:
+        """Risk of each class for given totals: (n, n_classes)."""
+        if not self.gives_risks:
+            raise ValueError("this card has no slope and intercept, so it gives answers only.")
+        if not self.is_binary:
+            levels = self.slope * np.asarray(totals, float)
+            shares = np.exp(levels - levels.max(axis=1, keepdims=True))
+            return shares / shares.sum(axis=1, keepdims=True)
+        totals = np.asarray(totals, float)
+        level = np.clip(self.slope * totals + self.intercept, -700, 700)
+        high = 1.0 / (1.0 + np.exp(-level))
+        high = np.where(totals > 0, np.maximum(high, np.nextafter(0.5, 1)), np.minimum(high, 0.5))
+        return np.stack([1.0 - high, high], axis=1)
+
+    def reasons(self, X: Any, label: Any = None) -> list[list[tuple[str, int]]]:
+        """For each row the conditions that hold with their points, most points first.
+
+        Parameters
+        ----------
+        X : array-like or frame
+        label : optional
+            The class whose points are meant; needed above two classes.
+        """
+        known = self.classes.tolist()
+        if not self.is_binary and label not in known:
+            raise ValueError(f"label must be one of {known}, got {label!r}: each has its points.")
+        points = self.points[:, 0 if self.is_binary else known.index(label)]
+        texts, order = self.texts(), np.argsort(-points, kind="stable")
+        return [
+            [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
+            for held in self.holds(X)
+        ]
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns "condition" and "points" (one a class above two), ready for a frame."""
+        heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
+        columns = dict(zip(heads, self.points.T.tolist(), strict=True))
+        return {"condition": self.texts(), **columns}
+
+    # ---- equality ----
+    def key(self) -> tuple[Any, ...]:
+        """What makes two cards equal: the same conditions with the same points, in any order."""
+        order = sorted(range(self.n_conditions), key=lambda k: repr(self.conditions[k].key()))
+        risks = (self.slope, self.intercept) if self.gives_risks else None
+        return (
+            self.space,
+            tuple(self.classes.tolist()),
+            tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order),
+            tuple(self.offset.tolist()),
+            risks,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scorecard) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __repr__(self) -> str:
+        return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
+
+    def _per_class(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not self.is_binary:
+            return totals
+        return np.stack([np.zeros(len(totals), np.int64), totals[:, 0]], axis=1)
+
+
+def _freeze(card: Scorecard, name: str, array: NDArray[Any]) -> None:
+    array.flags.writeable = False
+    object.__setattr__(card, name, array)
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
+    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes) or len(classes) < 2:
+        raise ValueError("Scorecard: classes must be a list of at least two labels that differ.")
+
+
+def _whole(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    numbers = np.array(given)
+    if numbers.size == 0:
+        numbers = np.zeros(shape if np.prod(shape) == 0 else 0, np.int64)
+    if numbers.dtype.kind not in "iu":
+        raise ValueError(f"Scorecard: {name} must be whole numbers, got {numbers.dtype}.")
+    if numbers.size != np.prod(shape) or (shape[-1] > 1 and numbers.shape != shape):
+        raise ValueError(f"Scorecard: {name} must have shape {shape}, got {numbers.shape}.")
+    return numbers.reshape(shape).astype(np.int64)
+
+
+def _check_conditions(card: Scorecard) -> None:
+    for condition in card.conditions:
+        if not isinstance(condition, Condition):
+            raise TypeError(f"Scorecard: needs Conditions, got {type(condition).__name__}.")
+        if not 0 <= condition.feature < len(card.space):
+            raise ValueError(
+                f"Scorecard: a condition's feature must be in 0..{len(card.space) - 1}."
+            )
+        condition.check(card.space[condition.feature])
+    if len(set(card.conditions)) < card.n_conditions:
+        raise ValueError("Scorecard: a condition stands twice: add up its points.")
+
+
+def _check_risk(card: Scorecard) -> None:
+    if np.isnan(card.slope) != np.isnan(card.intercept):
+        raise ValueError("Scorecard: give both slope and intercept, or neither.")
+    if card.gives_risks and not (np.isfinite(card.intercept) and 0 <= card.slope < np.inf):
+        raise ValueError(
+            f"Scorecard: slope must be at least 0 and both finite, got {card.slope} and "
+            f"{card.intercept}."
+        )

@@ -1,0 +1,48 @@
+"""A card as an SQL expression."""
+
+from steadytree.core.condition import Condition
+from steadytree.core.scorecard import Scorecard
+
+
+def card_to_sql(card: Scorecard, label: object = None) -> str:
+    """The total of a row as an expression of standard SQL; missing values are NULL.
+
+    Parameters
+    ----------
+    card : Scorecard
+    label : optional
+        The class whose total is wanted; needed above two classes.
+
+    Examples
+    --------
+    >>> from steadytree.core.space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> card_to_sql(card)
+    '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
+    """
+    place = 0
+    if not card.is_binary:
+        known = card.classes.tolist()
+        if label not in known:
+            raise ValueError(
+                f"label must be one of {known}, got {label!r}: each has its own total."
+            )
+        place = known.index(label)
+    parts = [str(int(card.offset[place]))]
+    for condition, points in zip(card.conditions, card.points[:, place].tolist(), strict=True):
+        if points:
+            parts.append(f"(CASE WHEN {_condition(card, condition)} THEN {points} ELSE 0 END)")
+    return " + ".join(parts)
+
+
+def _condition(card: Scorecard, condition: Condition) -> str:
+    column = card.space[condition.feature]
+    name = '"' + column.name.replace('"', '""') + '"'
+    if condition.sort == "among":
+        listed = [column.categories[code].replace("'", "''") for code in condition.categories]
+        return name + " IN (" + ", ".join("'" + each + "'" for each in listed) + ")"
+    if condition.sort in ("missing", "present"):
+        return f"{name} IS {'' if condition.sort == 'missing' else 'NOT '}NULL"
+    sign = ">=" if condition.sort == "at_least" else "<"
+    return f"{name} {sign} {condition.threshold!r}"

@@ -1,0 +1,74 @@
+"""Pairs of rows of different classes that lie close together, and each row's nearest such row."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def same_only(first, second):
+    """Whether two rows' classes, as bits, can hold no two different ones."""
+    either = first | second
+    return either & (either - 1) == 0
+
+
+@njit(cache=True, nogil=True)
+def close_pairs(U, bits, start, order, reach, pairs):
+    """Fill pairs (m, 2) with rows of different classes within `reach`; return how many there are.
+
+    U (n, p) is sorted by block, and within a block by column order[0]; block b is
+    ``start[b]`` to ``start[b + 1] - 1``. bits (n,) holds each row's classes. Pairs beyond the
+    room there is are counted, not filled in.
+    """
+    found, sweep = 0, order[0]
+    for block in range(start.shape[0] - 1):
+        end = start[block + 1]
+        for i in range(start[block], end):
+            j = i + 1
+            while j < end and U[j, sweep] - U[i, sweep] <= reach:
+                if not same_only(bits[i], bits[j]):
+                    close = True
+                    for column in order:
+                        if abs(U[i, column] - U[j, column]) > reach:
+                            close = False
+                            break
+                    if close:
+                        if found < pairs.shape[0]:
+                            pairs[found, 0], pairs[found, 1] = i, j
+                        found += 1
+                j += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def nearest_in_blocks(U, bits, start, order, best, reach):
+    """Lower best (n,), where infinite, to the nearest row of another class in the same block.
+
+    Rows are sorted as for `close_pairs`. Both sides are walked outwards until the sweep column
+    alone is farther than the best found or than `reach`.
+    """
+    sweep = order[0]
+    for block in range(start.shape[0] - 1):
+        first, end = start[block], start[block + 1]
+        for i in range(first, end):
+            if best[i] < np.inf:
+                continue
+            left, right, x, nearest = i - 1, i + 1, U[i, sweep], best[i]
+            while True:
+                below = x - U[left, sweep] if left >= first else np.inf
+                above = U[right, sweep] - x if right < end else np.inf
+                if below <= above:
+                    j, distance = left, below
+                    left -= 1
+                else:
+                    j, distance = right, above
+                    right += 1
+                if distance >= nearest or distance > reach:
+                    break
+                if same_only(bits[i], bits[j]):
+                    continue
+                for column in order:
+                    distance = max(distance, abs(U[i, column] - U[j, column]))
+                    if distance >= nearest:
+                        break
+                nearest = min(nearest, distance)
+            best[i] = nearest

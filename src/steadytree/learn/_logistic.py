@@ -1,0 +1,240 @@
+"""Logistic: a card fitted to the logistic loss of rows that noise has moved against their label."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.condition import Condition
+from steadytree.learn._majority import Points
+from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between
+
+MOST_CUTS = 63  # candidate thresholds a column
+RIDGE = 1e-4
+LEAST_GAIN = 1e-3
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Chosen conditions with their weights, before rounding.
+
+    `worst` (n, k) tells which hold under noise, `beta` (k,) the weights, none negative.
+    """
+
+    conditions: list[Condition]
+    worst: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    start: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """One column asked one way: cuts, and how many of them each row's moved answer has passed."""
+
+    column: int
+    way: int
+    cuts: NDArray[np.float64]
+    codes: NDArray[np.int64]
+    known: NDArray[np.bool_]
+
+    def holds(self, cut: int) -> NDArray[np.bool_]:
+        """Which rows satisfy the condition at a cut, once moved."""
+        passed = self.codes > cut
+        return (passed if self.way == UP else ~passed) & self.known
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum of values over the rows that satisfy each cut."""
+        size = len(self.cuts) + 1
+        by_code = np.bincount(self.codes[self.known], values[self.known], minlength=size)
+        upward = by_code.sum() - np.cumsum(by_code)[:-1]
+        return upward if self.way == UP else by_code.sum() - upward
+
+
+def candidates(
+    questions: Questions, labels: NDArray[np.int64], weights: NDArray[np.float64], tau: float
+) -> list[Candidates]:
+    """Every column and way, with quantile cuts of the answers as they are."""
+    found = []
+    moved = {way: questions.shifted(labels, tau, way, SLACK) for way in (UP, DOWN)}
+    for column, question in enumerate(questions.listed):
+        x = questions.answers[:, column]
+        known = ~np.isnan(x)
+        values, place = np.unique(x[known], return_inverse=True)
+        counts = np.bincount(place, weights[known], minlength=len(values))
+        cuts = edges_between(values, short=True)
+        if len(cuts) > MOST_CUTS:
+            shares = np.cumsum(counts)[:-1] / counts.sum()
+            wanted = np.arange(1, MOST_CUTS + 1) / (MOST_CUTS + 1)
+            cuts = cuts[np.unique(np.searchsorted(shares, wanted - 1e-12).clip(0, len(cuts) - 1))]
+        if len(cuts) == 0:
+            continue
+        for way in (UP, DOWN):
+            if question.ways[way]:
+                z = np.where(known, moved[way][:, column], -np.inf)
+                codes = np.searchsorted(cuts, z, side="right")
+                found.append(Candidates(column, way, cuts, codes, known))
+    return found
+
+
+def fit_logistic(
+    questions: Questions,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    tau: float,
+    most: int,
+    forced: tuple[int, ...] = (),
+) -> Fit:
+    """Add one condition after the other, whichever lowers the worst-case loss most, and refit."""
+    listed = candidates(questions, labels, weights, tau)
+    target, total = (labels > 0).astype(float), weights.sum()
+    base = np.clip((weights * target).sum() / total, 1e-9, 1 - 1e-9)
+    fit = Fit([], np.empty((len(labels), 0)), np.empty(0), float(np.log(base / (1 - base))))
+    waiting = set(forced)
+    while len(fit.conditions) < most:
+        level = fit.start + fit.worst @ fit.beta
+        risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
+        slope, curve = weights * (target - risk), weights * risk * (1 - risk)
+        best, at = (-np.inf if waiting else LEAST_GAIN), None
+        for one in listed:
+            if waiting and questions.listed[one.column].feature not in waiting:
+                continue
+            g, h = one.sums(slope), one.sums(curve)
+            h = h - h**2 / max(curve.sum(), 1e-300)  # the start is refitted with it
+            useful = (g > 0) & (h > 1e-9 * total)
+            gain = np.where(useful, g**2 / (2 * (h + RIDGE * total)), -np.inf)
+            for cut in np.argsort(-gain)[: len(fit.conditions) + 1]:
+                condition = questions.listed[one.column].condition(
+                    one.way, one.cuts[cut], questions.space
+                )
+                if gain[cut] > best and condition not in fit.conditions:
+                    best, at = gain[cut], (one, int(cut), condition)
+        if at is None:
+            break
+        one, cut, condition = at
+        waiting.discard(questions.listed[one.column].feature)
+        worst = np.column_stack([fit.worst, one.holds(cut)])
+        fit = _refit(
+            worst,
+            np.append(fit.beta, 0.0),
+            fit.start,
+            target,
+            weights,
+            [*fit.conditions, condition],
+        )
+    return fit
+
+
+def _refit(worst, beta, start, target, weights, conditions) -> Fit:
+    """Newton steps on all weights, kept from falling below zero."""
+    total = weights.sum()
+
+    def loss(first, others):
+        level = first + worst @ others
+        lost = np.logaddexp(0, np.where(target > 0, -level, level))
+        return (weights * lost).sum() + 0.5 * RIDGE * total * (others @ others)
+
+    for _ in range(12):
+        level = start + worst @ beta
+        risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
+        rest, curve = weights * (risk - target), weights * risk * (1 - risk) + 1e-9
+        design = np.column_stack([np.ones(len(worst)), worst])
+        ridge = np.append(0.0, np.full(len(beta), RIDGE * total))
+        slope = design.T @ rest + ridge * np.append(0.0, beta)
+        hessian = design.T @ (design * curve[:, None]) + np.diag(ridge + 1e-8)
+        step, size, now = np.linalg.solve(hessian, slope), 1.0, loss(start, beta)
+        while True:
+            first, others = start - size * step[0], np.maximum(beta - size * step[1:], 0.0)
+            if loss(first, others) <= now + 1e-9 or size < 1e-4:
+                break
+            size /= 2
+        change = np.abs(others - beta).max()
+        start, beta = first, others
+        if change < 1e-3:
+            break
+    return Fit(conditions, worst, beta, float(start))
+
+
+def round_points(
+    fit: Fit, labels: NDArray[np.int64], weights: NDArray[np.float64], most_points: int
+) -> Points:
+    """Small whole points: several scales are rounded, and the best is polished point by point."""
+    kept = np.flatnonzero(fit.beta > 0)
+    if len(kept) == 0:
+        offset = int(fit.start > 0)
+        return Points([], np.zeros(0, np.int64), offset, np.full(len(labels), offset))
+    patterns, place = np.unique(
+        np.column_stack([fit.worst[:, kept], labels > 0]), axis=0, return_inverse=True
+    )
+    held, positive = patterns[:, :-1].astype(np.int64), patterns[:, -1] > 0
+    mass = np.asarray(np.bincount(place.ravel(), weights, minlength=len(patterns)), np.float64)
+
+    def loss(points):
+        slope, _, lost = calibrate(held @ points, positive, mass)
+        return lost if slope > 0 else np.inf
+
+    beta = fit.beta[kept]
+    scales = np.linspace(1, most_points, 3 * (most_points - 1) + 1)
+    tried = {tuple(np.rint(beta * scale / beta.max()).astype(int)) for scale in scales}
+    points = np.array(min(sorted(tried), key=lambda one: loss(np.array(one))))
+    points = _polish(points, loss, most_points)
+    slope, start, _ = calibrate(held @ points, positive, mass)
+    # risk is above one half where slope * total + start > 0, so where total > floor(-start/slope)
+    offset = -int(np.floor(-start / slope)) if slope > 0 else int(start > 0)
+    asked = points > 0
+    conditions = [fit.conditions[k] for k in kept[asked]]
+    worst = fit.worst[:, kept].astype(np.int64) @ points + offset
+    return Points(conditions, points[asked].astype(np.int64), offset, worst)
+
+
+def _polish(points, loss, most_points):
+    now = loss(points)
+    for _ in range(5):
+        before = now
+        for k in range(len(points)):
+            for step in (-1, 1):
+                other = points.copy()
+                other[k] += step
+                if 0 <= other[k] <= most_points and other.any():
+                    found = loss(other)
+                    if found < now - 1e-7:
+                        points, now = other, found
+        if now == before:
+            break
+    return points
+
+
+def calibrate(
+    totals: NDArray[np.int64], positive: NDArray[np.bool_], weights: NDArray[np.float64]
+) -> tuple[float, float, float]:
+    """Slope and start of the logistic curve through totals, and its mean loss; slope >= 0."""
+    levels, place = np.unique(totals, return_inverse=True)
+    mass = np.bincount(place, weights, minlength=len(levels))
+    hits = np.bincount(place, weights * positive, minlength=len(levels))
+    total, share = mass.sum(), np.clip(hits.sum() / mass.sum(), 1e-9, 1 - 1e-9)
+
+    def loss(slope, start):
+        z = slope * levels + start
+        return (
+            float((hits * np.logaddexp(0, -z) + (mass - hits) * np.logaddexp(0, z)).sum()) / total
+        )
+
+    slope, start = 0.0, float(np.log(share / (1 - share)))
+    now = loss(slope, start)
+    for _ in range(30):
+        risk = 1 / (1 + np.exp(-np.clip(slope * levels + start, -700, 700)))
+        rest, curve = mass * risk - hits, mass * risk * (1 - risk)
+        # a pinch of ridge on the slope keeps it finite where totals separate the classes
+        g = np.array([rest @ levels / total + 1e-5 * slope, rest.sum() / total])
+        h = np.array([[curve @ levels**2, curve @ levels], [curve @ levels, curve.sum()]]) / total
+        step, size = np.linalg.solve(h + np.diag([1e-5, 1e-10]), g), 1.0
+        while size > 1e-6 and loss(slope - size * step[0], start - size * step[1]) > now:
+            size /= 2
+        if size <= 1e-6:
+            break
+        slope, start = slope - size * step[0], start - size * step[1]
+        before, now = now, loss(slope, start)
+        if before - now < 1e-10:
+            break
+    if slope < 0:
+        return 0.0, float(np.log(share / (1 - share))), loss(0.0, np.log(share / (1 - share)))
+    return float(slope), float(start), now

@@ -1,0 +1,206 @@
+"""Majority: a card of equal votes, boosted on rows that noise has moved against their label."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from steadytree.core.condition import Condition
+from steadytree.kernels.boost import ALWAYS, DOWN, UP, BoostTable, boost_majority
+from steadytree.learn._questions import Codes, Questions
+
+STOP = 0.51  # a vote must be right on this share of the weight
+FLOOR = 1e-6  # weight that no row falls below
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Conditions with points and an offset, and how many training rows stay right under noise.
+
+    Parameters
+    ----------
+    conditions : list of Condition
+    points : int64 array (n_conditions,)
+    offset : int
+    worst_totals : int64 array (n,)
+        Training rows' totals when each condition is answered as badly as noise can make it.
+    """
+
+    conditions: list[Condition]
+    points: NDArray[np.int64]
+    offset: int
+    worst_totals: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """How votes are chosen.
+
+    Parameters
+    ----------
+    rounds : int
+        Most votes.
+    gamma : float
+        Edge over one half that every vote is expected to have.
+    tau : float
+        Noise, as a share of each column's range.
+    most : int
+        Most different conditions.
+    forced : tuple of int
+        Columns that must be asked about.
+    as_published : bool
+        No constant votes and no tuned offset, a last vote that fails, thresholds in the middle.
+    """
+
+    rounds: int
+    gamma: float
+    tau: float
+    most: int
+    forced: tuple[int, ...] = ()
+    as_published: bool = False
+
+
+@lru_cache(maxsize=64)
+def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> NDArray[np.float64]:
+    """Weight (T, 2 T + 1) of a row by round and margin: how likely its vote decides the majority.
+
+    With m rounds to go and margin s, k = floor((m - s + 1) / 2) further right votes decide, whose
+    probability is ``C(m, k) (1/2 + gamma)^k (1/2 - gamma)^(m - k)`` when votes are right with
+    probability 1/2 + gamma.
+    """
+    margins = np.arange(-rounds, rounds + 1)
+    shares = np.zeros((rounds, len(margins)))
+    for turn in range(rounds):
+        left = rounds - turn - 1
+        needed = np.floor((left - margins + 1) / 2).astype(np.int64)
+        open_ = (needed >= 0) & (needed <= left)
+        k = needed[open_]
+        log = gammaln(left + 1) - gammaln(k + 1) - gammaln(left - k + 1)
+        log += k * np.log(0.5 + gamma) + (left - k) * np.log(0.5 - gamma)
+        shares[turn, open_] = 0.5 * np.exp(log)
+    if as_published and rounds % 2:
+        shares /= 0.5 - gamma  # the published code rounds one exponent down
+    shares += FLOOR
+    shares.flags.writeable = False  # shared by everyone who asks for it
+    return shares
+
+
+def boost(
+    questions: Questions,
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    how: Boosting,
+    ready: tuple[Codes, Codes] | None = None,
+) -> Points:
+    """Fit a card to labels -1 and 1; rows are moved against their label by `how.tau`."""
+    if len(questions) == 0:
+        return Points([], np.zeros(0, np.int64), *_constant(labels, weights))
+    up, down = ready or both_codes(questions, labels, how)
+    table = _table(questions, up, down, how)
+    shares = majority_shares(how.rounds, how.gamma, how.as_published)
+    limits = np.array([0.5 + how.gamma if how.as_published else STOP, how.most])
+    votes = boost_majority(up.codes, down.codes, table, labels, weights, shares, limits)
+    asks = votes[:, 0] >= 0
+    yes = [
+        down.codes[c] < cut if way == DOWN else up.codes[c] >= cut for c, cut, way in votes[asks]
+    ]
+    count = np.zeros(len(labels), np.int64)
+    for held in yes:
+        count += held
+    always = int((votes[:, 2][~asks] == ALWAYS).sum())
+    never = int((~asks).sum()) - always
+    offset = -((int(asks.sum()) - always + never) // 2)
+    if not how.as_published:
+        offset = tuned_offset(count, labels, weights, offset)
+    conditions, points = _merge(questions, votes[asks], up, down)
+    return Points(conditions, points, offset, count + offset)
+
+
+def both_codes(
+    questions: Questions, labels: NDArray[np.int64], how: Boosting
+) -> tuple[Codes, Codes]:
+    """Codes upwards and downwards; made once where noise moves nothing."""
+    short, slack = not how.as_published, {"slack": 1.0} if how.as_published else {}
+    up = Codes.of(questions.shifted(labels, how.tau, UP, **slack), UP, short)
+    if not questions.open[:, DOWN].any():
+        return up, up
+    return up, Codes.of(questions.shifted(labels, how.tau, DOWN, **slack), DOWN, short)
+
+
+def tuned_offset(
+    count: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    usual: int,
+) -> int:
+    """The offset with which most weight is right; the one nearest to the usual on ties."""
+    top = int(count.max())
+    positive = np.bincount(count, weights * (labels > 0), minlength=top + 1)
+    negative = np.bincount(count, weights * (labels < 0), minlength=top + 1)
+    # offset -c makes totals above c positive; -1 stands for all positive
+    right = np.append(positive.sum(), positive.sum() - np.cumsum(positive) + np.cumsum(negative))
+    good = np.flatnonzero(right >= right.max() - 1e-9 * weights.sum()) - 1
+    return -int(good[np.argmin(np.abs(good + usual))])
+
+
+def _constant(labels: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:
+    offset = int((weights * labels).sum() > 0)
+    return offset, np.full(len(labels), offset)
+
+
+def _table(questions: Questions, up: Codes, down: Codes, how: Boosting) -> BoostTable:
+    number = {feature: k for k, feature in enumerate(how.forced)}
+    missing = np.isnan(questions.answers).any(axis=0)
+    return BoostTable(
+        np.stack([up.size, down.size], axis=1),
+        questions.open,
+        (~questions.moved | (how.tau == 0)) & ~missing,
+        np.array([number.get(question.feature, -1) for question in questions.listed]),
+        0 if how.as_published else 1,
+        not how.as_published,
+        how.as_published,
+    )
+
+
+def _merge(
+    questions: Questions, votes: NDArray[np.int64], up: Codes, down: Codes
+) -> tuple[list[Condition], NDArray[np.int64]]:
+    """Votes as conditions, each once, with the number of its votes as points."""
+    points: dict[Condition, int] = {}
+    for column, cut, way in votes:
+        edges = (down if way == DOWN else up).edges[column]
+        condition = questions.listed[column].condition(way, edges[cut], questions.space)
+        points[condition] = points.get(condition, 0) + 1
+    return list(points), np.array(list(points.values()), np.int64)
+
+
+def worst_totals(
+    found: Points, questions: Questions, labels: NDArray[np.int64], tau: float
+) -> NDArray[np.int64]:
+    """Totals of rows when noise tau answers every condition as badly as it can."""
+    place = {(q.feature, q.sort): k for k, q in enumerate(questions.listed)}
+    total = np.full(len(labels), found.offset)
+    for condition, points in zip(found.conditions, found.points, strict=True):
+        if condition.sort in ("at_least", "below"):
+            column = place[condition.feature, "number"]
+            sign = labels if condition.sort == "below" else -labels
+            x = questions.answers[:, column] + tau * questions.listed[column].unit * sign
+            total += points * condition.holds(x)
+        else:
+            total += points * _holds_unmoved(condition, questions)
+    return total
+
+
+def _holds_unmoved(condition: Condition, questions: Questions) -> NDArray[np.bool_]:
+    """Whether a condition on categories or missing values holds."""
+    mine = [k for k, q in enumerate(questions.listed) if q.feature == condition.feature]
+    gone = np.isnan(questions.answers[:, mine[0]])
+    if condition.sort in ("missing", "present"):
+        return gone == (condition.sort == "missing")
+    known = {questions.listed[k].code: questions.answers[:, k] for k in mine}
+    if 0 not in known:  # the first of two categories has no column of its own
+        known[0] = np.where(gone, np.nan, 1 - known[1])
+    return np.any([known[code] == 1 for code in condition.categories], axis=0)

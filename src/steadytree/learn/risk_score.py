@@ -1,0 +1,391 @@
+"""RiskScoreClassifier: a card of small whole points that noise does not easily turn."""
+
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from steadytree.core.risk_table import RiskTable
+from steadytree.core.space import FeatureSpace
+from steadytree.core.table import Table, quote
+from steadytree.learn._card import binary_card, joint_card
+from steadytree.learn._choose_boosting import (
+    GAMMAS,
+    MOST_ROWS,
+    PUBLISHED_ROUNDS,
+    ROUNDS,
+    TAUS,
+    Rows,
+    choose,
+    choose_noise,
+    right_share,
+)
+from steadytree.learn._classifier import check_labels, check_weights
+from steadytree.learn._logistic import fit_logistic, round_points
+from steadytree.learn._majority import Boosting, Points, boost, tuned_offset, worst_totals
+from steadytree.learn._questions import SLACK, Questions
+
+LOSSES = ("majority", "logistic")
+MOST_POINTS = {"majority": 10, "logistic": 5}
+DIRECTIONS = ("both", "up")
+NO_LIMIT = 10**6
+
+
+class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
+    """A card of conditions with small whole points, robust to noise by construction.
+
+    Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
+    training row that is right after that move is right after any move of that size, so
+    `certified_accuracy_` is proven for the training rows; `steadytree.certify` gives the exact
+    figure for any rows. With three or more classes each has its own points and the greatest
+    total wins.
+
+    Parameters
+    ----------
+    loss : {"majority", "logistic"}, default="majority"
+        "majority" boosts equal votes (Boost-by-Majority). "logistic" minimises the logistic loss
+        of the moved rows and rounds the weights.
+    tau : float or "1se", default="1se"
+        Noise that numbers are hardened against, as a share of each column's range in the
+        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes
+        the largest of a few sizes whose cross-validated accuracy is within one standard error
+        of the best.
+    max_conditions : int or None, default=10
+        Most conditions on the card (for each class, above two).
+    directions : {"both", "up"}, default="both"
+        Whether points are given for small values too, or for large ones only.
+    monotone : mapping of name to {"up", "down"}, optional
+        Columns whose larger values may only raise ("up") or lower ("down") the total of the
+        second class. For two classes.
+    max_points : int or None, default=None
+        Most points for one condition; None is 10 for "majority" and 5 for "logistic".
+    forced, forbidden : sequence of str
+        Columns that must be, or may not be, on the card.
+    gamma : float in (0, 0.5) or "cv", default="cv"
+        Edge that every vote is expected to have over one half; for "majority".
+    n_rounds : int or "cv", default="cv"
+        Most votes; for "majority".
+    as_published : bool, default=False
+        The published algorithm to the letter: see `published`.
+    random_state : int, RandomState or None, default=None
+        Which rows settings are chosen on, where there are more than 10,000.
+
+    Attributes
+    ----------
+    card_ : Scorecard
+    risk_table_ : RiskTable
+        Totals with counts, shares and intervals on the training rows.
+    certified_accuracy_ : float
+        Share of training weight that is right under every noise of size `tau_`: a proven lower
+        bound on the astuteness on the training rows.
+    tau_, gamma_, n_rounds_ : settings that were used; the last two None for "logistic"
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where X had column names
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = RiskScoreClassifier(tau=0.05, max_conditions=5, random_state=0).fit(X, y)
+    >>> model.card_.n_conditions <= 5, bool(model.score(X, y) > 0.93)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        loss="majority",
+        tau="1se",
+        max_conditions=10,
+        directions="both",
+        monotone=None,
+        max_points=None,
+        forced=(),
+        forbidden=(),
+        gamma="cv",
+        n_rounds="cv",
+        as_published=False,
+        random_state=None,
+    ):
+        self.loss = loss
+        self.tau = tau
+        self.max_conditions = max_conditions
+        self.directions = directions
+        self.monotone = monotone
+        self.max_points = max_points
+        self.forced = forced
+        self.forbidden = forbidden
+        self.gamma = gamma
+        self.n_rounds = n_rounds
+        self.as_published = as_published
+        self.random_state = random_state
+
+    @classmethod
+    def published(cls, tau: float = 0.05, gamma: float = 0.01) -> "RiskScoreClassifier":
+        """BBM-RS as its authors ran it, for comparison.
+
+        Points for large values only, gamma fixed, the last vote kept although it fails, no tuned
+        offset, all columns moved by noise, settings chosen on all rows. It expects numbers scaled
+        to [0, 1]; its intercept is a column of ones that the caller adds.
+        """
+        return cls(
+            tau=tau,
+            gamma=gamma,
+            directions="up",
+            max_conditions=None,
+            max_points=NO_LIMIT,
+            as_published=True,
+        )
+
+    # ---- fit ----
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RiskScoreClassifier":
+        """Fit the card.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Numbers, text, categories; missing values welcome.
+        y : array-like of shape (n_samples,)
+            Class labels, at least two.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w equal rows; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self : RiskScoreClassifier
+        """
+        self._check_parameters()
+        X, y = validate_data(self, X, y, skip_check_array=True)
+        table = Table.read(X)
+        table.check_not_empty()
+        given = check_weights(sample_weight, table.n_rows)
+        y = check_labels(y, table.n_rows)
+        weights = np.ones(table.n_rows) if given is None else given
+        kept = weights > 0
+        if not kept.all():
+            table, y, weights = table.take(kept), y[kept], weights[kept]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y holds one class only, {str(self.classes_[0])!r}: a card needs at least two."
+            )
+        space = FeatureSpace.observe(table)
+        values = np.asarray(space.encode(table), np.float64)
+        self._fit_card(space, values, labels, weights)
+        return self
+
+    def _fit_card(
+        self,
+        space: FeatureSpace,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        questions = Questions.of(space, values, self._ways(space), self.as_published)
+        asked = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        rows = [Rows(questions, np.where(labels == k, 1, -1), weights) for k in asked]
+        forced = tuple(space.names.index(name) for name in self.forced)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        found = self._fit_rows(rows, forced, seed)
+        if len(found) == 1:
+            one = (space, self.classes_, found[0], values, labels, weights)
+            self.card_ = binary_card(*one)
+            right = (found[0].worst_totals > 0) == (labels == 1)
+        else:
+            self.card_, worst = joint_card(space, self.classes_, found, values, labels, weights)
+            right = worst.argmax(axis=1) == labels
+        self.certified_accuracy_ = float(np.average(right, weights=weights))
+        totals = self.card_.holds_encoded(values) @ self.card_.points + self.card_.offset
+        totals = totals[:, 0] if self.card_.is_binary else totals
+        self.risk_table_ = RiskTable.of(self.card_, totals, labels, weights)
+        if self.card_.n_conditions == 0:
+            warnings.warn(
+                "no condition is better than chance: the card is empty and always gives the most "
+                "frequent class, with its share as the risk.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _fit_rows(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> list[Points]:
+        """Points of each class against the rest, all with the same settings."""
+        if self.loss == "logistic":
+            self.gamma_ = self.n_rounds_ = None
+            self.tau_ = self._logistic_tau(rows, forced, seed)
+            return [self._logistic(one, self.tau_, forced) for one in rows]
+        settings = self._settings(forced)
+        if self.tau == "1se":
+            how = choose_noise(rows, TAUS, settings, seed)
+        else:
+            how = settings[0] if len(settings) == 1 else choose(rows, settings, seed)[0]
+        self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
+        return [self._majority(one, how) for one in rows]
+
+    def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
+        usual = PUBLISHED_ROUNDS if self.as_published else ROUNDS
+        rounds = usual if self.n_rounds == "cv" else (self.n_rounds,)
+        gammas = GAMMAS if self.gamma == "cv" else (self.gamma,)
+        tau = 0.0 if self.tau == "1se" else float(self.tau)
+        return [
+            Boosting(int(r), float(g), tau, self._most, forced, self.as_published)
+            for r in rounds
+            for g in gammas
+        ]
+
+    def _majority(self, rows: Rows, how: Boosting) -> Points:
+        found = boost(rows.questions, rows.labels, rows.weights, how)
+        if not (found.points > self._most_points).any():
+            return found
+        points = np.minimum(found.points, self._most_points)
+        cut = replace(found, points=points, offset=0)
+        count = worst_totals(cut, rows.questions, rows.labels, how.tau * SLACK)
+        offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
+        return Points(found.conditions, points, offset, count + offset)
+
+    def _logistic(self, rows: Rows, tau: float, forced: tuple[int, ...]) -> Points:
+        fit = fit_logistic(rows.questions, rows.labels, rows.weights, tau, self._most, forced)
+        return round_points(fit, rows.labels, rows.weights, self._most_points)
+
+    def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
+        if self.tau != "1se":
+            return float(self.tau)
+        shares = np.zeros((len(TAUS), 0))
+        for one in rows:
+            for fit, judge in one.sample(MOST_ROWS, seed).folds():
+                right = [right_share(self._logistic(fit, t, forced), judge, 0.0) for t in TAUS]
+                shares = np.column_stack([shares, right])
+        if shares.shape[1] < 2:
+            return 0.0
+        best = int(shares.mean(axis=1).argmax())
+        error = shares[best].std(ddof=1) / np.sqrt(shares.shape[1])
+        good = np.flatnonzero(shares.mean(axis=1) >= shares[best].mean() - error)
+        return TAUS[int(good[-1])]
+
+    @property
+    def _most(self) -> int:
+        return NO_LIMIT if self.max_conditions is None else int(self.max_conditions)
+
+    @property
+    def _most_points(self) -> int:
+        return MOST_POINTS[self.loss] if self.max_points is None else int(self.max_points)
+
+    # ---- what it does ----
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class each row gets: the second of two where the total is above 0."""
+        table = self._check_rows(X)
+        return self.card_.predict(table)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Risk of each class, in order of ``classes_``."""
+        table = self._check_rows(X)
+        return self.card_.predict_proba(table)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Totals, less one half so that 0 is between the answers; one column a class above two."""
+        totals = self.total(X).astype(np.float64)
+        return totals - 0.5 if self.card_.is_binary else totals
+
+    def total(self, X: Any) -> NDArray[np.int64]:
+        """Points with the offset: (n_rows,), or (n_rows, n_classes) above two classes."""
+        table = self._check_rows(X)
+        return self.card_.score(table)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the card to a ``*.card.json`` file; `steadytree.load` reads it back."""
+        from steadytree.interop.card_file import save_card
+
+        check_is_fitted(self)
+        save_card(self.card_, path)
+
+    def to_sklearn(self) -> Any:
+        """The card as a genuine scikit-learn tree; for cards of up to 8 conditions."""
+        from steadytree.interop.card_tree import card_to_tree
+        from steadytree.interop.sklearn_tree import to_sklearn
+
+        check_is_fitted(self)
+        return to_sklearn(card_to_tree(self.card_))
+
+    def _check_rows(self, X: Any) -> Table:
+        check_is_fitted(self)
+        table = Table.read(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        # points for large values only cannot tell what small values stand for
+        tags.classifier_tags.poor_score = self.directions == "up"
+        return tags
+
+    # ---- checks ----
+    def _ways(self, space: FeatureSpace) -> dict[int, tuple[bool, bool]]:
+        """Columns that may be asked about, each with the directions it may give points in."""
+        monotone = self.monotone or {}
+        for parameter, names in (
+            ("monotone", monotone),
+            ("forced", self.forced),
+            ("forbidden", self.forbidden),
+        ):
+            unknown = [name for name in names if name not in space.names]
+            if unknown:
+                raise ValueError(
+                    f"{parameter} names {quote(unknown)}, but the columns are {quote(space.names)}."
+                )
+        both = [name for name in self.forced if name in self.forbidden]
+        if both:
+            raise ValueError(f"{quote(both)} is both forced and forbidden: choose one.")
+        if monotone and len(self.classes_) > 2:
+            raise ValueError(
+                f"monotone says which way the second class goes, but y has {len(self.classes_)} "
+                "classes: leave it out, or fit one class against the rest."
+            )
+        ways = {}
+        for j, column in enumerate(space):
+            way = monotone.get(column.name)
+            if way not in (None, "up", "down"):
+                raise ValueError(
+                    f"monotone of {column.name!r} must be 'up' or 'down', got {way!r}."
+                )
+            if way and column.is_categorical:
+                raise ValueError(f"monotone of {column.name!r}: its categories have no order.")
+            up, down = way != "down", way != "up" and self.directions == "both"
+            if column.name not in self.forbidden and (up or down):
+                ways[j] = (up, down)
+        return ways
+
+    def _check_parameters(self) -> None:
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}.")
+        if self.directions not in DIRECTIONS:
+            raise ValueError(f"directions must be one of {DIRECTIONS}, got {self.directions!r}.")
+        if self.as_published and (self.loss != "majority" or self.directions != "up"):
+            raise ValueError("as_published needs loss='majority' and directions='up'.")
+        if self.tau != "1se":
+            check_scalar(self.tau, "tau", Real, min_val=0, max_val=1)
+        if self.gamma != "cv":
+            check_scalar(
+                self.gamma, "gamma", Real, min_val=0, max_val=0.5, include_boundaries="neither"
+            )
+        if self.n_rounds != "cv":
+            check_scalar(self.n_rounds, "n_rounds", Integral, min_val=1, max_val=1000)
+        if self.max_conditions is not None:
+            check_scalar(self.max_conditions, "max_conditions", Integral, min_val=1)
+        if self.max_points is not None:
+            check_scalar(self.max_points, "max_points", Integral, min_val=1)
+        for name in ("forced", "forbidden"):
+            if isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a list of names, got {getattr(self, name)!r}.")
+        if len(self.forced) > self._most:
+            raise ValueError(
+                f"forced names {len(self.forced)} columns, more than max_conditions="
+                f"{self.max_conditions} allows: raise it."
+            )

@@ -1,0 +1,281 @@
+"""Separation: could a small robust model exist on these data?"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
+
+from steadytree.core.reading import Reading
+from steadytree.core.space import FeatureSpace
+from steadytree.core.table import quote
+from steadytree.measure._conflicts import MOST_CLASSES, Cover, Distinct, least_cover
+from steadytree.measure.accuracy import _plain_labels
+
+LISTED = 1000  # conflicting pairs kept for reading
+LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSeparation:
+    """How nearly a hyperplane separates two classes.
+
+    Parameters
+    ----------
+    separateness : float
+        Share of rows right of the fitted hyperplane: a lower bound, as the best is hard to find.
+    gamma : float
+        Margin ``min y w.x / |w|_1`` over those rows, in columns scaled to [-1, 1] with a constant
+        column of ones.
+    exact : bool
+        Whether gamma is the greatest margin for those rows, or that of the fitted hyperplane.
+    """
+
+    separateness: float
+    gamma: float
+    exact: bool
+
+    @property
+    def edge(self) -> float:
+        """A single condition is right on at least this share more than one half of any weights."""
+        return self.gamma / 2
+
+    def card_size(self, error: float) -> int:
+        """Votes after which boosting by majority errs on at most this share of those rows."""
+        if not 0 < error < 1:
+            raise ValueError(f"error must be between 0 and 1, got {error}.")
+        return math.ceil(math.log(1 / error) / (2 * self.edge**2))
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """How far rows of different classes are apart.
+
+    Parameters
+    ----------
+    r : float or None
+        Asked for: rows of different classes at least 2 r apart; None asks that none are equal.
+    n_rows, n_features : int
+        Features as compared: a category is one, missing values of a column are one.
+    dropped : int64 array
+        Rows whose removal leaves the rest r-separated; as few as can be where `exact`.
+    least_dropped : int
+        Proven: no fewer rows suffice.
+    pairs : int64 array (m, 2)
+        Conflicting rows, up to 1,000 of them.
+    two_r : float
+        Distance of the nearest rows of different classes once those are dropped.
+    linear : LinearSeparation or None
+    distinct : Distinct
+        The scaled rows.
+    """
+
+    r: float | None
+    n_rows: int
+    n_features: int
+    dropped: NDArray[np.int64]
+    least_dropped: int
+    pairs: NDArray[np.int64]
+    two_r: float
+    linear: LinearSeparation | None
+    distinct: Distinct
+
+    @cached_property
+    def nearest_enemy(self) -> NDArray[np.float64]:
+        """Distance of every row to the nearest row of another class; worked out when asked for."""
+        return self.distinct.nearest_enemy()[self.distinct.place]
+
+    @property
+    def separateness(self) -> float:
+        """Share of rows that can stay."""
+        return 1 - len(self.dropped) / self.n_rows
+
+    @property
+    def exact(self) -> bool:
+        return len(self.dropped) == self.least_dropped
+
+    @property
+    def depth_bound(self) -> float:
+        """Some tree of at most this depth is right on all rows that stay: 6 d / r in [-1, 1]."""
+        # scaling [0, 1] to [-1, 1] doubles distances, and two_r is twice the radius
+        return 6 * self.n_features / self.two_r if self.two_r > 0 else np.inf
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        found = [
+            Reading("separateness", self.separateness, "share of rows that can stay"),
+            Reading("rows to drop", len(self.dropped), "so that the classes are apart"),
+            Reading("2 r", self.two_r, "least distance between classes once they are dropped"),
+            Reading("tree depth", self.depth_bound, "enough to get every row that stays right"),
+        ]
+        if self.linear is not None:
+            found += [
+                Reading("linear separateness", self.linear.separateness, "right of a hyperplane"),
+                Reading("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
+                Reading("edge", self.linear.edge, "some condition beats one half by this much"),
+            ]
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return "\n".join(str(reading) for reading in self.readings())
+
+
+def separation(
+    X: Any,
+    y: Any,
+    r: float | None = None,
+    scale: Mapping[str, float] | None = None,
+    linear: bool | None = None,
+    time_limit: float = 60.0,
+) -> Separation:
+    """Measure how far apart the classes are, and what follows for trees and cards.
+
+    Distances are the largest difference over columns (l_inf). Numbers are divided by their
+    range, or by `scale`; different categories are 1 apart, and so are a missing value and any
+    other. What the theorems say holds for the rows that stay, not for new ones.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Labels of at least two classes.
+    r : float, optional
+        Ask that rows of different classes are at least 2 r apart; by default that they differ.
+    scale : mapping of name to float, optional
+        What counts as distance one in a column; the range of the others.
+    linear : bool, optional
+        Whether to look for a hyperplane; by default for two classes.
+    time_limit : float, default=60.0
+        Seconds for the last step above two classes, where the least removal is hard to find.
+
+    Returns
+    -------
+    separation : Separation
+
+    Examples
+    --------
+    >>> found = separation([[0.0], [0.4], [0.5], [1.0]], ["a", "a", "b", "b"], r=0.1)
+    >>> len(found.dropped), found.exact, round(found.two_r, 3)
+    (1, True, 0.5)
+    >>> found.nearest_enemy.round(2).tolist()
+    [0.5, 0.1, 0.1, 0.6]
+    """
+    if r is not None and not (isinstance(r, int | float | np.number) and 0 <= r < np.inf):
+        raise ValueError(f"r must be a number of at least 0, got {r}.")
+    classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
+    numbers = scaled_columns(X, scale)
+    if len(numbers) != len(labels):
+        raise ValueError(f"X has {len(numbers)} rows, but y has {len(labels)} labels.")
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        raise ValueError(f"y must hold 2 to {MOST_CLASSES} classes, got {len(classes)}.")
+    if linear and len(classes) > 2:
+        raise ValueError(
+            f"a hyperplane separates two classes, but y has {len(classes)}: leave linear out."
+        )
+    distinct = Distinct.of(numbers, labels, len(classes))
+    reach = 0.0 if not r else np.nextafter(2 * r, 0)  # exactly 2 r apart is apart
+    pairs = distinct.close(reach)
+    cover = least_cover(distinct, pairs, time_limit)
+    kept = ~cover.dropped[distinct.place, labels]
+    hyperplane = len(classes) == 2 if linear is None else linear
+    return Separation(
+        None if r is None else float(r),
+        len(labels),
+        numbers.shape[1],
+        np.flatnonzero(~kept),
+        cover.lower,
+        _listed(pairs, distinct, labels),
+        _least_distance(distinct, cover),
+        linear_separation(distinct) if hyperplane else None,
+        distinct,
+    )
+
+
+def scaled_columns(X: Any, scale: Mapping[str, float] | None = None) -> NDArray[np.float64]:
+    """Columns in [0, 1] (or in units of `scale`), categories and missing values as 0 and 1."""
+    space = FeatureSpace.observe(X)
+    unknown = [name for name in scale or {} if name not in space.names]
+    if unknown:
+        raise ValueError(f"scale names {quote(unknown)}, but X has {quote(space.names)}.")
+    values = np.asarray(space.encode(X), np.float64)
+    columns = []
+    for j, column in enumerate(space):
+        x, gone = values[:, j], np.isnan(values[:, j])
+        if column.is_categorical:
+            columns += [x == code for code in range(len(column.categories))]
+        else:
+            unit = (scale or {}).get(column.name, column.high - column.low)
+            if column.name in (scale or {}) and not 0 < unit < np.inf:
+                raise ValueError(f"scale of {column.name!r} must be above 0, got {unit}.")
+            columns.append(np.where(gone, 0.0, (x - column.low) / (unit or 1.0)))
+        if gone.any():
+            columns.append(gone)
+    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def linear_separation(distinct: Distinct) -> LinearSeparation:
+    """Fit a hyperplane, drop the rows on its wrong side, and widen the margin for the rest."""
+    where, which = np.nonzero(distinct.counts)
+    weight = distinct.counts[where, which].astype(float)
+    signs = np.where(which == 1, 1.0, -1.0)
+    rows = np.column_stack([2 * distinct.rows[where] - 1, np.ones(len(where))])
+    model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
+    model.fit(rows, signs, sample_weight=weight)
+    margin = signs * (rows @ model.coef_[0])
+    right = margin > 0
+    share = float(weight[right].sum() / weight.sum())
+    if not right.any():
+        return LinearSeparation(0.0, 0.0, False)
+    gamma = float(margin[right].min() / np.abs(model.coef_).sum())
+    widest = (
+        _widest_margin(rows[right], signs[right])
+        if right.sum() * 2 * rows.shape[1] <= (LARGEST_PROGRAM)
+        else None
+    )
+    return LinearSeparation(
+        share, gamma if widest is None else max(gamma, widest), widest is not None
+    )
+
+
+def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> float | None:
+    """Greatest margin: 1 over the least |w|_1 with y w.x >= 1; None where the solver gives up."""
+    signed = signs[:, None] * rows
+    solved = linprog(
+        np.ones(2 * rows.shape[1]),
+        A_ub=-np.hstack([signed, -signed]),
+        b_ub=-np.ones(len(rows)),
+        bounds=(0, None),
+        method="highs",
+        options={"time_limit": 60.0},
+    )
+    return float(1 / solved.fun) if solved.status == 0 and solved.fun > 0 else None
+
+
+def _least_distance(distinct: Distinct, cover: Cover) -> float:
+    counts = np.where(cover.dropped, 0, distinct.counts)
+    left = counts.any(axis=1)
+    rest = Distinct(distinct.rows[left], counts[left], np.arange(int(left.sum())))
+    return float(rest.nearest_enemy(only_least=True).min(initial=np.inf))
+
+
+def _listed(
+    pairs: NDArray[np.int64], distinct: Distinct, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Some rows that stand for conflicting pairs: equal rows of different classes first."""
+    both = np.flatnonzero((distinct.counts > 0).sum(axis=1) > 1)[:LISTED]
+    listed = np.concatenate([np.stack([both, both], axis=1), pairs[:LISTED]])[:LISTED]
+    order = np.argsort(distinct.place, kind="stable")
+    first = np.searchsorted(distinct.place[order], np.arange(len(distinct.rows)))
+    last = np.append(first[1:], len(order))
+    found = []
+    for a, b in listed.tolist():
+        i = order[first[a]]
+        others = order[first[b] : last[b]]
+        found.append((i, others[labels[others] != labels[i]][:1]))
+    rows = [(int(i), int(j[0])) for i, j in found if len(j)]
+    return np.array(rows, np.int64).reshape(-1, 2)

@@ -1,0 +1,66 @@
+"""Card text: a card of points for the terminal."""
+
+from steadytree.core.risk_table import RiskTable
+from steadytree.core.scorecard import Scorecard
+from steadytree.reporting.numbers import percent_text
+
+
+def card_text(card: Scorecard, table: RiskTable | None = None) -> str:
+    """The card as aligned text, with what totals mean where a table is given.
+
+    Examples
+    --------
+    >>> from steadytree.core.condition import Condition
+    >>> from steadytree.core.space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> print(card_text(card))
+    start with      -1
+    age ≥ 75        +2
+    above 0: goes, else stays
+    """
+    labels = [str(label) for label in card.classes.tolist()]
+    heads = [] if card.is_binary else [["points for", *labels]]
+    rows = [["start with", *(str(value) for value in card.offset.tolist())]]
+    for text, points in zip(card.texts(), card.points.tolist(), strict=True):
+        rows.append([text, *(f"{value:+d}" if value else "" for value in points)])
+    lines = _aligned(heads + rows)
+    if card.n_conditions == 0:
+        lines.append("no condition is better than chance: every row gets the same answer")
+    elif card.is_binary:
+        lines.append(f"above 0: {labels[1]}, else {labels[0]}")
+    else:
+        lines.append("the greatest total wins, the first on ties")
+    if table is not None:
+        lines += ["", *_aligned(risk_lines(table, card.is_binary))]
+    return "\n".join(lines)
+
+
+def risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
+    """Totals, risks, shares and counts as rows of text, a head first."""
+    head = ["total", "risk", "observed", "95 % interval", "rows"]
+    rows = [head if is_binary else ["class", *head]]
+    for row in table.rows:
+        low, high = (percent_text(end) for end in row.interval)
+        line = [
+            str(row.total),
+            percent_text(row.risk),
+            percent_text(row.share),
+            f"{low} to {high}",
+            f"{row.n_rows:,.6g}",
+        ]
+        rows.append(line if is_binary else [str(row.label), *line])
+    return rows
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                row[0].ljust(max(widths[0], 12)),
+                *map(str.rjust, row[1:], (w + 2 for w in widths[1:])),
+            ]
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,179 @@
+"""RiskScoreClassifier: what it guarantees holds, and what it is asked for it does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+
+from steadytree.core.perturbation import Perturbation
+from steadytree.learn._majority import majority_shares
+from steadytree.learn.risk_score import RiskScoreClassifier
+from steadytree.measure.certify import certify
+
+
+def quick(**changes):
+    given = {"tau": 0.05, "gamma": 0.1, "n_rounds": 10, "random_state": 0}
+    return RiskScoreClassifier(**{**given, **changes})
+
+
+def mixed_data(seed, n=120):
+    """Numbers, whole numbers, 0/1, categories; missing values among them."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.integers(0, 20, n).astype(float),
+            "c": rng.integers(0, 2, n).astype(float),
+            "d": rng.choice(["u", "v", "w"], n).astype(object),
+            "e": rng.choice(["p", "q"], n).astype(object),
+        }
+    )
+    frame.loc[rng.random(n) < 0.15, "a"] = np.nan
+    frame.loc[rng.random(n) < 0.15, "d"] = None
+    signal = frame["a"].fillna(1.5) + 0.1 * frame["b"] + (frame["d"] == "u") + frame["c"]
+    return frame, (signal + rng.normal(size=n) > 2.2).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+@pytest.mark.parametrize("seed", range(8))
+def test_certified_accuracy_is_a_lower_bound_on_astuteness(loss, seed):
+    frame, y = mixed_data(seed)
+    if seed % 2:
+        y = y + 2 * (frame["b"] > 14).to_numpy()  # four classes
+    tau = [0.0, 0.03, 0.1, 0.2][seed % 4]
+    model = quick(loss=loss, tau=tau).fit(frame, y)
+    ranges = {name: float(np.ptp(frame[name].dropna())) * tau for name in "abc"}
+    noise = Perturbation(radius={**ranges, "d": 0, "e": 0}, whole=[])
+    proven = certify(model, frame, y, noise)
+    assert proven.worst_case_accuracy >= model.certified_accuracy_ - 1e-12
+    assert model.certified_accuracy_ <= model.score(frame, y) + 1e-12
+    if tau == 0:
+        assert model.certified_accuracy_ == pytest.approx(model.score(frame, y))
+
+
+def test_weights_count_as_repeated_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), rng.integers(0, 2, 80)
+    weights = rng.integers(0, 4, 80)
+    for loss in ("majority", "logistic"):
+        weighted = quick(loss=loss, max_conditions=4).fit(X, y, weights).card_
+        repeated = quick(loss=loss, max_conditions=4).fit(
+            np.repeat(X, weights, 0), np.repeat(y, weights)
+        )
+        assert weighted.conditions == repeated.card_.conditions
+        np.testing.assert_array_equal(weighted.points, repeated.card_.points)
+
+
+def test_monotone_columns_never_turn_the_wrong_way():
+    rng = np.random.default_rng(1)
+    X, y = make_classification(400, 5, n_informative=4, n_redundant=1, random_state=0)
+    for way, sign in (("up", 1), ("down", -1)):
+        for loss in ("majority", "logistic"):
+            model = quick(loss=loss, monotone={"x1": way}).fit(X, y)
+            moved = X.copy()
+            moved[:, 1] += sign * rng.random(len(X))
+            assert (model.total(moved) >= model.total(X)).all()
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_limits_on_the_card_are_kept(loss):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = quick(
+        loss=loss,
+        max_conditions=4,
+        max_points=3,
+        forced=["mean smoothness"],
+        forbidden=["worst area", "worst perimeter"],
+    ).fit(X, y)
+    names = [model.card_.space[c.feature].name for c in model.card_.conditions]
+    assert model.card_.n_conditions <= 4
+    assert model.card_.points.max() <= 3
+    assert not {"worst area", "worst perimeter"} & set(names)
+    if loss == "majority":
+        assert "mean smoothness" in names
+    assert model.score(X, y) > 0.88
+
+
+def test_boosting_weights_are_the_chance_to_decide():
+    """Against the definition: binomial probabilities that the margin ends at zero or one."""
+    from math import comb
+
+    shares = majority_shares(5, 0.1) - 1e-6
+    for turn in range(5):
+        left = 4 - turn
+        for margin in range(-turn, turn + 1):
+            k = (left - margin + 1) // 2
+            expected = comb(left, k) * 0.6**k * 0.4 ** (left - k) / 2 if 0 <= k <= left else 0
+            assert shares[turn, margin + 5] == pytest.approx(expected)
+
+
+def test_the_published_algorithm_gives_points_for_large_values_only():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
+    card = RiskScoreClassifier.published().fit(X, 1 - y).card_
+    assert {condition.sort for condition in card.conditions} == {"at_least"}
+    assert card.offset[0] == -(card.points.sum() // 2)
+
+
+def test_risk_table_counts_all_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = quick().fit(X, y)
+    table = model.risk_table_.to_dict()
+    assert sum(table["n_rows"]) == len(y)
+    assert sum(table["n_label"]) == y.sum()
+    assert all(
+        low <= share <= high
+        for share, (low, high) in zip(table["share"], table["interval"], strict=True)
+    )
+    assert np.diff(table["risk"]).min() >= 0
+
+
+def test_each_of_several_classes_has_its_points():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = quick(max_conditions=3).fit(X, y)
+    assert model.card_.points.shape[1] == 3
+    assert model.score(X, y) > 0.9
+    assert (model.to_sklearn().predict(X) == model.predict(X)).mean() > 0.99
+
+
+def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
+    X, y = np.ones((30, 2)), np.repeat([0, 1], [20, 10])
+    for loss in ("majority", "logistic"):
+        with pytest.warns(UserWarning, match="no condition is better than chance"):
+            model = quick(loss=loss).fit(X, y)
+        assert model.card_.n_conditions == 0
+        assert (model.predict(X) == 0).all()
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"monotone": {"z": "up"}}, "monotone names 'z'"),
+        ({"monotone": {"x0": "sideways"}}, "must be 'up' or 'down'"),
+        ({"forced": ["z"]}, "forced names 'z'"),
+        ({"forced": ["x0"], "forbidden": ["x0"]}, "both forced and forbidden"),
+        ({"forced": "x0"}, "forced must be a list of names"),
+        ({"loss": "hinge"}, "loss must be one of"),
+        ({"directions": "down"}, "directions must be one of"),
+        ({"tau": -0.1}, "tau == -0.1"),
+        ({"gamma": 0.5}, "gamma == 0.5"),
+        ({"max_conditions": 0}, "max_conditions == 0"),
+        ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
+    ],
+)
+def test_bad_parameters_are_one_clear_line(changes, message):
+    X, y = np.random.default_rng(0).random((20, 2)), np.arange(20) % 2
+    with pytest.raises(ValueError, match=message):
+        quick(**changes).fit(X, y)
+
+
+def test_one_class_is_refused():
+    with pytest.raises(ValueError, match="one class only, '1'"):
+        quick().fit([[0.0], [1.0]], [1, 1])
+
+
+def test_monotone_of_several_classes_is_refused():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="3 classes"):
+        quick(monotone={"x0": "up"}).fit(X, y)

@@ -1,0 +1,31 @@
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from steadytree.learn.risk_score import RiskScoreClassifier
+
+FOLDS = "folds are drawn over rows, so repeated rows are spread differently from weights"
+# some checks fit to labels drawn at random, where an empty card is right
+pytestmark = pytest.mark.filterwarnings("ignore:no condition is better than chance")
+
+
+def spread_over_folds(estimator):
+    return {"check_sample_weight_equivalence_on_dense_data": FOLDS}
+
+
+@parametrize_with_checks(
+    [
+        RiskScoreClassifier(tau=0.05, gamma=0.1, n_rounds=10),
+        RiskScoreClassifier(loss="logistic", tau=0.02),
+    ]
+)
+def test_follows_the_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [RiskScoreClassifier(), RiskScoreClassifier.published()],
+    expected_failed_checks=spread_over_folds,
+)
+def test_follows_the_sklearn_contract_with_settings_chosen(estimator, check):
+    check(estimator)

@@ -1,0 +1,158 @@
+"""Cards: what they answer, and every form they can take says the same."""
+
+import json
+import pickle
+import sqlite3
+
+import numpy as np
+import pytest
+
+from cards import LABELS, random_card, random_rows_of_card
+from steadytree.core.condition import Condition
+from steadytree.core.scorecard import Scorecard
+from steadytree.core.space import FeatureSpace
+from steadytree.interop.card_dict import card_from_dict, card_to_dict
+from steadytree.interop.card_file import save_card
+from steadytree.interop.card_sql import card_to_sql
+from steadytree.interop.card_tree import card_to_tree
+from steadytree.interop.tree_file import TreeFileError, load
+from steadytree.measure.complexity import complexity
+
+SPACE = FeatureSpace.declare(bounds={"age": (18, 99)}, categories={"kind": ["a", "b", "c"]})
+AGED = Condition(0, "at_least", 75.0)
+
+
+def slow_total(card, row, place):
+    """One row's total, condition by condition, from values as a person sees them."""
+    total = int(card.offset[place])
+    for condition, points in zip(card.conditions, card.points[:, place], strict=True):
+        x = row[condition.feature]
+        held = {
+            "missing": np.isnan(x),
+            "present": not np.isnan(x),
+            "at_least": x >= condition.threshold,
+            "below": x < condition.threshold,
+            "among": x in condition.categories,
+        }[condition.sort]
+        total += int(points) if held else 0
+    return total
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_form_of_a_card_gives_the_same_answers(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    card = random_card(rng, int(rng.integers(0, 7)), n_classes=int(rng.integers(2, 5)))
+    rows = random_rows_of_card(rng, card, 30)
+    encoded = card.space.encode(rows)
+    totals = card.score(rows).reshape(30, -1)
+    expected = [[slow_total(card, x, k) for k in range(totals.shape[1])] for x in encoded]
+    np.testing.assert_array_equal(totals, expected)
+    answers = card.predict(rows)
+    for x, total in zip(answers, totals, strict=True):
+        best = int(total[0] > 0) if card.is_binary else int(np.argmax(total))
+        assert x == card.classes[best]
+    save_card(card, tmp_path / "a.card.json")
+    for other in (
+        load(tmp_path / "a.card.json"),
+        pickle.loads(pickle.dumps(card)),
+        card_from_dict(json.loads(json.dumps(card_to_dict(card)))),
+    ):
+        assert other == card
+        assert hash(other) == hash(card)
+    tree = card_to_tree(card)
+    np.testing.assert_array_equal(tree.predict(rows), answers)
+    if card.gives_risks:
+        shares = card.predict_proba(rows)
+        np.testing.assert_array_equal(card.classes[shares.argmax(axis=1)], answers)
+        np.testing.assert_allclose(tree.predict_proba(rows), shares)
+    check_sql(card, rows, totals)
+
+
+def check_sql(card, rows, totals):
+    frame = rows.copy()
+    for column in card.space:
+        if column.is_categorical:
+            known = frame[column.name].isin(column.categories)
+            frame[column.name] = frame[column.name].where(known, None)
+    with sqlite3.connect(":memory:") as base:
+        frame.to_sql("t", base, index=False)
+        for place in range(totals.shape[1]):
+            label = None if card.is_binary else LABELS[place]
+            found = base.execute(f"SELECT {card_to_sql(card, label)} FROM t").fetchall()
+            assert [row[0] for row in found] == totals[:, place].tolist()
+
+
+def test_order_of_conditions_does_not_matter_for_equality():
+    other = Condition(1, "among", categories=(0, 2))
+    one = Scorecard(SPACE, ["no", "yes"], [AGED, other], [2, 1], -1)
+    two = Scorecard(SPACE, ["no", "yes"], [other, AGED], [1, 2], -1)
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Scorecard(SPACE, ["no", "yes"], [AGED, other], [2, 2], -1)
+
+
+def test_conditions_in_words():
+    texts = [
+        (AGED, 0, "age ≥ 75"),
+        (Condition(0, "below", 20.5), 0, "age < 20.5"),
+        (Condition(0, "missing"), 0, "age is missing"),
+        (Condition(1, "among", categories=(1,)), 1, "kind is b"),
+        (Condition(1, "among", categories=(0, 1)), 1, "kind is known and not c"),
+    ]
+    assert [c.text(SPACE[j]) for c, j, _ in texts] == [text for _, _, text in texts]
+
+
+def test_reasons_name_the_conditions_that_hold():
+    other = Condition(1, "among", categories=(0,))
+    card = Scorecard(SPACE, ["no", "yes"], [other, AGED], [1, 3], -1)
+    rows = {"age": [80.0, 20.0], "kind": ["a", "b"]}
+    pandas = pytest.importorskip("pandas")
+    assert card.reasons(pandas.DataFrame(rows)) == [[("age ≥ 75", 3), ("kind is a", 1)], []]
+    assert card.to_dict() == {"condition": ["kind is a", "age ≥ 75"], "points": [1, 3]}
+
+
+def test_complexity_of_a_card():
+    card = Scorecard(SPACE, ["no", "yes"], [AGED, Condition(1, "missing")], [2, 0], -1)
+    found = complexity(card)
+    assert (found.n_questions, found.depth, found.n_features, found.n_leaves) == (1, 1, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"points": [1.5]}, "points must be whole numbers"),
+        ({"points": [1, 2]}, r"points must have shape \(1, 1\)"),
+        ({"conditions": [AGED, AGED], "points": [1, 1]}, "stands twice"),
+        ({"classes": ["no"]}, "at least two labels that differ"),
+        ({"conditions": [Condition(7, "missing")]}, r"feature must be in 0\.\.1"),
+        ({"conditions": [Condition(1, "at_least", 3)]}, "has categories, not numbers"),
+        ({"conditions": [Condition(1, "among", categories=(9,))]}, "lacks such categories"),
+        ({"slope": 1.0}, "both slope and intercept"),
+        ({"slope": -1.0, "intercept": 0.0}, "slope must be at least 0"),
+    ],
+)
+def test_a_card_that_is_none_cannot_be_made(changes, message):
+    given = {"classes": ["no", "yes"], "conditions": [AGED], "points": [1], "offset": 0}
+    with pytest.raises(ValueError, match=message):
+        Scorecard(SPACE, **{**given, **changes})
+
+
+def test_a_card_cannot_be_changed():
+    card = Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1)
+    with pytest.raises(ValueError, match="read-only"):
+        card.points[0] = 1
+
+
+def test_a_changed_file_is_refused(tmp_path):
+    path = tmp_path / "a.card.json"
+    save_card(Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1), path)
+    path.write_text(path.read_text().replace("75.0", "57.0"))
+    with pytest.raises(TreeFileError, match="does not fit its hash"):
+        load(path)
+
+
+def test_a_large_card_is_no_tree():
+    conditions = [Condition(0, "at_least", float(k)) for k in range(20, 29)]
+    card = Scorecard(SPACE, ["no", "yes"], conditions, [1] * 9, -4)
+    with pytest.raises(ValueError, match="9 conditions"):
+        card_to_tree(card)

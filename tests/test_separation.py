@@ -1,0 +1,130 @@
+"""Separation equals what trying everything gives."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+
+from steadytree.measure._conflicts import Distinct
+from steadytree.measure.separation import scaled_columns, separation
+
+
+def distances(X):
+    return np.abs(X[:, None] - X[None]).max(axis=2)
+
+
+def least_removal(D, y, reach):
+    """Fewest rows whose removal leaves no pair of different classes within reach."""
+    close = reach >= D
+    clash = close & (y[:, None] != y[None])
+    for size in range(len(y) + 1):
+        for gone in itertools.combinations(range(len(y)), size):
+            kept = np.setdiff1d(np.arange(len(y)), gone)
+            if not clash[np.ix_(kept, kept)].any():
+                return size
+    raise AssertionError("all rows removed leave no pair")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_everything_equals_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    n_classes = int(rng.integers(2, 5))
+    n = int(rng.integers(4, 10))
+    X = rng.integers(0, 9, (n, 2)) / 8 if seed % 2 else rng.random((n, 2))
+    X[0], X[1] = 0.0, 1.0  # so that scaling changes nothing
+    y = rng.integers(0, n_classes, n)
+    y[:2] = [0, 1]
+    r = float(rng.choice([0.0, 0.05, 0.125, 0.25]))
+    found = separation(X, y, r=r, linear=False)
+    D = distances(X)
+    reach = np.nextafter(2 * r, 0) if r else 0.0
+    assert len(found.dropped) == found.least_dropped == least_removal(D, y, reach)
+    enemies = np.where(y[:, None] != y[None], D, np.inf)
+    np.testing.assert_allclose(found.nearest_enemy, enemies.min(axis=1))
+    kept = np.setdiff1d(np.arange(n), found.dropped)
+    left = enemies[np.ix_(kept, kept)].min(initial=np.inf)
+    assert found.two_r == left
+    assert left > reach
+    for i, j in found.pairs:
+        assert y[i] != y[j]
+        assert D[i, j] <= reach
+    assert bool(len(found.pairs)) == bool(len(found.dropped))
+
+
+@pytest.mark.parametrize("kind", ["binary", "continuous", "wide"])
+def test_nearest_enemies_of_many_rows(kind):
+    rng = np.random.default_rng(0)
+    X = {
+        "binary": rng.integers(0, 2, (300, 9)).astype(float),
+        "continuous": rng.random((300, 4)),
+        "wide": rng.integers(0, 3, (300, 5)) * 7.0,
+    }[kind]
+    y = rng.integers(0, 3, 300)
+    found = Distinct.of(X, y, 3).nearest_enemy()[Distinct.of(X, y, 3).place]
+    expected = np.where(y[:, None] != y[None], distances(X), np.inf).min(axis=1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_categories_and_missing_values_are_one_apart():
+    frame = pd.DataFrame({"a": [0.0, 0.2, np.nan, 1.0], "b": ["u", "u", "u", "v"]})
+    X = scaled_columns(frame)
+    D = distances(X)
+    assert D[0, 1] == pytest.approx(0.2)
+    assert D[0, 2] == D[1, 2] == D[0, 3] == 1.0
+
+
+def test_the_margin_of_points_on_a_line():
+    found = separation([[-1.0], [-0.5], [0.5], [1.0]], [0, 0, 1, 1]).linear
+    assert found.separateness == 1.0
+    # w = 1 on the column and 0 on the constant: the nearest points are at -0.5 and 0.5
+    assert found.gamma == pytest.approx(0.5)
+    assert found.exact
+    assert found.edge == 0.25
+    assert found.card_size(0.01) == int(np.ceil(np.log(100) / (2 * 0.25**2)))
+
+
+def test_theorems_hold_on_real_data():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = separation(X, y)
+    assert found.separateness == 1.0
+    assert found.depth_bound >= 1
+    assert 0.9 < found.linear.separateness <= 1
+    # some condition on the rows that stay must beat one half by the edge, for equal weights
+    best = max(
+        max(((X[:, j] >= t) == y).mean(), ((X[:, j] < t) == y).mean())
+        for j in range(X.shape[1])
+        for t in np.unique(X[:, j])[::20]
+    )
+    assert best >= 0.5 + found.linear.edge
+
+
+def test_more_than_two_classes_have_no_hyperplane():
+    X, y = load_iris(return_X_y=True)
+    assert separation(X, y).linear is None
+    with pytest.raises(ValueError, match="a hyperplane separates two classes"):
+        separation(X, y, linear=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"r": -1}, "r must be a number of at least 0, got -1"),
+        ({"y": [0, 0]}, "y must hold 2 to 62 classes, got 1"),
+        ({"y": [0, 1, 0]}, "X has 2 rows, but y has 3"),
+        ({"scale": {"z": 1.0}}, "scale names 'z'"),
+        ({"scale": {"x0": 0.0}}, "scale of 'x0' must be above 0"),
+    ],
+)
+def test_bad_input_is_one_clear_line(changes, message):
+    given = {"X": [[0.0], [1.0]], "y": [0, 1], **changes}
+    with pytest.raises(ValueError, match=message):
+        separation(given.pop("X"), given.pop("y"), **given)
+
+
+def test_equal_rows_of_different_classes_must_go():
+    found = separation([[0.0], [0.0], [0.0], [1.0]], [0, 0, 1, 1])
+    assert found.dropped.tolist() == [2]
+    assert len(found.pairs) == 1
+    assert found.nearest_enemy.tolist() == [0.0, 0.0, 0.0, 1.0]
