@@ -13,7 +13,7 @@ OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
 OPTIONAL := data or slow or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench test-oldest test-interop test-slow test-data test-federated test-browser clean
+.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-federated test-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
@@ -39,9 +39,12 @@ bench: $(VENV)/.with-bench  ## time and memory beside scikit-learn
 	$(BIN)/python benchmarks/fit_speed.py
 
 test-oldest: $(OLDEST)/.installed  ## the tests with every dependency at its lower bound
-	NUMBA_CACHE_DIR=$(OLDEST)/numba $(OLDEST)/bin/python -m pytest -n 2 -m "not ($(OPTIONAL))"
+	NUMBA_CACHE_DIR="$(CURDIR)/$(OLDEST)/numba" $(OLDEST)/bin/python -m pytest -n 2 -m "not ($(OPTIONAL))"
 
 test-interop: $(VENV)/.with-test $(VENV)/.with-interop  ## exported trees in shap, skops, ONNX, dtreeviz
+
+test-marked: $(VENV)/.with-test $(VENV)/.with-interop  ## the tests marked interop, slow or data in one run
+	$(BIN)/python -m pytest -n 2 -m "interop or slow or data"
 
 # A mark that no test carries yet is no failure: pytest then ends with 5.
 test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test

@@ -51,8 +51,10 @@ class Runs:
 def compare(script, contenders, cases):
     """Measure all contenders on all cases and print a table per case.
 
-    The last contender is the one the others are divided by.
+    The last contender is the one the others are divided by. Returns the runs by case and
+    contender name.
     """
+    measured = {}
     for case in cases:
         X, y = case.make()
         with tempfile.TemporaryDirectory() as folder:
@@ -62,6 +64,8 @@ def compare(script, contenders, cases):
             del X, y
             runs = _alternate(script, contenders, folder, case.repeats)
         print(table(f"{case.name}: {shape[0]:,} x {shape[1]}", runs, size), flush=True)
+        measured[case.name] = {run.contender.name: run for run in runs}
+    return measured
 
 
 def _alternate(script, contenders, folder, repeats):

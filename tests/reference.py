@@ -290,16 +290,24 @@ def preorder_nodes(left, right):
     return np.array(visit(0), dtype=np.int64)
 
 
-def nodes_below(left, right, cut):
-    def mark(node, under):
-        below[node] = under
-        if left[node] >= 0:
-            mark(left[node], under or cut[node])
-            mark(right[node], under or cut[node])
+def cut_back(left, right, cut):
+    kept = []
 
-    below = np.zeros(len(left), dtype=bool)
-    mark(0, False)
-    return below
+    def visit(node):
+        kept.append(node)
+        if left[node] >= 0 and not cut[node]:
+            visit(left[node])
+            visit(right[node])
+
+    visit(0)
+    kept.sort()
+    place = {node: k for k, node in enumerate(kept)}
+    leaf = [left[node] < 0 or cut[node] for node in kept]
+    children = [
+        [-1 if is_leaf else place[side[node]] for node, is_leaf in zip(kept, leaf, strict=True)]
+        for side in (left, right)
+    ]
+    return tuple(np.array(part, dtype=np.int64) for part in (kept, *children))
 
 
 def uniform_nodes(left, right, label):

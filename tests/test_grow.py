@@ -54,7 +54,7 @@ def test_trees_are_identical_for_any_number_of_sources(score, sharpness, couplin
 
 
 def grow_literally(space, values, y, rules, depth, seed):
-    """Recursion on rows, choosing by the reference; returns nested tuples."""
+    """Recursion on rows, choosing by the reference; (feature, threshold, left, right) or counts."""
     table, codes = rules.table, space.codes(values)
 
     def node(kept, position, level):
@@ -70,12 +70,13 @@ def grow_literally(space, values, y, rules, depth, seed):
         left = np.array(
             [reference.rule_goes_left(c, table, rule[0]) for c in codes[table.feature[rule[0]]]]
         )
-        return (
-            int(table.feature[rule[0]]),
-            int(threshold[0]),
+        below = (
             node(kept & left, 2 * position + 1, level + 1),
             node(kept & ~left, 2 * position + 2, level + 1),
         )
+        if all(len(child) == 3 for child in below) and np.argmax(below[0]) == np.argmax(below[1]):
+            return tuple(label)  # leaves with one label merge
+        return (int(table.feature[rule[0]]), int(threshold[0]), *below)
 
     return node(np.ones(len(y), bool), 0, 0)
 

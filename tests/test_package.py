@@ -15,6 +15,7 @@ PYPROJECT = PROJECT / "pyproject.toml"
 PUBLIC_NAMES = [
     "Boxes",
     "FeatureSpace",
+    "ParetoTreeClassifier",
     "Perturbation",
     "Reading",
     "RobustTreeClassifier",
@@ -23,17 +24,23 @@ PUBLIC_NAMES = [
     "as_tree",
     "average_sensitivity",
     "certify",
+    "collection_facts",
     "complexity",
+    "diff",
     "distributional_sensitivity",
     "from_sklearn",
     "load",
     "one_hot",
+    "path_distance",
+    "plot_collection",
+    "plot_stability_curve",
     "report",
     "save",
     "shift_accuracy",
     "stability_curve",
     "to_sklearn",
     "tree_distance",
+    "tree_distances",
 ]
 OPTIONAL = ["dask", "distributed", "flwr", "matplotlib", "opendp", "pandas", "polars", "pyarrow"]
 BLOCK = """

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, report
+from steadytree.cli import certify, diff, report, retrain
 
 WRONG_USE = 2
 STOPPED = 130
@@ -70,4 +70,6 @@ def options(
 
 
 app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=diff.EXAMPLES)(diff.diff)
+app.command(epilog=retrain.EXAMPLES)(retrain.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)

@@ -1,6 +1,7 @@
 """Column: what is known of one feature."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -56,13 +57,7 @@ class Column:
                 f"got [{self.low}, {self.high}]."
             )
         if self.cuts is not NO_CUTS:
-            cuts = np.array(self.cuts, dtype=np.float64)
-            if len(cuts) and not (
-                (cuts[1:] > cuts[:-1]).all() and -np.inf < cuts[0] and cuts[-1] < np.inf
-            ):
-                raise ValueError(f"column {self.name!r}: cuts must be finite and rise.")
-            cuts.flags.writeable = False
-            object.__setattr__(self, "cuts", cuts)
+            object.__setattr__(self, "cuts", _check_cuts(self.name, self.cuts))
 
     def _check_categories(self) -> None:
         if len(self.categories) == 0:
@@ -87,21 +82,42 @@ class Column:
 
     def with_cuts(self, cuts: NDArray[np.float64]) -> "Column":
         """The same column with other candidate cuts."""
-        return Column(
-            self.name, self.kind, self.low, self.high, self.categories, self.missing, cuts
-        )
+        if self.is_categorical:
+            raise ValueError(f"column {self.name!r}: a categorical column has no cuts.")
+        return self._copy(_check_cuts(self.name, cuts))
 
     def bare(self) -> "Column":
         """The same column without its candidate cuts."""
-        return self if self.cuts is NO_CUTS else self.with_cuts(NO_CUTS)
+        return self if self.cuts is NO_CUTS else self._copy(NO_CUTS)
+
+    def _copy(self, cuts: NDArray[np.float64]) -> "Column":
+        """A copy that is not checked again: on few rows that would cost as much as the fit."""
+        copy = object.__new__(Column)
+        copy.__dict__.update(self.__dict__, cuts=cuts)
+        copy.__dict__.pop("_key", None)  # which was made with the other cuts
+        return copy
 
     def key(self) -> tuple[Any, ...]:
         """What makes two columns equal."""
+        return self._key
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
         bounds = () if self.is_categorical else (float(self.low), float(self.high))
         return (self.name, self.kind, bounds, self.categories, self.missing, self.cuts.tobytes())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Column) and self.key() == other.key()
+        return self is other or (isinstance(other, Column) and self._key == other._key)
 
     def __hash__(self) -> int:
         return hash(self.key())
+
+
+def _check_cuts(name: str, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+    checked = np.array(cuts, dtype=np.float64)
+    if len(checked) and not (
+        (checked[1:] > checked[:-1]).all() and -np.inf < checked[0] and checked[-1] < np.inf
+    ):
+        raise ValueError(f"column {name!r}: cuts must be finite and rise.")
+    checked.flags.writeable = False
+    return checked

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -87,9 +88,28 @@ class FeatureSpace:
         ]
         return cls(tuple(columns))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def categories(self) -> tuple[tuple[str, ...], ...]:
+        """Categories of each column, none for numbers."""
+        return tuple(column.categories for column in self.columns)
+
+    @cached_property
+    def n_categories(self) -> NDArray[np.int64]:
+        """Number of categories of each column, 0 for numbers."""
+        sizes = np.array([len(column.categories) for column in self.columns], dtype=np.int64)
+        sizes.flags.writeable = False
+        return sizes
+
+    @cached_property
+    def bounds(self) -> NDArray[np.float64]:
+        """Lower and upper bound of each column (2, p); nan for categories."""
+        bounds = np.array([[column.low, column.high] for column in self.columns]).T.copy()
+        bounds.flags.writeable = False
+        return bounds
 
     @property
     def categorical(self) -> NDArray[np.bool_]:

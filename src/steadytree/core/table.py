@@ -95,8 +95,8 @@ class Table:
                     "while a minimum of 1 is required."
                 )
 
-    def take(self, kept: NDArray[np.bool_]) -> "Table":
-        """The rows that are flagged."""
+    def take(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Table":
+        """The rows that are flagged, or listed by number."""
         matrix = None if self.matrix is None else self.matrix[kept]
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
         return Table(self.names, columns, self.declared, matrix)
@@ -104,6 +104,8 @@ class Table:
     @staticmethod
     def pick(X: Any, rows: NDArray[np.int64]) -> Any:
         """Some rows of data as a user handed them over, in the same form."""
+        if isinstance(X, Table):
+            return X.take(rows)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return nw.to_native(frame[rows.tolist()])

@@ -11,10 +11,10 @@ from scipy import sparse
 
 from steadytree.core.space import FeatureSpace
 from steadytree.kernels import (
+    cut_back,
     find_leaves,
     is_tree,
     node_depths,
-    nodes_below,
     preorder_nodes,
     uniform_nodes,
 )
@@ -195,17 +195,15 @@ class Tree:
         cut[np.fromiter(nodes, np.int64)] = True
         if not (cut & ~self.is_leaf).any():
             return self
-        gone = nodes_below(self.left, self.right, cut)
-        kept = np.flatnonzero(~gone)
-        place = np.cumsum(~gone) - 1
-        leaf = cut[kept] | self.is_leaf[kept]
+        kept, left, right = cut_back(self.left, self.right, cut)
+        leaf = left == LEAF
         return Tree(
             self.space,
             self.classes,
             np.where(leaf, LEAF, self.feature[kept]),
             np.where(leaf, np.nan, self.threshold[kept]),
-            np.where(leaf, LEAF, place[self.left[kept]]),
-            np.where(leaf, LEAF, place[self.right[kept]]),
+            left,
+            right,
             self.value[kept],
             self.weight[kept],
             self.missing_left[kept] & ~leaf,

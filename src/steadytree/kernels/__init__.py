@@ -18,13 +18,20 @@ from steadytree.kernels.levels import split_level
 from steadytree.kernels.lookahead import best_hits, score_ahead
 from steadytree.kernels.node_distance import node_distance
 from steadytree.kernels.noise import hash_feature, hash_node, largest_uniform, uniform_at
+from steadytree.kernels.path_distance import (
+    match_paths,
+    path_distance_matrix,
+    path_vectors,
+    path_weights,
+    place_features,
+)
 from steadytree.kernels.rule_table import RuleTable
 from steadytree.kernels.rules import list_rules
 from steadytree.kernels.scores import COUNT, ENTROPY, GINI, score_rules, split_score
 from steadytree.kernels.shape import (
+    cut_back,
     is_tree,
     node_depths,
-    nodes_below,
     preorder_nodes,
     uniform_nodes,
 )
@@ -43,6 +50,7 @@ __all__ = [
     "child_counts",
     "choose_rules",
     "count_classes",
+    "cut_back",
     "draw_rule",
     "encode_bins",
     "find_leaves",
@@ -54,12 +62,16 @@ __all__ = [
     "largest_uniform",
     "leave_out",
     "list_rules",
+    "match_paths",
     "move_rows",
     "node_depths",
     "node_distance",
-    "nodes_below",
     "occupied_bins",
+    "path_distance_matrix",
+    "path_vectors",
+    "path_weights",
     "pick_rule",
+    "place_features",
     "preorder_nodes",
     "recode",
     "regrow_without",

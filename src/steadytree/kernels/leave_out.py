@@ -8,7 +8,7 @@ that lead to the same new winner share one look at the new children.
 import numpy as np
 from numba import njit
 
-from steadytree.kernels.choose import draw_rule, gumbel
+from steadytree.kernels.choose import LARGEST_GUMBEL, draw_rule, gumbel
 from steadytree.kernels.counts import rule_goes_left
 from steadytree.kernels.flat_tree import join, leaf_tag
 from steadytree.kernels.grow_rows import (
@@ -90,13 +90,21 @@ def score_without(left, totals, class_, was_left, score, min_leaf):
 
 
 @njit(cache=True, nogil=True)
+def score_moves(score):
+    """How much closer two scores can come, and how far one can rise, when one row is removed.
+
+    A score changes by 0 or -1 (COUNT), or by less than 1 either way (other scores).
+    """
+    return (1.0, 0.0) if score == COUNT else (2.0, 1.0)
+
+
+@njit(cache=True, nogil=True)
 def find_candidates(scores, noise, winner, draw):
     """Rules that can win, or set the best score, after any one row is removed.
 
-    A score changes by 0 or -1 (COUNT), or by less than 1 either way (other scores): two rules
-    come closer by at most `margin`. A key is linear in the slope, so its two ends are enough.
+    A key is linear in the slope, so its two ends are enough.
     """
-    margin, rise = (1.0, 0.0) if draw.score == COUNT else (2.0, 1.0)
+    margin, rise = score_moves(draw.score)
     best = best_score(scores)
     flat, steep = draw.sharpness / (best + rise), draw.sharpness / max(best - 1.0, 0.5)
     found = np.empty(scores.shape[0], dtype=np.int64)
@@ -117,16 +125,31 @@ def find_candidates(scores, noise, winner, draw):
 
 
 @njit(cache=True, nogil=True)
-def fill_noise(scores, floor, table, draw, position, noise, where):
-    """Fill noise and the threshold that bears it, as `pick_rule` does, of rules above floor."""
-    node_bits = hash_node(draw.seed, position)
+def noise_of(rule, table, draw, node_bits):
+    """Noise of a rule and the threshold that bears it, as in `pick_rule`."""
+    bits = hash_feature(node_bits, table.feature[rule])
+    u, where = largest_uniform(bits, table.first[rule], table.last[rule], table.missing_left[rule])
+    return (gumbel(u) if draw.sharpness > 0.0 else u), where
+
+
+@njit(cache=True, nogil=True)
+def fill_noise(scores, lowest, table, draw, node_bits, noise, where):
+    """Fill noise and the threshold that bears it, of rules that score at least `lowest`."""
     for rule in range(scores.shape[0]):
-        if scores[rule] >= floor:
-            bits = hash_feature(node_bits, table.feature[rule])
-            u, where[rule] = largest_uniform(
-                bits, table.first[rule], table.last[rule], table.missing_left[rule]
-            )
-            noise[rule] = gumbel(u) if draw.sharpness > 0.0 else u
+        if scores[rule] >= lowest:
+            noise[rule], where[rule] = noise_of(rule, table, draw, node_bits)
+
+
+@njit(cache=True, nogil=True)
+def lowest_candidate(scores, winner, noise, draw):
+    """The score below which a rule is no candidate, whatever its noise."""
+    margin, rise = score_moves(draw.score)
+    best = best_score(scores)
+    lowest = best - margin - SLACK
+    if draw.sharpness > 0.0:
+        reach = (LARGEST_GUMBEL - noise + SLACK) * (best + rise) / draw.sharpness
+        lowest = min(lowest, scores[winner] - margin - reach)
+    return max(lowest, 0.0)
 
 
 @njit(cache=True, nogil=True)
@@ -175,16 +198,16 @@ def winners_without(codes, labels, asked, table, draw, scores, position, counts,
 
     Also returns the threshold of each rule that could win.
     """
-    noise, where = np.zeros(scores.shape[0]), np.zeros(scores.shape[0], dtype=np.int64)
+    noise, where = np.full(scores.shape[0], -np.inf), np.zeros(scores.shape[0], dtype=np.int64)
     result = np.full(asked.shape[0], BECOMES_LEAF)
     if asked.shape[0] == 0:
         return result, where
     left = np.empty((scores.shape[0], totals.shape[0]), dtype=np.int64)
     count_left_of_rules(counts, table, left)
-    margin = 1.0 if draw.score == COUNT else 2.0
-    floor = best_score(scores) - margin - SLACK
-    lowest = 0.0 if draw.sharpness > 0.0 else max(floor, 0.0)
-    fill_noise(scores, lowest, table, draw, position, noise, where)
+    floor = best_score(scores) - score_moves(draw.score)[0] - SLACK
+    node_bits = hash_node(draw.seed, position)
+    lowest = lowest_candidate(scores, winner, noise_of(winner, table, draw, node_bits)[0], draw)
+    fill_noise(scores, lowest, table, draw, node_bits, noise, where)
     candidates = find_candidates(scores, noise, winner, draw)
     after = np.empty((totals.shape[0], candidates.shape[0], 2))
     for class_ in range(totals.shape[0]):
@@ -199,7 +222,7 @@ def winners_without(codes, labels, asked, table, draw, scores, position, counts,
         still = score_without(left[winner], totals, class_, goes_left, draw.score, draw.min_leaf)
         result[place], best = win_without(codes, row, candidates, after[class_], table, noise, draw)
         if still < 0.0 or best < floor:  # a side ran out of rows: look at every rule
-            fill_noise(scores, 0.0, table, draw, position, noise, where)
+            fill_noise(scores, 0.0, table, draw, node_bits, noise, where)
             every = valid_rules(scores)
             of_every = score_after(every, left, totals, class_, draw)
             result[place], best = win_without(codes, row, every, of_every, table, noise, draw)

@@ -50,14 +50,28 @@ def preorder_nodes(left, right):
 
 
 @njit(cache=True, nogil=True)
-def nodes_below(left, right, cut):
-    """Flag every node that stands below a flagged one."""
-    below = np.zeros(left.shape[0], dtype=np.bool_)
-    for node in range(left.shape[0]):
+def cut_back(left, right, cut):
+    """Make leaves of the flagged nodes.
+
+    Returns the nodes that stay (n_kept,), in order, and their children among them, -1 at leaves.
+    """
+    n_nodes = left.shape[0]
+    gone, place = np.zeros(n_nodes, dtype=np.bool_), np.empty(n_nodes, dtype=np.int64)
+    n_kept = 0
+    for node in range(n_nodes):
         if left[node] >= 0:
-            below[left[node]] = cut[node] or below[node]
-            below[right[node]] = cut[node] or below[node]
-    return below
+            gone[left[node]] = gone[right[node]] = cut[node] or gone[node]
+        place[node] = n_kept
+        n_kept += not gone[node]
+    kept = np.empty(n_kept, dtype=np.int64)
+    new_left, new_right = np.full(n_kept, -1), np.full(n_kept, -1)
+    for node in range(n_nodes):
+        if not gone[node]:
+            kept[place[node]] = node
+            if left[node] >= 0 and not cut[node]:
+                new_left[place[node]] = place[left[node]]
+                new_right[place[node]] = place[right[node]]
+    return kept, new_left, new_right
 
 
 @njit(cache=True, nogil=True)

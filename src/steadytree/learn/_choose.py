@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from steadytree.core.counts import ClassCounts
 from steadytree.core.recipe import Recipe
-from steadytree.kernels import choose_rules, draw_rule, score_ahead
+from steadytree.core.rules import Rules
+from steadytree.core.space import FeatureSpace
+from steadytree.kernels import Draw, choose_rules, draw_rule, score_ahead
 from steadytree.sources.rows import Rows
 
 MOST_CELLS = 5_000_000  # scores kept of one tree: 40 MB; nodes beyond are grown all the same
@@ -74,24 +76,26 @@ class Chooser:
         return rules, thresholds, scores
 
 
-def split_probabilities(recipe: Recipe, scores: NDArray[np.float64]) -> list[SplitProbability]:
+def split_probabilities(
+    space: FeatureSpace, rules: Rules, draw: Draw, scores: NDArray[np.float64]
+) -> list[SplitProbability]:
     """Every question with a chance, the likeliest first, from the scores of one node's rules."""
-    table = recipe.rules.table
+    table = rules.table
     valid = np.flatnonzero(scores >= 0)
     best = scores.max(initial=-1.0)
     size = (table.last - table.first + 1)[valid]
-    if recipe.draw.sharpness > 0 and best > 0:
-        chance = size * np.exp(recipe.draw.sharpness / best * (scores[valid] - best))
+    if draw.sharpness > 0 and best > 0:
+        chance = size * np.exp(draw.sharpness / best * (scores[valid] - best))
     else:
         chance = size * (scores[valid] == best)
     chance = chance / chance.sum()
     order = np.argsort(-chance, kind="stable")
-    return [_describe(recipe, valid[k], float(chance[k])) for k in order if chance[k] > 0]
+    return [_describe(space, rules, valid[k], float(chance[k])) for k in order if chance[k] > 0]
 
 
-def _describe(recipe: Recipe, rule: int, probability: float) -> SplitProbability:
-    table = recipe.rules.table
-    column = recipe.space[int(table.feature[rule])]
+def _describe(space: FeatureSpace, rules: Rules, rule: int, probability: float) -> SplitProbability:
+    table = rules.table
+    column = space[int(table.feature[rule])]
     first, last = int(table.first[rule]), int(table.last[rule])
     missing_left = bool(table.missing_left[rule])
     if column.is_categorical:

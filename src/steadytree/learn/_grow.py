@@ -11,7 +11,7 @@ from steadytree.core.column import Column
 from steadytree.core.counts import ClassCounts, Source, Splits
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import LEAF, Tree
-from steadytree.kernels import child_counts, split_level
+from steadytree.kernels import child_counts, cut_back, split_level, uniform_nodes
 
 BLOCK_CELLS = 16_000_000  # counters asked for at once: 128 MB
 Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -37,7 +37,7 @@ def grow(
     Returns
     -------
     tree : Tree
-        Nodes in order of their levels.
+        Nodes in order of their levels; sibling leaves with equal labels are merged.
     """
     source.start()
     growth = _Growth()
@@ -87,37 +87,49 @@ class _Growth:
         return first_child
 
     def to_tree(self, source: Source, space: FeatureSpace, classes: NDArray[Any]) -> Tree:
-        table = source.rules.table
-        rule = np.concatenate(self.rule)
-        split = rule >= 0
-        node, rule = np.concatenate(self.node)[split], rule[split]
-        asked, threshold = table.feature[rule], np.concatenate(self.threshold)[split]
+        """The tree with sibling leaves of equal labels merged, upwards."""
         left = np.full(self.n_nodes, LEAF)
-        left[node] = np.arange(1, self.n_nodes, 2)
-        feature = np.full(self.n_nodes, LEAF)
-        feature[node] = asked
-        totals = np.concatenate(self.totals).astype(np.float64)
-        weight = totals.sum(axis=1)
-        values = np.full(self.n_nodes, np.nan)
-        pairs = zip(asked.tolist(), threshold.tolist(), strict=True)
-        values[node] = [_cut_value(space[j], place) for j, place in pairs]
-        missing_left = np.zeros(self.n_nodes, bool)
-        # a column without missing values in training sends later ones where most rows went
-        seen = np.array([column.missing for column in space])[asked]
-        larger_left = weight[left[node]] >= weight[left[node] + 1]
-        missing_left[node] = np.where(seen, table.missing_left[rule], larger_left)
-        return Tree(
-            space,
-            classes,
-            feature,
-            values,
-            left,
-            np.where(left == LEAF, LEAF, left + 1),
-            totals / weight[:, None],
-            weight,
-            missing_left,
-            _subsets(space, self.n_nodes, node, asked, threshold),
+        rule, threshold, node = (
+            np.concatenate(part) for part in (self.rule, self.threshold, self.node)
         )
+        split = rule >= 0
+        left[node[split]] = np.arange(1, self.n_nodes, 2)
+        right = np.where(left == LEAF, LEAF, left + 1)
+        of_node = np.full((2, self.n_nodes), -1)
+        of_node[:, node] = rule, threshold
+        totals = np.concatenate(self.totals).astype(np.float64)
+        # merged before the tree is made: making one costs as much as growing a small one
+        uniform = uniform_nodes(left, right, totals.argmax(axis=1))
+        kept, left, right = cut_back(left, right, uniform)
+        rule, threshold = np.where(left == LEAF, -1, of_node[:, kept])
+        return _make_tree(source, space, classes, rule, threshold, left, right, totals[kept])
+
+
+def _make_tree(
+    source: Source,
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    rule: NDArray[np.int64],
+    threshold: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    totals: NDArray[np.float64],
+) -> Tree:
+    table = source.rules.table
+    node = np.flatnonzero(rule >= 0)
+    rule, threshold, weight = rule[node], threshold[node], totals.sum(axis=1)
+    feature, values = np.full(len(left), LEAF), np.full(len(left), np.nan)
+    feature[node] = asked = table.feature[rule]
+    pairs = zip(asked.tolist(), threshold.tolist(), strict=True)
+    values[node] = [_cut_value(space[j], place) for j, place in pairs]
+    # a column without missing values in training sends later ones where most rows went
+    seen = np.array([column.missing for column in space])[asked]
+    larger_left = weight[left[node]] >= weight[right[node]]
+    missing_left = np.zeros(len(left), bool)
+    missing_left[node] = np.where(seen, table.missing_left[rule], larger_left)
+    subset = _subsets(space, len(left), node, asked, threshold)
+    value = totals / weight[:, None]
+    return Tree(space, classes, feature, values, left, right, value, weight, missing_left, subset)
 
 
 def _ask_level(

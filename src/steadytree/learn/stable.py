@@ -17,6 +17,7 @@ from steadytree.core.tree import Tree
 from steadytree.kernels import COUNT, GINI, GUMBEL, REJECTION, Draw
 from steadytree.learn._choose import Chooser, SplitProbability, split_probabilities
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.learn._closest import stay_close
 from steadytree.learn._grow import grow, tree_positions
 from steadytree.sources.rows import Rows
 
@@ -60,6 +61,10 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Least rows (or summed weights, from 2 up) on each side of a split.
     random_state : int, RandomState or None, default=None
         Seed of the noise.
+    previous : Tree, fitted learner or fitted scikit-learn tree, default=None
+        The tree in use, to stay close to: as much of it is kept as the accuracy allows.
+    max_score_loss : float, default=0.01
+        Accuracy on held-out rows that may be given up to stay close to `previous`.
 
     Attributes
     ----------
@@ -95,6 +100,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         lookahead=1,
         min_samples_leaf=1,
         random_state=None,
+        previous=None,
+        max_score_loss=0.01,
     ):
         self.max_depth = max_depth
         self.epsilon = epsilon
@@ -105,6 +112,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.lookahead = lookahead
         self.min_samples_leaf = min_samples_leaf
         self.random_state = random_state
+        self.previous = previous
+        self.max_score_loss = max_score_loss
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StableTreeClassifier":
         """Fit the tree.
@@ -125,12 +134,20 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         recipe = self.recipe(X, y, sample_weight)
         self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
         self.tree_, chooser = self._grow(recipe)
-        nothing = np.empty(0, np.int64)
-        self._recipe = recipe.take(nothing)  # the rules without the rows
-        self._levels = chooser.levels
+        self._rules, self._draw_, self._levels = recipe.rules, recipe.draw, chooser.levels
         best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
         self.score_bound_ = self._score_bound(max(best, self._majority()))
+        if self.previous is not None:
+            self._stay_close(X, recipe)
         return self
+
+    def _stay_close(self, X: Any, recipe: Recipe) -> None:
+        """Put a tree near `previous` in place of the one learned wholly anew."""
+        if recipe.weights is not None:
+            raise ValueError("sample_weight does not go with previous: leave one of them out.")
+        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_)
+        self.classes_ = self.tree_.classes
+        self.score_bound_, self._levels = None, []  # both are about the other tree
 
     def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> Recipe:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
@@ -165,13 +182,15 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def grow(self, recipe: Recipe) -> Tree:
         """Grow the tree of a recipe: what `fit` does with it."""
+        if self.previous is not None:
+            raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
         return self._grow(recipe)[0]
 
     def _grow(self, recipe: Recipe) -> tuple[Tree, Chooser]:
         rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
         chooser = Chooser(recipe, rows)
-        grown = grow(rows, chooser, recipe.space, recipe.classes, recipe.max_depth)
-        return grown.prune(), chooser
+        tree = grow(rows, chooser, recipe.space, recipe.classes, recipe.max_depth)
+        return tree, chooser
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
         """How likely each question was at a node of ``tree_``, given the questions above it.
@@ -194,7 +213,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         for positions, scores in self._levels:
             here = np.flatnonzero(positions == position)
             if len(here):
-                return split_probabilities(self._recipe, scores[here[0]])
+                return split_probabilities(self.space_, self._rules, self._draw_, scores[here[0]])
         raise ValueError(f"node {node} is too deep: scores are kept for the upper levels only.")
 
     def _majority(self) -> float:
@@ -223,6 +242,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         check_scalar(self.epsilon, "epsilon", Real, min_val=0)
         check_scalar(self.n_thresholds, "n_thresholds", Integral, min_val=1, max_val=65_000)
         check_scalar(self.min_samples_leaf, "min_samples_leaf", Integral, min_val=1)
+        check_scalar(self.max_score_loss, "max_score_loss", Real, min_val=0)
         if not np.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon}.")
         if self.grid not in GRIDS:

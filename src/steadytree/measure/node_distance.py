@@ -61,13 +61,16 @@ class TreeNumbers:
     Parameters
     ----------
     trees : sequence of Tree
-        Their columns tell whether the side of missing values is part of a question.
+        Their columns tell whether the side of missing values is part of a question. Columns of
+        trees read from scikit-learn without rows cannot tell: among such trees only a side that
+        is not the one with more rows, where missing values go unseen, is part of it.
     features_only : bool, default=False
     """
 
     def __init__(self, trees: Sequence[Tree], features_only: bool = False) -> None:
         self._with_missing = {c.name for tree in trees for c in tree.space if c.missing}
         self._features_only = features_only
+        self._has_habit = all(tree.single_precision for tree in trees)
         self._keys: dict[Hashable, int] = {}
         self._labels: dict[Hashable, int] = {}
 
@@ -87,6 +90,10 @@ class TreeNumbers:
             return column.name
         # without missing values in training their side is a habit of later rows, not of the rule
         side = bool(tree.missing_left[node]) if column.name in self._with_missing else None
+        if self._has_habit and side == (
+            tree.weight[tree.left[node]] > tree.weight[tree.right[node]]
+        ):
+            side = None
         if column.is_categorical:
             flags = tree.subset[node][: len(column.categories)]
             chosen = frozenset(np.array(column.categories)[flags].tolist())

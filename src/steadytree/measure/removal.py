@@ -1,6 +1,8 @@
 """Removal: refit a tree without some of its rows, as fast as the learner allows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.base import clone
 from steadytree.core.recipe import Recipe
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
-from steadytree.interop.sklearn_tree import as_tree
+from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.kernels import GUMBEL, leave_out, regrow_without
 from steadytree.measure.distance import Distance, measure_distance
 from steadytree.measure.node_distance import TreeNumbers
@@ -19,11 +21,26 @@ from steadytree.measure.node_distance import TreeNumbers
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """A tree that comes out when rows are removed: how often, and how far from the whole one."""
+    """A tree that comes out when rows are removed: how often, and how far from the whole one.
 
-    tree: Tree
+    Parameters
+    ----------
+    share : float
+        Share of the removals that lead to it.
+    distance : float
+        From the tree on all rows.
+    grow : callable
+        Returns the tree; called when `tree` is first asked for, since it costs a fit.
+    """
+
     share: float
     distance: float
+    grow: Callable[[], Tree]
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree itself."""
+        return self.grow()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +79,25 @@ def remove_from_recipe(
 ) -> Removal:
     """Repeat a ready fit without each set of rows; bins, rules and noise stay those of all rows."""
     if recipe.lookahead > 1:
-        regrown = [estimator.grow(_without(recipe, rows)) for rows in removed]
+        regrown = [_grow_without(estimator, recipe, rows) for rows in removed]
         whole = estimator.grow(recipe)
         return _compare(whole, regrown, removed, distance, n_alternatives, recipe.max_depth)
     distances, tags = _distances_and_tags(recipe, removed)
     _, first, inverse, counts = np.unique(
         tags, return_index=True, return_inverse=True, return_counts=True
     )
-    order = np.argsort(-counts, kind="stable")
-    needed = order if distance != "node" else order[:n_alternatives]
-    trees = {k: estimator.grow(_without(recipe, removed[first[k]])) for k in needed}
     if distance != "node":
         whole = estimator.grow(recipe)
-        known = {k: measure_distance(whole, tree, distance) for k, tree in trees.items()}
-        distances = np.array([known[k] for k in inverse.ravel()])
+        trees = (_grow_without(estimator, recipe, removed[k]) for k in first)
+        known = np.array([measure_distance(whole, tree, distance) for tree in trees])
+        distances = known[inverse.ravel()]
     alternatives = tuple(
-        Alternative(trees[k], counts[k] / len(removed), float(distances[first[k]]))
-        for k in order[:n_alternatives]
+        Alternative(
+            float(counts[k] / len(removed)),
+            float(distances[first[k]]),
+            partial(_grow_without, estimator, recipe, removed[first[k]]),
+        )
+        for k in np.argsort(-counts, kind="stable")[:n_alternatives]
     )
     return Removal(removed, distances, alternatives, recipe.max_depth)
 
@@ -96,7 +115,10 @@ def refit_without(
 
     def fit(without: NDArray[np.int64]) -> Tree:
         kept = np.setdiff1d(np.arange(len(y)), without)
-        return as_tree(clone(estimator).fit(Table.pick(X, kept), y[kept]))
+        fitted = clone(estimator).fit(Table.pick(X, kept), y[kept])
+        # scikit-learn's trees do not tell whether there were missing values: all rows do
+        is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
+        return fitted.tree_ if is_ours else from_sklearn(fitted, X)
 
     whole = fit(np.empty(0, np.int64))
     trees = Parallel(n_jobs=n_jobs)(delayed(fit)(without) for without in removed)
@@ -104,10 +126,10 @@ def refit_without(
     return _compare(whole, trees, removed, distance, n_alternatives, depth)
 
 
-def _without(recipe: Recipe, rows: NDArray[np.int64]) -> Recipe:
+def _grow_without(estimator: Any, recipe: Recipe, rows: NDArray[np.int64]) -> Tree:
     kept = np.ones(recipe.n_rows, bool)
     kept[rows] = False
-    return recipe.take(kept)
+    return estimator.grow(recipe.take(kept))
 
 
 def _distances_and_tags(
@@ -147,6 +169,11 @@ def _compare(
     known = np.array([measure_distance(whole, trees[k], distance) for k in first])
     order = np.argsort(-counts, kind="stable")[:n_alternatives]
     alternatives = tuple(
-        Alternative(trees[first[k]], counts[k] / len(trees), float(known[k])) for k in order
+        Alternative(float(counts[k] / len(trees)), float(known[k]), partial(_the, trees[first[k]]))
+        for k in order
     )
     return Removal(removed, known[inverse.ravel()], alternatives, depth)
+
+
+def _the(tree: Tree) -> Tree:
+    return tree

@@ -1,7 +1,7 @@
 """Average sensitivity: what removing rows does to a tree."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
@@ -131,7 +132,7 @@ def average_sensitivity(
         for one row at a time, else 100.
     seeds : int, sequence of int or None, default=None
         Seeds of the learner to average over: a number of them, or the seeds themselves; None is
-        the estimator's own.
+        the estimator's own, or one drawn where it has none.
     distance : {"node", "node-features"} or callable, default="node"
         As in `tree_distance`; a callable gets two trees.
     normalise : bool, default=True
@@ -140,7 +141,7 @@ def average_sensitivity(
     n_jobs : int or None, default=None
         Processes for cloned refits.
     random_state : int, RandomState or None, default=0
-        For sampled sets.
+        For sampled sets, and for the seed of a learner that has none.
 
     Returns
     -------
@@ -161,7 +162,7 @@ def average_sensitivity(
     n_sets = _check_repeats(repeats, n_removed)
     random = check_random_state(random_state)
     removals = []
-    estimators = _with_seeds(estimator, seeds)
+    estimators = _with_seeds(estimator, seeds, random)
     for one in estimators:
         sets = _choose_sets(n_rows, n_removed, n_sets, random)
         removals.append(_remove(one, X, y, sets, distance, n_jobs))
@@ -171,10 +172,7 @@ def average_sensitivity(
     return Sensitivity(
         np.stack([removal.distances / scale for removal in removals]),
         np.stack([removal.removed for removal in removals]),
-        tuple(
-            Alternative(each.tree, each.share, each.distance / scale)
-            for each in removals[0].alternatives
-        ),
+        tuple(replace(each, distance=each.distance / scale) for each in removals[0].alternatives),
         n_sets is None,
     )
 
@@ -188,15 +186,19 @@ def _remove(
     return refit_without(estimator, X, np.asarray(y), sets, distance, N_ALTERNATIVES, n_jobs)
 
 
-def _with_seeds(estimator: Any, seeds: int | Sequence[int] | None) -> list[Any]:
-    """Unfitted copies of the estimator, one a seed."""
+def _with_seeds(
+    estimator: Any, seeds: int | Sequence[int] | None, random: np.random.RandomState
+) -> list[Any]:
+    """Unfitted copies of the estimator, one a seed; all refits must share their randomness."""
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
             f"average_sensitivity needs a learner with fit, got {type(estimator).__name__}: "
             "pass the estimator, not its tree."
         )
     if seeds is None:
-        return [clone(estimator)]
+        unseeded = estimator.get_params().get("random_state", 0) is None
+        own = {"random_state": random.randint(np.iinfo(np.int32).max)} if unseeded else {}
+        return [clone(estimator).set_params(**own)]
     if "random_state" not in estimator.get_params():
         raise ValueError(f"seeds given, but {type(estimator).__name__} has no random_state.")
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)
@@ -242,7 +244,11 @@ def _choose_sets(
 ) -> NDArray[np.int64]:
     if n_sets is None:
         return np.arange(n_rows)[:, None]
-    chosen = [random.choice(n_rows, n_removed, replace=False) for _ in range(n_sets)]
+    if n_removed == 1:
+        return random.randint(n_rows, size=(n_sets, 1)).astype(np.int64)
+    chosen = [
+        sample_without_replacement(n_rows, n_removed, random_state=random) for _ in range(n_sets)
+    ]
     return np.sort(np.array(chosen, dtype=np.int64), axis=1)
 
 

@@ -1,0 +1,79 @@
+"""The command `steadytree retrain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """\b
+Examples:
+  steadytree retrain q2.csv --target outcome --previous q1.tree.json
+  steadytree retrain q2.csv --target outcome --previous q1.tree.json --max-loss 2% \\
+      --out q2.tree.json --picture changes.svg --max-flips 5%
+
+Exit code 3 where more decisions change than --max-flips allows; the tree is written anyway."""
+
+
+def retrain(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="New rows, csv or parquet.")],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
+    previous: Annotated[Path, typer.Option(metavar="FILE", help="The tree in use (*.tree.json).")],
+    max_loss: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="Score that may be given up to stay close to it."),
+    ] = "1%",
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the new tree.")] = Path(
+        "retrained.tree.json"
+    ),
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to draw what changed, an SVG file.")
+    ] = None,
+    max_flips: Annotated[
+        str | None,
+        typer.Option(metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
+    ] = None,
+    trees: Annotated[int, typer.Option(min=2, help="Bootstrap trees to choose from.")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="Which rows are held out and drawn.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Learn a tree from new rows that changes no more than needed, and show what changed.
+
+    A quarter of the rows is held out. Of many trees that score at most --max-loss below plain
+    retraining on them (area under the ROC curve), the one nearest to the tree in use is taken.
+    """
+    from steadytree.cli._limits import parse_flips, parse_share, stop_if_exceeded
+    from steadytree.cli.diff import show_diff
+    from steadytree.core.atomic import check_can_write
+
+    loss = parse_share(max_loss, "--max-loss")
+    if max_flips is not None:
+        parse_flips(max_flips, 1)
+    for path in filter(None, (out, picture)):
+        check_can_write(path)
+    from steadytree.interop.tree_file import load, save
+    from steadytree.learn.pareto import ParetoTreeClassifier
+    from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.diff import diff
+    from steadytree.reporting.progress import Progress
+
+    with Progress() as progress:
+        progress.say(f"reading {data}")
+        old, data_set = load(previous), DataSet.read(data, target, drop or [])
+        progress.say("retraining")
+        model = ParetoTreeClassifier(
+            previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
+        ).fit(data_set.features, data_set.labels)
+        found = diff(old, model, data_set.features, data_set.labels)
+        save(model.tree_, out)
+        if picture is not None:
+            found.write(picture)
+    show_diff(found, as_json)
+    typer.echo(f"written: {out}", err=True)
+    if found.rows is not None:
+        stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)

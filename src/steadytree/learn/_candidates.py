@@ -1,0 +1,164 @@
+"""Candidates: many trees from bootstrap samples and a grid of settings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import ParameterGrid
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree.core.rebase import rebase, with_classes
+from steadytree.core.space import FeatureSpace
+from steadytree.core.table import Table
+from steadytree.core.tree import Tree
+from steadytree.interop.sklearn_tree import as_tree
+from steadytree.learn._closest import leaves_of
+
+PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from, as the learner takes them.
+
+    Parameters
+    ----------
+    X : float array for scikit-learn's trees, else what the user passed
+    values : float array (n, p)
+        The rows encoded by `space`.
+    labels : int64 array
+    classes : array of labels
+    space : FeatureSpace
+    """
+
+    X: Any
+    values: NDArray[Any]
+    labels: NDArray[np.int64]
+    classes: NDArray[Any]
+    space: FeatureSpace
+
+    @classmethod
+    def of(
+        cls, X: Any, estimator: Any, y: NDArray[Any], space: FeatureSpace, table: Table
+    ) -> "Sample":
+        """The user's data in the form that the estimator takes."""
+        classes, labels = np.unique(y, return_inverse=True)
+        values = space.encode(table)
+        if isinstance(estimator, DecisionTreeClassifier):
+            if space.categorical.any():
+                text = [column.name for column in space if column.is_categorical]
+                raise ValueError(
+                    f"column(s) {text} hold text, which {type(estimator).__name__} does not take: "
+                    "leave estimator=None, or use StableTreeClassifier."
+                )
+            X = values
+        return cls(X, values, labels.astype(np.int64), classes, space)
+
+    def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
+        """A tree learned from some of the rows, over the sample's space and classes."""
+        learner = clone(estimator).set_params(**settings)
+        tree = as_tree(learner.fit(Table.pick(self.X, rows), self.classes[self.labels[rows]]))
+        if isinstance(estimator, DecisionTreeClassifier):
+            tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
+        else:
+            tree = rebase(tree, self.space)
+        return with_classes(tree, self.classes)
+
+
+def check_grid(estimator: Any, grid: Mapping[str, Sequence[Any]]) -> list[Settings]:
+    """All settings of a grid, refused where the learner does not have them."""
+    settings = list(ParameterGrid(dict(grid)))
+    known = estimator.get_params()
+    unknown = sorted({name for one in settings for name in one} - set(known))
+    if unknown:
+        raise ValueError(
+            f"grid sets {unknown}, which {type(estimator).__name__} does not have; "
+            f"it has {sorted(known)}."
+        )
+    return settings
+
+
+def bootstrap_trees(
+    sample: Sample,
+    estimator: Any,
+    settings: list[Settings],
+    rows: NDArray[np.int64],
+    rng: np.random.Generator,
+    parallel: Parallel,
+) -> list[Tree]:
+    """One tree for each of the settings, each from a bootstrap sample of its own."""
+    seeded = "random_state" in estimator.get_params()
+    jobs = []
+    for one in settings:
+        drawn = rng.choice(rows, len(rows))
+        seed = {"random_state": int(rng.integers(2**31 - 1))} if seeded else {}
+        jobs.append(delayed(sample.fit)(estimator, one | seed, drawn))
+    return list(parallel(jobs))
+
+
+def spread_settings(
+    settings: list[Settings], n_trees: int, rng: np.random.Generator
+) -> list[Settings]:
+    """So many settings, each about equally often, in random order."""
+    order = [k for _ in range(-(-n_trees // len(settings))) for k in rng.permutation(len(settings))]
+    return [settings[k] for k in order[:n_trees]]
+
+
+class JudgedTree:
+    """A tree as scikit-learn's scorers see a classifier."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, tree: Tree, classes: NDArray[Any]) -> None:
+        self.tree, self.classes_ = with_classes(tree, classes), classes
+
+    def __sklearn_tags__(self) -> Any:
+        return DecisionTreeClassifier().__sklearn_tags__()
+
+    def fit(self, X: Any, y: Any) -> "JudgedTree":
+        """There is nothing to learn."""
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        return self.tree.predict_proba(X)[:, : len(self.classes_)]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self.tree.predict(X)
+
+
+def score_trees(
+    trees: Sequence[Tree], sample: Sample, held: NDArray[np.int64], X: Any, scoring: Any
+) -> NDArray[np.float64]:
+    """Score of each tree on rows held out; by default the area under the ROC curve."""
+    truth = sample.labels[held]
+    if scoring is None:
+        return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    rows, y = Table.pick(X, held), sample.classes[truth]
+    judged = (JudgedTree(tree, sample.classes) for tree in trees)
+    return np.array([float(scorer(one, rows, y)) for one in judged])
+
+
+def _mean_area(tree: Tree, values: NDArray[Any], truth: NDArray[np.int64]) -> float:
+    """Area under the ROC curve, the mean over classes against the rest where there are more."""
+    leaves = leaves_of(tree, values)
+    present = np.unique(truth)
+    if len(present) < 2:
+        return float((tree.label[leaves] == truth).mean())
+    asked = present[1:] if len(present) == 2 else present
+    return float(np.mean([_area(tree.value[leaves, label], truth == label) for label in asked]))
+
+
+def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """Chance that a positive row scores above a negative one, ties counting half."""
+    levels, place = np.unique(scores, return_inverse=True)
+    up = np.bincount(place[positive], minlength=len(levels))
+    down = np.bincount(place[~positive], minlength=len(levels))
+    below = np.cumsum(down) - down
+    return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))

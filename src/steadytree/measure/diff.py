@@ -1,0 +1,280 @@
+"""Diff: what changed from one tree to another, node by node and row by row."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.core.rebase import rebase, shared_space, widen
+from steadytree.core.tree import LEAF, Tree
+from steadytree.interop.sklearn_tree import as_tree, from_sklearn
+from steadytree.measure.accuracy import accuracy, label_indices
+from steadytree.measure.path_distance import path_distance
+
+Status = Literal["same", "moved", "replaced", "relabelled", "grown", "cut"]
+STATUSES: tuple[Status, ...] = ("same", "moved", "replaced", "relabelled", "grown", "cut")
+NONE = -1
+ROUNDING = 1e-7  # share of a threshold and its range below which it has not moved
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """One place of the two trees laid over each other.
+
+    Parameters
+    ----------
+    status : str
+        "same"; "moved", the same feature with another threshold, set of categories or side for
+        missing values; "replaced", another feature; "relabelled", a leaf with another label;
+        "grown", there is more in the new tree; "cut", there is less.
+    old, new : int
+        Node of each tree at this place, -1 where it has none.
+    parent : int
+        Place above, -1 at the root.
+    side : str
+        "yes" or "no" as the place above is answered, empty at the root.
+    depth : int
+    left, right : int
+        Places below, -1 where both trees end.
+    """
+
+    status: Status
+    old: int
+    new: int
+    parent: int
+    side: str
+    depth: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, eq=False)
+class RowChanges:
+    """Where given rows went in the old tree and go in the new one.
+
+    Parameters
+    ----------
+    old_leaf, new_leaf : int64 arrays of shape (n_rows,)
+        Leaf of each row.
+    flipped : int64 array
+        Rows whose decision changed.
+    flows : tuple of (old leaf, new leaf, rows, whether the decision changed)
+        In order of the leaves.
+    old_accuracy, new_accuracy : float or None
+        Share right, where labels were given.
+    mended, broken : int or None
+        Rows decided wrongly before and rightly now, and the other way round.
+    """
+
+    old_leaf: NDArray[np.int64]
+    new_leaf: NDArray[np.int64]
+    flipped: NDArray[np.int64]
+    flows: tuple[tuple[int, int, int, bool], ...]
+    old_accuracy: float | None = None
+    new_accuracy: float | None = None
+    mended: int | None = None
+    broken: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.old_leaf)
+
+    @property
+    def flip_share(self) -> float:
+        """Share of the rows whose decision changed."""
+        return len(self.flipped) / self.n_rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        keys = ("old_leaf", "new_leaf", "rows", "flips")
+        return {
+            "n_rows": self.n_rows,
+            "n_flipped": len(self.flipped),
+            "flip_share": self.flip_share,
+            "flipped": self.flipped.tolist(),
+            "flows": [dict(zip(keys, flow, strict=True)) for flow in self.flows],
+            "old_accuracy": self.old_accuracy,
+            "new_accuracy": self.new_accuracy,
+            "mended": self.mended,
+            "broken": self.broken,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TreeChanges:
+    """All that changed from one tree to another.
+
+    Parameters
+    ----------
+    old, new : Tree
+        Over one space.
+    nodes : tuple of NodeChange
+        In the order root, left, right; places are indices into it.
+    distance : float or None
+        Path distance; None where no bounds are known to measure it in.
+    rows : RowChanges or None
+        Where rows were given.
+    """
+
+    old: Tree
+    new: Tree
+    nodes: tuple[NodeChange, ...]
+    distance: float | None
+    rows: RowChanges | None
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """Number of places by status."""
+        found = [node.status for node in self.nodes]
+        return {status: found.count(status) for status in STATUSES}
+
+    @property
+    def is_same(self) -> bool:
+        """Whether every question and every label stayed."""
+        return self.counts["same"] == len(self.nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "counts": dict(self.counts),
+            "distance": self.distance,
+            "nodes": [dict(vars(node)) for node in self.nodes],
+            "rows": None if self.rows is None else self.rows.to_dict(),
+        }
+
+
+def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChanges:
+    """Lay two trees over each other from the root down, and send rows through both.
+
+    Parameters
+    ----------
+    old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+        Over the same features.
+    X : array-like or frame of shape (n_rows, n_features), optional
+        Rows whose decisions are compared.
+    y : array-like of shape (n_rows,), optional
+        Their classes.
+
+    Returns
+    -------
+    changes : TreeChanges
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = [[0.0], [1.0], [2.0], [4.0]]
+    >>> old = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
+    >>> new = DecisionTreeClassifier().fit(X, [0, 1, 1, 1])
+    >>> changes = find_changes(old, new, X)
+    >>> [node.status for node in changes.nodes], changes.rows.flipped.tolist()
+    (['moved', 'same', 'same'], [1])
+    """
+    if y is not None and X is None:
+        raise ValueError("y was given without X: pass the rows that the labels belong to.")
+    trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)
+    bounds = [tree.space for tree, has_bounds in zip(trees, known, strict=True) if has_bounds]
+    space = shared_space([tree.space for tree in trees])
+    if len(bounds) == 1:  # the other, from scikit-learn, keeps none
+        space = widen(bounds[0], trees)
+    before, after = (rebase(tree, space) for tree in trees)
+    distance = None
+    if bounds:
+        distance = path_distance(before, after, space=space).value
+    rows = None if X is None else _row_changes(before, after, X, y)
+    return TreeChanges(before, after, _overlay(before, after), distance, rows)
+
+
+def _read(model: Any, X: Any) -> tuple[Tree, bool]:
+    """The tree inside a model, and whether the bounds of its columns are known."""
+    if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
+        return as_tree(model), True
+    return from_sklearn(model, X), X is not None
+
+
+def _overlay(old: Tree, new: Tree) -> tuple[NodeChange, ...]:
+    """Places of both trees, root first, then all to the left, then all to the right."""
+    nodes: list[NodeChange] = []
+    _visit(old, new, nodes, (0, 0), NONE, "", 0)
+    return tuple(nodes)
+
+
+def _visit(
+    old: Tree,
+    new: Tree,
+    nodes: list[NodeChange],
+    pair: tuple[int, int],
+    parent: int,
+    side: str,
+    depth: int,
+) -> int:
+    """Add a place and all below it; returns its number."""
+    place = len(nodes)
+    status = _status(old, new, *pair)
+    nodes.append(NodeChange(status, *pair, parent, side, depth, NONE, NONE))
+    below = [_children(tree, node) for tree, node in zip((old, new), pair, strict=True)]
+    if any(child != NONE for children in below for child in children):
+        lefts, rights = ((below[0][k], below[1][k]) for k in (0, 1))
+        left = _visit(old, new, nodes, lefts, place, "yes", depth + 1)
+        right = _visit(old, new, nodes, rights, place, "no", depth + 1)
+        nodes[place] = NodeChange(status, *pair, parent, side, depth, left, right)
+    return place
+
+
+def _children(tree: Tree, node: int) -> tuple[int, int]:
+    if node == NONE or tree.left[node] == LEAF:
+        return NONE, NONE
+    return int(tree.left[node]), int(tree.right[node])
+
+
+def _status(old: Tree, new: Tree, a: int, b: int) -> Status:
+    if a == NONE or b == NONE:
+        return "grown" if a == NONE else "cut"
+    if old.is_leaf[a] != new.is_leaf[b]:
+        return "grown" if old.is_leaf[a] else "cut"
+    if old.is_leaf[a]:
+        same = old.classes[old.label[a]] == new.classes[new.label[b]]
+        return "same" if same else "relabelled"
+    if old.feature[a] != new.feature[b]:
+        return "replaced"
+    return "same" if _same_question(old, new, a, b) else "moved"
+
+
+def _same_question(old: Tree, new: Tree, a: int, b: int) -> bool:
+    column = old.space[int(old.feature[a])]
+    if column.missing and old.missing_left[a] != new.missing_left[b]:
+        return False
+    if column.is_categorical:
+        return bool((old.subset[a] == new.subset[b]).all())
+    one, other = float(old.threshold[a]), float(new.threshold[b])
+    scale = abs(one) + column.high - column.low  # float32 and float64 forms of one threshold agree
+    return one == other or abs(one - other) <= ROUNDING * scale
+
+
+def _row_changes(old: Tree, new: Tree, X: Any, y: Any) -> RowChanges:
+    before, after = old.apply(X), new.apply(X)
+    if len(before) == 0:
+        raise ValueError("X has no rows: pass rows to compare decisions on, or leave X out.")
+    place = {label: k for k, label in enumerate(old.classes.tolist())}
+    codes = np.array([place.setdefault(label, len(place)) for label in new.classes.tolist()])
+    was, now = old.label[before], codes[new.label[after]]
+    pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    flows = tuple(
+        (int(a), int(b), int(n), bool(old.label[a] != codes[new.label[b]]))
+        for (a, b), n in zip(pairs.tolist(), counts.tolist(), strict=True)
+    )
+    found = RowChanges(before, after, np.flatnonzero(was != now), flows)
+    if y is None:
+        return found
+    right_before = label_indices(old.classes, y) == was
+    right_now = label_indices(new.classes, y) == new.label[after]
+    return RowChanges(
+        before,
+        after,
+        found.flipped,
+        flows,
+        accuracy(old, X, y).accuracy,
+        accuracy(new, X, y).accuracy,
+        int((~right_before & right_now).sum()),
+        int((right_before & ~right_now).sum()),
+    )

@@ -1,0 +1,233 @@
+"""Diff SVG: two trees as one picture, and under it the rows that went from leaf to leaf."""
+
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from steadytree.reporting.diff_flow import draw_flow
+from steadytree.reporting.numbers import plain_text
+from steadytree.reporting.text_width import fit_text, text_width
+from steadytree.reporting.tree_layout import BOX_HEIGHT, GAP, PADDING, SMALL, TEXT, Layout, lay_out
+
+MARGIN, TOP = 8, 92
+ANSWER_HEIGHT = 26
+ANSWER, ROWS = 150, 96  # widths of the columns of answers
+THICKEST = 9.0
+MOST_LEAVES = 64
+NARROWEST = 640
+LEGEND = (
+    ("same", "same"),
+    ("moved", "moved: same feature, other value"),
+    ("replaced", "replaced or relabelled"),
+    ("grown", "grown"),
+    ("cut", "cut"),
+)
+STYLE = """
+.steadytree-diff { --ink: #1c2024; --quiet: #5b6470; --line: #c5ccd3; --paper: #ffffff;
+  --same: #8b95a1; --moved: #d99a00; --replaced: #cf3f53; --grown: #1f9254; --cut: #9a5fa8;
+  --flow: #9fb8c9; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
+@media (prefers-color-scheme: dark) { .steadytree-diff { --ink: #e8eaed; --quiet: #a3acb8;
+  --line: #56606c; --paper: #1d2126; --moved: #e6b03a; --replaced: #ef6a7b; --grown: #4cc081;
+  --cut: #c391cf; --flow: #4f6a7c; } }
+.steadytree-diff .back { fill: var(--paper); }
+.steadytree-diff text { fill: var(--ink); font-size: 12.5px; }
+.steadytree-diff .small { fill: var(--quiet); font-size: 11px; }
+.steadytree-diff .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
+  paint-order: stroke; }
+.steadytree-diff .name { font-weight: bold; }
+.steadytree-diff .gone { fill: var(--quiet); text-decoration: line-through; }
+.steadytree-diff .box { fill: var(--paper); stroke-width: 2px; }
+.steadytree-diff .edge { fill: none; stroke: var(--line); }
+.steadytree-diff .bar { fill: var(--quiet); }
+.steadytree-diff .stay { fill: var(--flow); opacity: .75; }
+.steadytree-diff .flip { fill: var(--replaced); opacity: .8; }
+""" + "\n".join(
+    f".steadytree-diff .{name} {{ stroke: var(--{name}); }} "
+    f".steadytree-diff .f-{name} {{ fill: var(--{name}); }}"
+    for name in ("same", "moved", "replaced", "grown", "cut")
+)
+
+
+def draw_diff(data: dict[str, Any]) -> Markup:
+    """Draw what `collect_diff` returned.
+
+    Grey boxes stayed, amber ones moved, red ones were replaced, green ones grew and violet ones
+    were cut; what no longer holds is struck through.
+
+    Returns
+    -------
+    svg : Markup
+        One ``<svg>`` element; its texts are escaped.
+    """
+    nodes = shown_nodes(data["nodes"])
+    layout = lay_out([_as_laid_out(node) for node in nodes])
+    width = max(layout.answers_x + 2 * ANSWER + ROWS + PADDING, NARROWEST)
+    parts = [_legend(data["headline"], width), _edges(nodes, layout), _heads(layout)]
+    parts += [
+        _question(node, layout) if "left" in node else _answer(node, layout) for node in nodes
+    ]
+    height = layout.height
+    if data["rows"] is not None:
+        flow, flow_height = draw_flow(data["rows"], width, height + 34)
+        parts.append(flow)
+        height += 34 + flow_height
+    full = round(width + 2 * MARGIN), round(height + TOP + 2 * MARGIN)
+    body = Markup("\n").join(parts)
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" class="steadytree-diff" viewBox="0 0 {} {}" '
+        'width="{}" height="{}" role="img" aria-label="{}"><style>{}</style>'
+        '<rect class="back" width="100%" height="100%"/>'
+        '<g transform="translate({} {})">{}</g></svg>'
+    ).format(*full, *full, data["headline"], Markup(STYLE), MARGIN, MARGIN + TOP, body)
+
+
+def shown_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The places of the upper levels that a picture has room for, numbered anew."""
+    deepest = max(node["depth"] for node in nodes)
+    while deepest > 1 and _n_ends(nodes, deepest) > MOST_LEAVES:
+        deepest -= 1
+    kept = [node for node in nodes if node["depth"] <= deepest]
+    place = {node["place"]: new for new, node in enumerate(kept)} | {None: None}
+    shown = []
+    for node in kept:
+        node = node | {"place": place[node["place"]], "parent": place[node["parent"]]}
+        if "left" in node and node["depth"] < deepest:
+            node |= {"left": place[node["left"]], "right": place[node["right"]]}
+        else:
+            node = {key: part for key, part in node.items() if key not in ("left", "right")}
+        shown.append(node)
+    return shown
+
+
+def _n_ends(nodes: list[dict[str, Any]], deepest: int) -> int:
+    ends = [node for node in nodes if node["depth"] == deepest or "left" not in node]
+    return sum(node["depth"] <= deepest for node in ends)
+
+
+def _as_laid_out(node: dict[str, Any]) -> dict[str, Any]:
+    """The node with its longest text where the layout looks for it."""
+    texts = [_line(node, side) for side in ("old", "new")]
+    longest = max(texts, key=lambda text: text_width(text, TEXT, bold=True))
+    return node | {"feature": longest, "test": "", "missing": ""}
+
+
+def _line(node: dict[str, Any], side: str) -> str:
+    words = node[side]
+    if words is None:
+        return ""
+    return words["text"] if words["question"] else f"{side} {words['number']}: {words['text']}"
+
+
+def _legend(headline: str, width: float) -> Markup:
+    parts = [_text(0, -TOP + 18, fit_text(headline, width, 14, bold=True), "name")]
+    x = 0.0
+    for status, says in LEGEND:
+        parts.append(
+            Markup('<rect class="f-{}" x="{:.1f}" y="{}" width="11" height="11" rx="2"/>').format(
+                status, x, -TOP + 34
+            )
+        )
+        parts.append(_text(x + 16, -TOP + 44, says, "small"))
+        x += 16 + text_width(says, SMALL) + 18
+    return Markup("").join(parts)
+
+
+def _heads(layout: Layout) -> Markup:
+    x = layout.answers_x + PADDING
+    heads = {"old answer": x, "new answer": x + ANSWER, "rows": x + 2 * ANSWER}
+    return Markup("").join(_text(place, -9, head, "small") for head, place in heads.items())
+
+
+def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
+    """Lines as wide as the share of rows that go there, dashed where one tree has none."""
+    parts, labels = [], []
+    for node in nodes:
+        if node["parent"] is None:
+            continue
+        parent = nodes[node["parent"]]
+        start, middle = layout.right_edge(parent), layout.y[parent["place"]]
+        end, y = layout.x[node["place"]], layout.y[node["place"]]
+        share = max(node["old_share"], node["new_share"])
+        dashes = "" if node["old"] and node["new"] else ' stroke-dasharray="5 4"'
+        parts.append(
+            Markup(
+                '<path class="edge" stroke-width="{:.1f}"{} d="M{:.1f} {:.1f}C{:.1f} {:.1f} '
+                '{:.1f} {:.1f} {:.1f} {:.1f}H{:.1f}"/>'
+            ).format(
+                1 + (THICKEST - 1) * share,
+                Markup(dashes),
+                *(start, middle, start + GAP / 2, middle),
+                *(start + GAP / 2, y, start + GAP, y, end),
+            )
+        )
+        labels.append(_text(start + GAP / 2, (middle + y) / 2 + 4, node["side"], "small side"))
+    return Markup("").join(parts + labels)
+
+
+def _question(node: dict[str, Any], layout: Layout) -> Markup:
+    x, y = layout.x[node["place"]], layout.y[node["place"]]
+    width = layout.widths[node["depth"]]
+    top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
+    old, new = _line(node, "old"), _line(node, "new")
+    if node["status"] == "same":
+        lines = [_text(x + PADDING, top + 27, fit_text(new, room, TEXT, bold=True), "name")]
+    else:
+        shown = [(old, "gone", 18), (new, "name", 35)] if new and old else []
+        shown = shown or [(old or new, "name" if new else "gone", 27)]
+        lines = [
+            _text(x + PADDING, top + down, fit_text(text, room, TEXT, bold=True), kind)
+            for text, kind, down in shown
+        ]
+    foot = [
+        _text(x + PADDING, top + 51, node["status"], "small"),
+        _text(x + width - PADDING, top + 51, _rows(node), "small", anchor="end"),
+    ]
+    box = _box(x, top, width, BOX_HEIGHT, node["status"])
+    return Markup("<g>{}{}{}</g>").format(_title(node), box, Markup("").join(lines + foot))
+
+
+def _answer(node: dict[str, Any], layout: Layout) -> Markup:
+    x, y = layout.x[node["place"]], layout.y[node["place"]]
+    inner = x + PADDING
+    changed = node["status"] != "same"
+    parts = [
+        _box(x, y - ANSWER_HEIGHT / 2, 2 * ANSWER + ROWS + PADDING, ANSWER_HEIGHT, node["status"])
+    ]
+    for side, place, kind in (("old", inner, "gone"), ("new", inner + ANSWER, "name")):
+        words = node[side]
+        text = "—" if words is None else words["text"]
+        if words is not None and not words["question"]:
+            text = f"{words['number']}: {text}"
+        kind = kind if words is not None and (changed or side == "new") else "small"
+        parts.append(_text(place, y + 4.5, fit_text(text, ANSWER - 12, TEXT, bold=True), kind))
+    rows = fit_text(_rows(node), ROWS - 4, SMALL)
+    parts.append(_text(inner + 2 * ANSWER, y + 4, rows, "small"))
+    return Markup("<g>{}{}</g>").format(_title(node), Markup("").join(parts))
+
+
+def _rows(node: dict[str, Any]) -> str:
+    """Rows before and now; one number where they are the same."""
+    numbers = [node["old_rows"], node["new_rows"]]
+    old, new = ("—" if n is None else plain_text(float(f"{n:.6g}")) for n in numbers)
+    return old if old == new else f"{old} → {new}"
+
+
+def _title(node: dict[str, Any]) -> Markup:
+    """What a pointer at the box shows: nothing cut."""
+    lines = [node["status"]]
+    lines += [f"{side}: {node[side]['full']}" for side in ("old", "new") if node[side]]
+    return Markup("<title>{}</title>").format("\n".join(lines))
+
+
+def _box(x: float, y: float, width: float, height: float, status: str) -> Markup:
+    name = "replaced" if status == "relabelled" else status
+    return Markup(
+        '<rect class="box {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="5"/>'
+    ).format(name, x, y, width, height)
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
+    attributes = Markup(' class="{}"').format(kind) if kind else Markup("")
+    if anchor != "start":
+        attributes += Markup(' text-anchor="{}"').format(anchor)
+    return Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>').format(x, y, attributes, escape(text))
