@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-LIMIT_EXCEEDED = 3
+from steadytree.cli._limits import EXCEEDED, parse_share
+
 EXAMPLES = """\b
 Examples:
   steadytree certify model.tree.json new.csv --target outcome --noise noise.toml
-  steadytree certify model.tree.json new.csv --target outcome --noise noise.toml --min-certified 0.8
+  steadytree certify model.tree.json new.csv --target outcome --noise noise.toml --min-certified 80%
 \b
 noise.toml, for example:
   [radius]
@@ -25,11 +26,9 @@ def certify(
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the truth.")],
     noise: Annotated[Path, typer.Option(metavar="FILE", help="How far inputs may move, as TOML.")],
     min_certified: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             metavar="SHARE",
-            min=0,
-            max=1,
             help="Exit with 3 if fewer rows stay right after the worst perturbation.",
         ),
     ] = None,
@@ -49,24 +48,29 @@ def certify(
     from steadytree.reporting.data_set import DataSet
 
     perturbation = Perturbation.from_toml(noise)
-    if min_certified is not None and perturbation.budget is None:
+    least = None if min_certified is None else parse_share(min_certified, "--min-certified")
+    if least is not None and perturbation.budget is None:
         raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
     tree = load(model)
     rows = DataSet.read(data, target)
     found = certify_tree(tree, rows.features, rows.labels, perturbation)
     worst = None if perturbation.budget is None else found.worst_case_accuracy
-    failed = min_certified is not None and worst is not None and worst < min_certified
+    failed = least is not None and worst is not None and worst < least
     if as_json:
         import json
 
-        shown = {**_plain(found.to_dict()), "min_certified": min_certified, "passed": not failed}
+        shown = {**_plain(found.to_dict()), "min_certified": least, "passed": not failed}
         typer.echo(json.dumps(shown, ensure_ascii=False, allow_nan=False))
     else:
         _show(found, counterexamples)
         if failed:
-            typer.echo(f"worst-case accuracy is below the limit of {min_certified}", err=True)
+            typer.echo(
+                f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified asks for "
+                f"{min_certified}.",
+                err=True,
+            )
     if failed:
-        raise typer.Exit(LIMIT_EXCEEDED)
+        raise typer.Exit(EXCEEDED)
 
 
 def _show(found: Any, most: int) -> None:

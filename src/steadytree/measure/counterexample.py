@@ -66,7 +66,7 @@ def _shown(start: float | str | None, end: float | str | None) -> tuple[str, str
         return _plain(start), _plain(end)
     for digits in range(4, 17):
         texts = f"{start:.{digits}g}", f"{end:.{digits}g}"
-        if texts[0] != texts[1] and abs(float(texts[1]) - end) <= 1e-6 * max(
+        if texts[0] != texts[1] and abs(float(texts[1]) - end) <= 1e-3 * max(
             abs(end - start), 1e-300
         ):
             break

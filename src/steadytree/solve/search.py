@@ -29,6 +29,8 @@ LARGEST_LIST = 400_000_000  # bytes of costs held at once
 ROUNDING = 1e-7  # values that differ by less are equal
 EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
+FIRST_ROOM = 2048
+PAIRS_AT_ONCE = 20_000_000
 Outside = tuple[NDArray[np.int64], Floats]
 
 
@@ -144,11 +146,13 @@ class Search:
     ) -> Iterator[Plan]:
         charge = self.penalty, self.most_splits, self.slack
         spending = self.problem.limit, self.problem.shared, self.problem.whole
-        first, second, _ = best_pair(
-            left.arrays, right.arrays, self.table, self.seen, charge, limit, spending
-        )
-        if first >= 0:
-            yield np.concatenate([[test], left.plans[first], right.plans[second]])
+        for part in self._portions(left, len(right)):
+            first, second, value = best_pair(
+                part, right.arrays, self.table, self.seen, charge, limit, spending
+            )
+            if first >= 0:
+                limit = value - EDGE
+                yield np.concatenate([[test], part[0][first], right.plans[second]])
 
     # ---- cells ----
     def _choose_cells(self) -> None:
@@ -274,14 +278,35 @@ class Search:
         sides = self._both_sides(path, rows, test, depth, outside, target)
         if sides is None:
             return SubTrees.none(width, len(self.everyone), len(self.active))
-        left, right = sides[0].arrays, sides[1].arrays
-        charge = self.penalty, self.most_splits
-        return self._filled(
-            width,
-            lambda found: join_pairs(
-                test, left, right, outside, self.table, self.seen, charge, target, found, 0
-            ),
-        )
+        right, charge = sides[1].arrays, (self.penalty, self.most_splits)
+        found, count = SubTrees.none(width, len(self.everyone), len(self.active), FIRST_ROOM), 0
+        for left in self._portions(sides[0], len(sides[1])):
+            while True:
+                arguments = left, right, outside, self.table, self.seen, charge, target
+                reached = join_pairs(test, *arguments, found.arrays, count)
+                if reached >= 0:
+                    break
+                found = self._enlarged(found, count)
+            count = reached
+        return without_repeats(found.take(np.arange(count)))
+
+    def _portions(self, trees: SubTrees, partners: int) -> Iterator[tuple[Any, ...]]:
+        """The list in parts that take no more than about a second each, the clock watched."""
+        size = max(1, PAIRS_AT_ONCE // max(partners, 1))
+        for first in range(0, len(trees), size):
+            self._check_time()
+            yield tuple(array[first : first + size] for array in trees.arrays)
+
+    def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
+        """The same with four times the room; ends the search where that is too much."""
+        room = 4 * len(found)
+        n, n_cells = len(self.everyone), len(self.active)
+        if room * 8 * (n + n_cells) > LARGEST_LIST:
+            raise Stop("too many candidates")
+        larger = SubTrees.none(found.plans.shape[1], n, n_cells, room)
+        for old, new in zip(found.arrays, larger.arrays, strict=True):
+            new[:count] = old[:count]
+        return larger
 
     def _both_sides(
         self,
@@ -320,17 +345,13 @@ class Search:
 
     def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
         """What `fill` puts into arrays, which are made larger until they hold it."""
-        n, n_cells = len(self.everyone), len(self.active)
-        room = 2048
+        found = SubTrees.none(width, len(self.everyone), len(self.active), FIRST_ROOM)
         while True:
-            found = SubTrees.none(width, n, n_cells, room)
+            self._check_time()
             count = fill(found.arrays)
             if count >= 0:
                 return without_repeats(found.take(np.arange(count)))
-            room *= 4
-            self._check_time()
-            if room * 8 * (n + n_cells) > LARGEST_LIST:
-                raise Stop("too many candidates")
+            found = self._enlarged(found, 0)
 
     def _arrays(self, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Tests and sides with room for more; the last side is the number asked."""

@@ -1,0 +1,70 @@
+"""Data sets and perturbations of the study, as in section 5 of the paper.
+
+The folder with the data is named by STEADYTREE_DATA. The paper does not name its 12 sets; these are
+the ones of its authors' earlier work that fit its description, and a few that nearly do. Files
+ending in _enc hold 0/1 columns.
+"""
+
+import os
+import pathlib
+
+import numpy as np
+import pandas as pd
+
+from steadytree import Perturbation
+
+INTEGER = ("monks-1", "monks-2", "monks-3", "hayes-roth", "balance-scale", "car")
+ENCODED = (
+    "monks-1_enc",
+    "monks-2_enc",
+    "monks-3_enc",
+    "hayes-roth_enc",
+    "balance-scale_enc",
+    "car_enc",
+    "breast-cancer-ljubljana_enc",
+    "tic-tac-toe_enc",
+    "soybean-small_enc",
+    "kr-vs-kp_enc",
+)
+RANKS = {
+    "buying": ["low", "med", "high", "vhigh"],
+    "maint": ["low", "med", "high", "vhigh"],
+    "doors": ["2", "3", "4", "5more"],
+    "persons": ["2", "4", "more"],
+    "lug_boot": ["small", "med", "big"],
+    "safety": ["low", "med", "high"],
+}
+
+
+def available(names=INTEGER + ENCODED):
+    """The sets whose files are there."""
+    return [name for name in names if _file(name).is_file()]
+
+
+def load(name):
+    """Whole-number features and labels of a set."""
+    frame = pd.read_csv(_file(name), dtype=str)
+    labels = frame.pop("target").to_numpy()
+    if name == "car":
+        for column, ranks in RANKS.items():
+            frame[column] = [ranks.index(value) for value in frame[column]]
+    return frame.astype(int), labels
+
+
+def draw_certainty(columns, mean=0.8, seed=0):
+    """Certainties drawn from a normal with deviation 0.2, kept in (0, 1]."""
+    drawn = np.random.default_rng(seed).normal(mean, 0.2, len(columns))
+    return dict(zip(columns, np.clip(drawn, 0.01, 1.0).tolist(), strict=True))
+
+
+def instance(name, confidence, mean=0.8, seed=0):
+    """Features, labels and perturbation of one instance on the whole set."""
+    X, y = load(name)
+    return X, y, Perturbation.from_certainty(draw_certainty(X.columns, mean, seed), confidence)
+
+
+def _file(name):
+    folder = os.environ.get("STEADYTREE_DATA")
+    if not folder:
+        raise SystemExit("name the folder with the data sets in STEADYTREE_DATA")
+    return pathlib.Path(folder) / f"{name}.csv.gz"
