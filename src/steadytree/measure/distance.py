@@ -77,7 +77,7 @@ def tree_distance(
     >>> float(distance), distance.parted
     (4.0, ((2, 2),))
     >>> float(tree_distance(small, large, space=X))
-    1.0
+    0.75
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {KINDS}, got {kind!r}.")
