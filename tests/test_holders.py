@@ -37,7 +37,7 @@ def holders(folder, budget, k=4, n_rows=400, delta=0.0, seed=0):
             SCHEMA,
             *frame(n_rows, j),
             Ledger(folder / f"{j}.ledger", budget, delta),
-            None if seed is None else 100 * seed + j,
+            testing_seed=None if seed is None else 100 * seed + j,
         )
         for j in range(k)
     ]
@@ -151,7 +151,7 @@ def test_noise_grows_with_how_often_a_row_is_counted(one, request_, times):
     exact = one.answer(request_).numbers
     assert one._noise.scale == pytest.approx(times / 0.5)
     # by brute force: without its last row, the exact answer moves by `times` at most
-    fewer = Holder("h", SCHEMA, *(part[:-1] for part in frame(400, 0)), one.ledger, 0)
+    fewer = Holder("h", SCHEMA, *(part[:-1] for part in frame(400, 0)), one.ledger, testing_seed=0)
     fewer._noise = Recorder()
     other = Request(
         "again",
@@ -253,7 +253,7 @@ def test_a_coordinator_refuses_blocks_that_are_no_trees(tmp_path):
 
 def test_a_secure_sum_ends_with_its_budget(tmp_path):
     parties = holders(tmp_path, 1.0, 2)
-    sums = SecureSum(parties, "run", 1.0, testing_seed=0)
+    sums = SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
     candidates = Candidates.of(SCHEMA.space, 4)
     sums.ask(0.6, "rows", OPEN, candidates)
     with pytest.raises(RefusedError, match="spent"):
@@ -280,10 +280,10 @@ def test_a_holder_needs_rows_a_ledger_and_a_name(tmp_path):
     ledger = Ledger(tmp_path / "l", 1.0)
     X, y = frame(5, 0)
     with pytest.raises(ValueError, match="has none and should not take part"):
-        Holder("h", SCHEMA, X[:0], y[:0], ledger, 0)
+        Holder("h", SCHEMA, X[:0], y[:0], ledger, testing_seed=0)
     with pytest.raises(TypeError, match="ledger must be"):
-        Holder("h", SCHEMA, X, y, None, 0)
+        Holder("h", SCHEMA, X, y, None, testing_seed=0)
     with pytest.raises(ValueError, match="name must be"):
-        Holder("a b", SCHEMA, X, y, ledger, 0)
+        Holder("a b", SCHEMA, X, y, ledger, testing_seed=0)
     with pytest.raises(TypeError, match="schema must be"):
-        Holder("h", None, X, y, ledger, 0)
+        Holder("h", None, X, y, ledger, testing_seed=0)

@@ -173,7 +173,7 @@ def test_log_weights_are_within_the_bound_that_is_charged():
                 bits, offsets, block.class_counts(), prior, STOP, epsilon, utility, depth
             )
             exact = _exact_terms(mpmath, block, epsilon, utility, depth)
-            slack = sampler_slack(epsilon, depth, len(CANDIDATES))
+            slack = sampler_slack(epsilon, depth, len(CANDIDATES), 2)
             eta = slack / (4 * (2 ** (depth + 1) - 1))
             assert max(abs(a - b) for a, b in zip(terms.tolist(), exact, strict=True)) <= eta
 
@@ -186,7 +186,7 @@ def test_leaf_weights_of_as_many_rows_as_allowed_are_within_the_bound(utility):
     for _ in range(200):
         counts = rng.integers(0, MOST_ROWS // 3, 3)
         epsilon = float(rng.choice([0.013, 0.7, 9.1]))
-        eta = sampler_slack(epsilon, 1, 3) / 12
+        eta = sampler_slack(epsilon, 1, 3, 3) / 12
         found = leaf_weight(counts, counts, False, epsilon, utility)
         assert abs(found - _exact_leaf(mpmath, counts, epsilon, utility)) <= eta
 
@@ -224,7 +224,7 @@ def _exact_terms(mp, block, epsilon, utility, depth):
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 100.0])
 def test_slack_is_a_small_share_of_epsilon(epsilon):
-    assert 0 < sampler_slack(epsilon, 3, 1_000) < 2e-4 * epsilon
+    assert 0 < sampler_slack(epsilon, 3, 1_000, 50) < 2e-4 * epsilon
     assert MOST_ROWS >= 10**8
 
 

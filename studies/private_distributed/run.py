@@ -92,7 +92,7 @@ def several(schema, epsilon, method, k=4):
         with tempfile.TemporaryDirectory() as folder:
             holders = [
                 Holder(f"h{j}", schema, X[part == j], y[part == j],
-                       Ledger(f"{folder}/{j}", epsilon), 1_000 * seed + j)
+                       Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
                 for j in range(k)
             ]  # fmt: skip
             fitted = Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()

@@ -55,7 +55,7 @@ def grow_greedy(
     for depth, epsilon in enumerate(epsilons):
         scores = score_questions(block, candidates, slots, 2**depth, criterion)
         limits = (epsilon, SENSITIVITY[criterion], noise, candidates.log_prior)
-        chosen.append([select(node, *limits) for node in scores])
+        chosen.append([select(node, *limits, n_terms=block.n_classes) for node in scores])
         slots = _advance(block, candidates, slots, np.array(chosen[-1]))
 
     def build(depth: int, place: int) -> Drawn:
@@ -135,7 +135,7 @@ class TopDown:
         slots[rows.rows] = 0
         scores = score_questions(rows, self._candidates, slots, 1, self._criterion)[0]
         limits = (half, SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
-        question = select(scores, *limits)
+        question = select(scores, *limits, n_terms=rows.n_classes)
         exact = side_counts(rows, self._candidates, question)
         noisy = np.maximum(release_counts(exact, half, self._noise), 0)
         size = float(noisy.sum())

@@ -32,11 +32,16 @@ class Table:
         self._session, self._n_bins, self._round = session, n_bins, -1
         self._digest = schema_digest(schema)
         self.spent = np.zeros(len(self.parties))
-        self.spent_on: dict[str, float] = {}
+        self._spent_on: list[dict[str, float]] = [{} for _ in self.parties]
 
     @property
     def n_classes(self) -> int:
         return len(self.schema.classes)
+
+    @property
+    def spent_on(self) -> dict[str, float]:
+        """Epsilon by purpose of the party that paid most: no row loses more than this."""
+        return self._spent_on[int(np.argmax(self.spent))]
 
     def ask(
         self,
@@ -64,7 +69,8 @@ class Table:
             )
             answers.append(self.parties[place].answer(request).check(request, size))
             self.spent[place] += epsilon
-        self.spent_on[kind] = self.spent_on.get(kind, 0.0) + float(max(epsilons))
+            own = self._spent_on[place]
+            own[kind] = own.get(kind, 0.0) + float(epsilon)
         return answers
 
     def everyone(self, kind: str, epsilon: float, size: int, trees: Sequence[Drawn]) -> Integers:

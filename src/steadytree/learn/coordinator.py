@@ -13,7 +13,7 @@ from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn._several import METHODS, Table, grow_from_sums
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.statement import PrivacyStatement
-from steadytree.sources.holder import Holder
+from steadytree.sources.holder import Holder, schema_digest
 from steadytree.sources.messages import Party
 from steadytree.sources.secure_sum import SecureSum
 
@@ -31,6 +31,7 @@ class Coordinator:
     Parameters
     ----------
     holders : list of Holder, or of anything that answers a Request
+        One that does not say that it is `private` counts as not private.
     schema : Schema, or path of a schema file
     epsilon : float, default=1.0
         What this run may cost each holder.
@@ -44,7 +45,8 @@ class Coordinator:
     n_bins : int, default=64
         Bins of numeric columns; 10 at most for "noisy_counts", 16 for "secure_sum".
     testing_seed : int, optional
-        FOR TESTS ONLY: fixes the order of holders, and the noise of secure sums.
+        FOR TESTS ONLY: fixes the order of holders, and the noise of secure sums, which refuse it
+        unless all holders have a testing seed.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class Coordinator:
             tree, spent = self._fit_answers(session)
         self.tree_: Tree = tree
         self.classes_ = np.array(self.schema.classes)
-        private = all(getattr(holder, "private", True) for holder in self.holders)
+        private = all(getattr(holder, "private", False) for holder in self.holders)
         private = private and (self.method != "secure_sum" or self.testing_seed is None)
         self.privacy_ = PrivacyStatement(
             self.epsilon, self.delta, spent, self.method, private, RELATION
@@ -116,7 +118,8 @@ class Coordinator:
         holders = [holder for holder in self.holders if isinstance(holder, Holder)]
         if len(holders) < len(self.holders):
             raise TypeError("method='secure_sum' needs holders in this process.")
-        sums = SecureSum(holders, session, self.epsilon, self.delta, self.testing_seed)
+        budget = (self.epsilon, self.delta, self.testing_seed)
+        sums = SecureSum(holders, session, schema_digest(self.schema), *budget)
         drawn, counts = grow_from_sums(sums, candidates, self.epsilon)
         tree = build_tree(drawn, candidates, self.schema, plausible_counts(counts))
         return tree, {"secure sums": self.epsilon}

@@ -1,6 +1,8 @@
 """PrivateTreeClassifier: a tree that tells next to nothing about any one row."""
 
+import warnings
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from steadytree.learn._private_tree import build_tree, counts_from_labels, plaus
 from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import check_epsilon, release_counts
-from steadytree.privacy.noise import Noise, make_noise
+from steadytree.privacy.noise import Noise, ledger_mark, make_noise
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.privacy.whole_tree import MOST_ROWS
 
@@ -149,7 +151,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
         kept = labels != NO_CLASS
         noise = make_noise(self.testing_seed)
-        charge(self.ledger, {"private tree": self.epsilon}, self.method)
+        charge(self.ledger, {"private tree": self.epsilon}, ledger_mark(noise, self.method))
         spent: dict[str, float] = {}
         self.n_rows_ = self._count_rows(int(kept.sum()), noise, spent)
         self.classes_ = np.array(schema.classes)
@@ -160,6 +162,17 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             float(self.epsilon), 0.0, spent, self.method, noise.private
         )
         return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted tree to a ``*.tree.json`` file, which does not hold ``privacy_``."""
+        super().save(path)
+        if not self.privacy_.private:
+            warnings.warn(
+                "this model is NOT PRIVATE (testing seed), and its file carries no mark of that: "
+                "do not hand it on.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _count_rows(self, n_rows: int, noise: Noise, spent: dict[str, float]) -> float:
         if self.public_rows is not None:

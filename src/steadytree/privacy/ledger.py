@@ -13,11 +13,12 @@ from steadytree.privacy.entry import LONGEST_TEXT, ZERO, Entry, compose, decimal
 
 HEADER = "steadytree ledger 1"
 MODE = 0o600  # nobody else needs to read who was asked what
+GONE = "was removed or replaced while it was in use, so nobody can tell what was spent: restore it."
 _LOG = logging.getLogger(__name__)
 
 
 class BudgetError(ValueError):
-    """A request asked for more than is left."""
+    """A request asked for more than is left, or nobody can tell what is left."""
 
 
 class Ledger:
@@ -65,7 +66,7 @@ left: ask for less.
             raise ValueError(f"budget must be more than 0, got {budget}.")
         if self._delta >= 1:
             raise ValueError(f"delta must be in [0, 1), got {delta}.")
-        with self._open() as handle, locked(handle):
+        with self._open(os.O_CREAT) as handle, locked(handle):
             self._begin(handle)
 
     # ---- what is known ----
@@ -127,6 +128,9 @@ left: ask for less.
             Where the cost exceeds what is left; nothing is written then.
         """
         group, part = parallel
+        if max(len(str(group)), len(str(part))) > LONGEST_TEXT:
+            # cut off, two groups could pass for one and cost as much as the dearer
+            raise ValueError(f"names of parallel parts may have at most {LONGEST_TEXT} characters.")
         entry = Entry(
             decimal_of(epsilon, "epsilon"),
             decimal_of(delta, "delta"),
@@ -159,17 +163,24 @@ left: ask for less.
 
     # ---- the file ----
     @contextlib.contextmanager
-    def _open(self) -> Iterator[int]:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        handle = os.open(self.path, flags, MODE)
+    def _open(self, more: int = 0) -> Iterator[int]:
+        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | more
+        try:
+            handle = os.open(self.path, flags, MODE)
+        except FileNotFoundError as error:
+            raise BudgetError(f"{self.path.name!r} {GONE}") from error
         try:
             yield handle
         finally:
             os.close(handle)
 
+    @property
+    def _header(self) -> bytes:
+        return f"{HEADER} budget {self._budget} delta {self._delta}\n".encode()
+
     def _begin(self, handle: int) -> None:
         """Write the first line, or check that it says the same."""
-        wanted = f"{HEADER} budget {self._budget} delta {self._delta}\n".encode()
+        wanted = self._header
         content = _content(handle)
         cut_off = content != wanted and wanted.startswith(content)
         if cut_off:  # new, or ended in its very first write, before any answer
@@ -187,7 +198,11 @@ left: ask for less.
             )
 
     def _read(self, handle: int) -> list[Entry]:
-        lines = _content(handle).split(b"\n")[1:]
+        content = _content(handle)
+        # a file that was emptied or replaced would give the whole budget again
+        if not content.startswith(self._header):
+            raise BudgetError(f"{self.path.name!r} {GONE}")
+        lines = content[len(self._header) :].split(b"\n")
         return [Entry.from_line(line) for line in lines if line]
 
     def _append(self, handle: int, line: bytes) -> None:

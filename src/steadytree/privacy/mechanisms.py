@@ -85,6 +85,7 @@ def select(
     sensitivity: float,
     noise: Noise,
     log_prior: NDArray[np.float64] | None = None,
+    n_terms: int = 1,
 ) -> int:
     """Place of a high score, by permute-and-flip, for scores that all move the same way.
 
@@ -98,19 +99,28 @@ def select(
     exp(-rate * (b - score)). Between neighbours, score and b both move the same way by at most
     the sensitivity, so that b - score moves by at most the sensitivity and the probability by a
     factor of at most exp(epsilon). Log-prior weights, public, are added to the scores in units of
-    the noise. Scores are floating-point numbers; a rounding error of one part in 2**52 of a score
-    is charged by `score_slack`.
+    the noise. Scores are floating-point numbers, each a sum of `n_terms` rounded terms (classes);
+    what rounding may cost is charged by `score_slack`.
     """
     epsilon = check_epsilon(epsilon)
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 1 or len(scores) == 0 or not np.isfinite(scores).all():
         raise ValueError("scores must be a list of finite numbers, at least one.")
-    scale = sensitivity / (epsilon * (1.0 - SCORE_SLACK))
+    scale = sensitivity / (epsilon * (1.0 - score_slack(n_terms)))
     if log_prior is not None:
         scores = scores + scale * log_prior
     return noise.highest(scores, scale)
 
 
-# A score of up to 2**27 rows, a few roundings of one part in 2**53 each, against a sensitivity of
-# at least 1: at most 2**27 * 16 / 2**53 = 2.4e-7 of the sensitivity.
-SCORE_SLACK = 1e-6
+def score_slack(n_terms: int) -> float:
+    """What rounding of scores may cost at most, as a share of epsilon, from public numbers alone.
+
+    A score adds up n_terms terms a side. With fewer than n_terms + 16 roundings, each of at most
+    one part in 2**53 of 2**27 rows (times 27 for entropy, whose sensitivity is as many times
+    larger), it is off by at most (n_terms + 16) * 2**-26 sensitivities. Four scores count: the
+    chosen one and its rival, on each of two neighbours. Twice that is charged.
+    """
+    slack = 8 * (n_terms + 16) * 2.0**-26
+    if slack >= 0.5:
+        raise ValueError("scores have too many classes for their rounding errors to be covered.")
+    return slack

@@ -10,6 +10,7 @@ from steadytree.core.extras import require
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+NOT_PRIVATE = "NOT PRIVATE (testing seed)"
 
 
 class Noise(Protocol):
@@ -89,6 +90,11 @@ def make_noise(testing_seed: int | None = None) -> Noise:
     return SecureNoise() if testing_seed is None else SeededNoise(testing_seed)
 
 
+def ledger_mark(noise: Noise, mechanism: str) -> str:
+    """What a ledger calls the mechanism: seeded noise never passes for an ordinary release."""
+    return mechanism if noise.private else NOT_PRIVATE
+
+
 @lru_cache(maxsize=1)
 def _library() -> Any:
     library = require("opendp.prelude", extra="private", purpose="private learning")
@@ -105,14 +111,14 @@ def _drawn_integers(measurement: Any, values: Integers) -> Integers:
 @lru_cache(maxsize=256)
 def _laplace(scale: float) -> Any:
     dp = _library()
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
     return space >> dp.m.then_laplace(scale=scale)
 
 
 @lru_cache(maxsize=256)
 def _gaussian(scale: float) -> Any:
     dp = _library()
-    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=float)
     return space >> dp.m.then_gaussian(scale=scale)
 
 

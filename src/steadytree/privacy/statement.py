@@ -41,12 +41,13 @@ odds (epsilon 0.5, add or remove one row).
         if not self.private:
             return "NOT PRIVATE: the noise came from a testing seed, so nothing is promised."
         factor = 2.718281828459045 ** min(self.epsilon, 300.0)
-        text = f"epsilon {self.epsilon:g}"
+        text, unless = f"epsilon {self.epsilon:g}", ""
         if self.delta:
             text += f", delta {self.delta:g}"
+            unless = f", except with probability about {self.delta:g}"
         return (
             "Whoever sees this model learns of any one row, present or not, at most a factor of "
-            f"{factor:.3g} in odds ({text}, {self.relation})."
+            f"{factor:.3g} in odds{unless} ({text}, {self.relation})."
         )
 
     def to_dict(self) -> dict[str, Any]:

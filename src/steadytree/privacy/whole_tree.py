@@ -47,15 +47,18 @@ SENSITIVITY = {"right": 1.0, "pure": 2.0}
 UNIT = 2.0**-53
 
 
-def sampler_slack(epsilon: float, depth: int, n_candidates: int) -> float:
+def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int) -> float:
     """What rounding may cost at most, from public numbers alone.
 
     eta bounds the error of a log-weight. Leaves' log-weights sum to at most epsilon * MOST_ROWS in
-    size, and priors to 2^depth * (log m + 2); each passes through fewer than 16 roundings a level.
-    A sum of m + 1 exponentials adds fewer than m + 8 units to its logarithm's error.
+    size, and priors to 2^depth * (log m + 2); each passes through fewer than 16 roundings a level,
+    and a leaf's squares through one more for each of K classes. A sum of m + 1 exponentials adds
+    fewer than m + 8 units to its logarithm's error, and the sum over labels in each of 2^depth
+    leaves fewer than K + 8.
     """
     size = epsilon * MOST_ROWS + 2**depth * (np.log(n_candidates) + 2.0)
-    eta = depth * UNIT * (16 * size + n_candidates + 8)
+    sums = n_candidates + 8 + 2**depth * (n_classes + 8)
+    eta = depth * UNIT * ((16 + n_classes) * size + sums)
     return float(4 * (2 ** (depth + 1) - 1) * eta)
 
 
@@ -85,7 +88,7 @@ def draw_tree(
         raise ValueError(f"depth must be 1 to {DEEPEST_BLOCK}, got {depth}.")
     if block.codes.shape[1] > MOST_ROWS:
         raise ValueError(f"a data set may have at most {MOST_ROWS:,} rows.")
-    rate = epsilon - sampler_slack(epsilon, depth, len(candidates))
+    rate = epsilon - sampler_slack(epsilon, depth, len(candidates), block.n_classes)
     if rate <= 0:
         raise ValueError("epsilon is too small to cover rounding errors: use at least 1e-6.")
     return _draw(block, candidates, rate, depth, utility, noise)
@@ -117,22 +120,36 @@ def whole_tree_measurement(
     """`draw_tree` with labels as an OpenDP measurement, so that OpenDP's odometers can count it.
 
     Its argument is a list of rows, each a list of codes and a label last; its metric counts rows
-    added or removed, and k of them cost k epsilon.
+    added or removed, and k of them cost k epsilon. Rows outside the codes and classes are refused.
     """
+    if not noise.private:
+        raise ValueError("a measurement needs private noise: this one has a testing seed.")
     dp = _library()
+    limits = [*(column.n_bins + 1 for column in candidates.space), n_classes]
+
+    def member(listed: Any) -> bool:
+        return isinstance(listed, list) and all(_is_row(row, limits) for row in listed)
 
     def function(listed: list[list[int]]) -> Drawn:
-        table = np.array(listed, np.int64).reshape(len(listed), -1)
-        if table.shape[1] == 0:
-            table = np.empty((0, len(candidates.space) + 1), np.int64)
+        if not member(listed):  # OpenDP does not ask before it calls
+            raise ValueError("rows must be lists of codes of the candidates and a label last.")
+        table = np.array(listed, np.int64).reshape(len(listed), len(limits))
         codes, labels = np.ascontiguousarray(table[:, :-1].T), table[:, -1].astype(np.int32)
         block = BlockRows(codes, labels, n_classes, np.arange(len(table)))
         return draw_tree(block, candidates, epsilon, depth, "right", noise)
 
     return dp.m.make_user_measurement(
-        dp.user_domain("rows of codes and a label", lambda _: True),
+        dp.user_domain("rows of codes and a label", member),
         dp.symmetric_distance(),
         dp.max_divergence(),
         function,
         lambda d_in: float(d_in) * epsilon,
+    )
+
+
+def _is_row(row: Any, limits: list[int]) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == len(limits)
+        and all(type(n) is int and 0 <= n < end for n, end in zip(row, limits, strict=True))
     )

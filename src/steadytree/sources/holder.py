@@ -21,9 +21,9 @@ from steadytree.privacy.drawn import (
 )
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.mechanisms import release_counts, select
-from steadytree.privacy.noise import make_noise
+from steadytree.privacy.noise import ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
-from steadytree.privacy.whole_tree import draw_tree
+from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
 from steadytree.sources.messages import NAME, Answer, RefusedError, Request
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +54,8 @@ class Holder:
     >>> folder = tempfile.TemporaryDirectory()
     >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
     >>> ledger = Ledger(f"{folder.name}/north.ledger", budget=1.0)
-    >>> north = Holder("north", schema, [[20], [70]] * 50, ["no", "yes"] * 50, ledger, 0)
+    >>> X, y = [[20], [70]] * 50, ["no", "yes"] * 50
+    >>> north = Holder("north", schema, X, y, ledger, testing_seed=0)
     >>> answer = north.answer(Request("demo", 0, "rows", 0.5, schema_digest(schema)))
     >>> answer.numbers.tolist(), ledger.left
     ([102], 0.5)
@@ -68,9 +69,10 @@ class Holder:
         X: Any,
         y: Any,
         ledger: Ledger,
+        *,
         testing_seed: int | None = None,
     ) -> None:
-        if not NAME.match(str(name)):
+        if not NAME.fullmatch(str(name)):
             raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
         if not isinstance(ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
@@ -81,11 +83,16 @@ class Holder:
             raise ValueError("X and y have different numbers of rows: pass one label a row.")
         if len(values) == 0:
             raise ValueError("a holder needs rows: this one has none and should not take part.")
+        if len(values) > MOST_ROWS:
+            raise ValueError(
+                f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
+            )
         kept = labels != NO_CLASS
         self._values, self._labels = values[kept], labels[kept]
         self._noise = make_noise(testing_seed)
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
+        self._joined: set[str] = set()  # sessions of secure sums that were paid for
 
     @property
     def private(self) -> bool:
@@ -96,7 +103,8 @@ class Holder:
         """Answer one request, or refuse it; every refusal is logged."""
         try:
             candidates, trees = self._check(request)
-            self.ledger.spend(request.epsilon, request.kind, request.session, request=request.name)
+            mechanism = ledger_mark(self._noise, request.session)
+            self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
         except (RefusedError, BudgetError) as error:
             _LOG.warning("holder %s refused round: %s", self.name, error)
             raise
@@ -104,18 +112,25 @@ class Holder:
         numbers = self._numbers(request, candidates, trees)
         return Answer(self.name, request.session, request.round, request.kind, numbers)
 
-    def join_sum(self, session: str, epsilon: float, delta: float) -> None:
+    def join_sum(self, session: str, schema: str, epsilon: float, delta: float) -> None:
         """Pay for a whole run under secure aggregation, before any sum is formed."""
         try:
-            self.ledger.spend(
-                epsilon, "secure sums", session, delta=delta, request=f"{session}:sums"
-            )
-        except BudgetError as error:
+            if schema != self._digest:
+                raise RefusedError("the sums were asked for another schema.")
+            mechanism = ledger_mark(self._noise, session)
+            request = f"{session}:sums"
+            self.ledger.spend(epsilon, "secure sums", mechanism, delta=delta, request=request)
+        except (RefusedError, BudgetError) as error:
             _LOG.warning("holder %s refused sums: %s", self.name, error)
             raise
+        self._joined.add(session)
 
-    def exact_counts(self, tree: Drawn, candidates: Candidates, kind: str) -> Integers:
-        """Counts WITHOUT noise, for a secure sum and nobody else."""
+    def _exact_counts(
+        self, session: str, tree: Drawn, candidates: Candidates, kind: str
+    ) -> Integers:
+        """Counts WITHOUT noise; exists for the in-process `SecureSum` only, which noises sums."""
+        if session not in self._joined:
+            raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
         block = self._block(candidates)
         if kind == "leaf counts":
             return leaf_counts(tree, block, candidates)
@@ -170,7 +185,8 @@ class Holder:
         slots = np.full(rows.codes.shape[1], -1, np.int32)
         slots[rows.rows] = 0
         scores = score_questions(rows, candidates, slots, 1, "gini")[0]
-        return select(scores, epsilon, SENSITIVITY["gini"], self._noise, candidates.log_prior)
+        limits = (epsilon, SENSITIVITY["gini"], self._noise, candidates.log_prior)
+        return select(scores, *limits, n_terms=rows.n_classes)
 
     def _side_counts(
         self, request: Request, block: BlockRows, candidates: Candidates, tree: Drawn
@@ -189,7 +205,7 @@ def _check_questions(request: Request, trees: list[Drawn], n_candidates: int) ->
     if len(trees) != 1 or len(request.questions) != len(leaves_of(trees[0])):
         raise RefusedError("side counts need one tree and questions for each of its leaves.")
     for asked in request.questions:
-        valid = all(isinstance(q, int) and 0 <= q < n_candidates for q in asked)
+        valid = all(type(q) is int and 0 <= q < n_candidates for q in asked)  # bool is no place
         if not asked or not valid:
             raise RefusedError("questions must be places in the list of candidates.")
 

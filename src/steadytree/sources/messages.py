@@ -12,7 +12,7 @@ from steadytree.privacy.mechanisms import check_epsilon
 KINDS = ("rows", "block", "choice", "leaf counts", "side counts")
 MOST_NUMBERS = 20_000_000
 LARGEST = 2**40
-NAME = re.compile(r"^[A-Za-z0-9_.-]{1,64}$")
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class RefusedError(ValueError):
@@ -57,7 +57,7 @@ class Request:
     questions: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.session, str) or not NAME.match(self.session):
+        if not isinstance(self.session, str) or not NAME.fullmatch(self.session):
             raise RefusedError("session must be 1 to 64 letters, digits or any of _.-")
         if self.kind not in KINDS:
             raise RefusedError(f"kind must be one of {KINDS}.")
@@ -123,5 +123,8 @@ class Party(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def private(self) -> bool: ...
 
     def answer(self, request: Request) -> Answer: ...
