@@ -28,6 +28,8 @@ FLAGS = {"true": 1.0, "false": 0.0}
 # ---- one cell ----
 def plain(value: Any) -> str | float | None:
     """A cell as text or a number; None where it is missing or anything else."""
+    if type(value) is float:  # most cells are, so they are asked about first
+        return value if value == value else None
     if isinstance(value, str):
         return str.__str__(value)  # the text itself, in an enumeration of texts too
     if isinstance(value, np.bool_):
@@ -174,14 +176,18 @@ def _rows(X: Sequence[Any]) -> Iterator[list[Any]]:
     # not through numpy, which would see another shape where a cell is a list
     n_columns = None
     for row in X:
-        is_row = hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping)
-        listed = list(row) if is_row and getattr(row, "ndim", 1) == 1 else None
+        listed = list(row) if type(row) in (list, tuple) or _is_row(row) else None
         if listed is None or n_columns not in (None, len(listed)):
             raise _no_table()
         n_columns = len(listed)
         yield listed
     if n_columns is None:
         raise _no_table()
+
+
+def _is_row(row: Any) -> bool:
+    is_row = hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping)
+    return is_row and getattr(row, "ndim", 1) == 1
 
 
 def _no_table() -> ValueError:

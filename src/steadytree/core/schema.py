@@ -110,7 +110,9 @@ class Schema:
     def encode(self, X: Any) -> NDArray[np.float64]:
         """Rows as numbers (n, p) within the bounds; a category as its index; nan behind all bins.
 
-        Fails on a wrong number or name of columns, never on a value.
+        Fails on a wrong number or name of columns, never on a value. What a program did to
+        values before, such as writing numbers as text because one of them was, cannot be undone
+        here: give columns a type of your own choice, or hand over lists.
         """
         columns, n_rows = read_columns(X, self.names)
         values = np.empty((n_rows, len(self.names)))
