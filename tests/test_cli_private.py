@@ -56,6 +56,29 @@ def test_a_template_is_written_once_and_shows_no_value(run, data, tmp_path):
     assert "exists" in err
 
 
+def test_a_template_does_not_depend_on_values(run, data, tmp_path):
+    for name in ("one.toml", "two.toml"):
+        assert run("schema", data, "--target", "outcome", "--out", name)[0] == 0
+        with (tmp_path / data).open("a") as file:
+            file.write("text,7,ill\n")
+    text = (tmp_path / "one.toml").read_text()
+    assert text == (tmp_path / "two.toml").read_text()
+    (tmp_path / "filled.toml").write_text(text)
+    code, _, err = fit(run, data, 1)
+    assert code == 2
+    assert "fill in" in err
+
+
+def test_a_bad_row_is_not_told_of(run, data, tmp_path):
+    with (tmp_path / data).open("a") as file:
+        file.write("secret\n")
+    code, _, err = fit(run, data, 1)
+    assert code == 2
+    assert "rows that do not fit" in err
+    assert "secret" not in err
+    assert "401" not in err
+
+
 def test_a_fit_is_charged_shown_and_refused(run, data, tmp_path):
     pytest.importorskip("opendp")
     code, out, _ = fit(run, data, 8)

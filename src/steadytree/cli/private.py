@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from steadytree.core.schema import Schema
+    from steadytree.core.table import Table
 
 EXAMPLES = """\b
 Examples:
@@ -44,15 +48,16 @@ def schema(
         "schema.toml"
     ),
 ) -> None:
-    """Write a schema to fill in, from column names and types; no value is shown."""
+    """Write a schema to fill in, from column names alone; no value is read."""
     from steadytree.core.atomic import check_can_write, write_text_atomically
-    from steadytree.core.schema_file import template
-    from steadytree.interop.data_file import column_names, read_data
+    from steadytree.core.schema_file import template_of_names
+    from steadytree.interop.data_file import column_names
 
     if check_can_write(out).exists():
         raise ValueError(f"{out} exists: name another file, so that none is lost.")
-    _check_target(target, column_names(data))
-    write_text_atomically(out, template(read_data(data, [target])))
+    names = column_names(data)
+    _check_target(target, names)
+    write_text_atomically(out, template_of_names(name for name in names if name != target))
     typer.echo(f'written: {out}\nFill in every "fill in" from general knowledge, not the data.')
 
 
@@ -70,16 +75,14 @@ def fit(
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
     from steadytree.core.atomic import check_can_write
     from steadytree.core.schema import Schema
-    from steadytree.interop.data_file import column_names, read_data
+    from steadytree.interop.data_file import column_names
     from steadytree.learn.private import PrivateTreeClassifier
     from steadytree.privacy.ledger import BudgetError, Ledger
 
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    table = read_data(data)
-    y = table.select([target]).columns[0] if table.names else None
-    X = table.select(declared.names)
+    X, y = _read(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         model.fit(X, y)
@@ -109,6 +112,15 @@ def show_ledger(
 def _check_target(target: str, names: list[str]) -> None:
     if target not in names:
         raise ValueError(f"--target {target!r} is no column of the data.")
+
+
+def _read(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+    from steadytree.interop.data_file import read_cells
+
+    listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]
+    as_they_stand = {str(value) for value in listed}
+    table = read_cells(data, list(dict.fromkeys([*declared.names, target])), as_they_stand)
+    return table.select(declared.names), table.select([target]).columns[0]
 
 
 def _show(statement: dict[str, Any], left: float) -> None:

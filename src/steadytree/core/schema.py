@@ -1,6 +1,5 @@
 """Schema: what may be known of data nobody has looked at."""
 
-import contextlib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.atomic import write_text_atomically
+from steadytree.core.cells import canonical, numbers, places, read_columns, read_labels
 from steadytree.core.column import Column, Kind
 from steadytree.core.schema_file import from_dict, to_dict, to_toml
 from steadytree.core.space import Bounds, Categories, FeatureSpace
-from steadytree.core.table import Table, check_unique, quote
+from steadytree.core.table import check_unique, quote
 
 NO_CLASS = -1
 
@@ -29,7 +29,8 @@ class Schema:
     Private learning starts from a schema, because bounds, categories or classes read off the data
     would tell who is in it. Reading rows through a schema never fails on a value: numbers outside
     the bounds are clipped, unknown categories and missing values go to a bin of their own behind
-    the last one, and rows with an undeclared class are left out.
+    the last one, and rows with an undeclared class are left out. Each value is read by itself, so
+    no row changes how another is read.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class Schema:
         check_unique((*bounds, *categories))
         _check_names(names, bounds, categories, self.kinds, self.missing)
         classes = tuple(_plain(label) for label in self.classes)
-        if len(classes) < 2 or len(set(classes)) < len(classes):
+        if len(classes) < 2 or len(_places(classes)) < len(classes):
             raise ValueError(
                 f"Schema: classes must list two or more labels that differ, got {len(classes)}."
             )
@@ -109,25 +110,25 @@ class Schema:
     def encode(self, X: Any) -> NDArray[np.float64]:
         """Rows as numbers (n, p) within the bounds; a category as its index; nan behind all bins.
 
-        Fails on a wrong number or name of columns, never on a value.
+        Fails on a wrong number or name of columns, never on a value. What a program did to
+        values before, such as writing numbers as text because one of them was, cannot be undone
+        here: give columns a type of your own choice, or hand over lists.
         """
-        table = Table.read(_without_objects(X)).select(self.names)
-        values = np.empty((table.n_rows, len(self.names)))
-        for place, (column, found) in enumerate(zip(self.space, table.columns, strict=True)):
+        columns, n_rows = read_columns(X, self.names)
+        values = np.empty((n_rows, len(self.names)))
+        for place, (column, cells) in enumerate(zip(self.space, columns, strict=True)):
             if column.is_categorical:
-                values[:, place] = _category_codes(column, found)
+                values[:, place] = places(cells, _places(column.categories), np.nan)
             else:
-                values[:, place] = np.clip(_numbers(found), column.low, column.high)
+                values[:, place] = np.clip(numbers(cells), column.low, column.high)
         return values
 
     def encode_labels(self, y: Any) -> NDArray[np.int32]:
-        """Place of each label in `classes`; -1 for labels that were not declared."""
-        places: dict[Any, int] = {label: place for place, label in enumerate(self.classes)}
-        listed = np.asarray(y).ravel().tolist() if isinstance(y, np.ndarray) else list(y)
-        seen: dict[Any, int] = {}  # a label is looked at once
-        for label in set(listed):
-            seen[label] = places.get(_plain(label), NO_CLASS)
-        return np.fromiter((seen[label] for label in listed), np.int32, count=len(listed))
+        """Place of each label in `classes`; -1 for labels that were not declared.
+
+        Labels are compared as text: 1, 1.0, True and "1" are one class.
+        """
+        return places(read_labels(y), _places(self.classes), NO_CLASS).astype(np.int32)
 
     # ---- files ----
     @classmethod
@@ -196,9 +197,9 @@ def _check_names(
 
 
 def _check_categories(column: Column) -> None:
-    if len({_normal(category) for category in column.categories}) < len(column.categories):
+    if len(_places(column.categories)) < len(column.categories):
         raise ValueError(
-            f"Schema: categories of {column.name!r} hold one number in two forms, such as 1 and "
+            f"Schema: categories of {column.name!r} hold one value in two forms, such as 1 and "
             "1.0: keep one."
         )
 
@@ -226,50 +227,7 @@ def _plain(label: Any) -> Any:
     return int(label) if isinstance(label, bool) else label
 
 
-def _without_objects(X: Any) -> Any:
-    """Odd objects as missing, since an error about one would tell of it."""
-    if isinstance(X, list) or (isinstance(X, np.ndarray) and X.dtype == object):
-        array = np.array(X, dtype=object)
-        if array.ndim == 2:
-            return np.frompyfunc(_known_type, 1, 1)(array)
-    return X
-
-
-def _known_type(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | np.generic) else None
-
-
-def _numbers(found: NDArray[Any]) -> NDArray[np.float64]:
-    if found.dtype != object:
-        return found.astype(np.float64)
-    return np.fromiter((_number(value) for value in found.tolist()), np.float64, len(found))
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(_normal(value))
-    except (TypeError, ValueError):
-        return np.nan
-
-
-def _category_codes(column: Column, found: NDArray[Any]) -> NDArray[np.float64]:
-    """Each value by itself: one text among numbers must not change how the others are read."""
-    codes = {_normal(category): float(place) for place, category in enumerate(column.categories)}
-    seen: dict[Any, float] = {}  # a value is looked at once
-    coded = np.empty(len(found))
-    for row, value in enumerate(found.tolist()):
-        code = seen.get(value)
-        if code is None:
-            code = seen[value] = codes.get(_normal(value), np.nan)
-        coded[row] = code
-    return coded
-
-
-def _normal(value: Any) -> str:
-    """One text for a value, whether its column was read as numbers or as text."""
-    text = {"True": "1", "False": "0"}.get(str(value), str(value))
-    if text[:1] in "+-.0123456789":
-        with contextlib.suppress(ValueError):
-            number = float(text)
-            return str(int(number)) if number.is_integer() else repr(number)
-    return text
+def _places(listed: Sequence[Any]) -> dict[str, int]:
+    """Place of each declared value by its canonical text."""
+    texts = [canonical(value) for value in listed]
+    return {text: place for place, text in enumerate(texts) if text is not None}

@@ -1,15 +1,23 @@
 """Schemas as TOML or JSON, and a template to fill in."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from steadytree.core.table import Table
+from steadytree.core.cells import numeric_types
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
 
 FILL_IN = "fill in"
+HEAD = (
+    f'# Fill in every "{FILL_IN}" from what is generally known, never from the data.\n'
+    "# `missing = true` where a missing or unknown value is worth asking about.\n"
+)
+KINDS_HEAD = (
+    '# kind: "numeric", "integer" or "binary" with low and high, or "categorical" with\n'
+    "# categories; delete the lines that do not belong to it.\n"
+)
 
 
 def to_dict(schema: "Schema") -> dict[str, Any]:
@@ -35,6 +43,8 @@ def from_dict(found: Any, name: str) -> dict[str, Any]:
         if not isinstance(described, Mapping):
             raise ValueError(f"{name!r}: column {column!r} needs kind, and bounds or categories.")
         kind = described.get("kind", "numeric")
+        if kind == FILL_IN:
+            raise ValueError(f"{name!r}: fill in `kind` of column {column!r}.")
         if kind == "categorical":
             categories[column] = _categories(column, described, name)
         else:
@@ -92,22 +102,25 @@ def template(X: Any, target: str | None = None) -> str:
     missing = false
     <BLANKLINE>
     """
-    table = Table.read(X)
-    names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
-    columns = {}
-    for name, values in zip(names, table.columns, strict=True):
+    columns: dict[str, dict[str, Any]] = {}
+    for name, is_numeric in numeric_types(X).items():
         if name == target:
             continue
-        if values.dtype == object:
-            described = {"kind": "categorical", "categories": [FILL_IN]}
-        else:
+        described: dict[str, Any]
+        if is_numeric:
             described = {"kind": "numeric", "low": FILL_IN, "high": FILL_IN}
+        else:
+            described = {"kind": "categorical", "categories": [FILL_IN]}
         columns[name] = described | {"missing": False}
-    head = (
-        f'# Fill in every "{FILL_IN}" from what is generally known, never from the data.\n'
-        "# `missing = true` where a missing or unknown value is worth asking about.\n"
-    )
-    return head + to_toml({"classes": [FILL_IN], "columns": columns})
+    return HEAD + to_toml({"classes": [FILL_IN], "columns": columns})
+
+
+def template_of_names(names: Iterable[str]) -> str:
+    """A schema to fill in where only names are known, as of a csv file: the kinds too."""
+    described: dict[str, Any] = {"kind": FILL_IN}
+    described |= {"low": FILL_IN, "high": FILL_IN, "categories": [FILL_IN]}
+    columns = {name: described | {"missing": False} for name in names}
+    return HEAD + KINDS_HEAD + to_toml({"classes": [FILL_IN], "columns": columns})
 
 
 def _categories(column: str, described: Mapping[str, Any], name: str) -> list[Any]:

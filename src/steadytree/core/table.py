@@ -35,7 +35,7 @@ class Table:
             return X
         if isinstance(X, np.ndarray):
             return cls._read_array(X)
-        _check_frame_names(X)
+        check_frame_names(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return cls._read_frame(frame)
@@ -139,7 +139,7 @@ def check_unique(names: Sequence[str]) -> None:
         )
 
 
-def _check_frame_names(X: Any) -> None:
+def check_frame_names(X: Any) -> None:
     """Before narwhals looks, which would refuse repeated names without saying what to do."""
     names = getattr(X, "column_names", getattr(X, "columns", None))
     if names is not None and not callable(names):

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.cells import Cells, read_columns
 from steadytree.core.table import Table, check_unique, quote
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
@@ -61,6 +62,32 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     return _read_csv(path, skip) if is_csv else _read_parquet(path, skip)
 
 
+def read_cells(
+    path: str | PathLike[str], names: Sequence[str], as_they_stand: Collection[str] = ()
+) -> Table:
+    """Some columns of a file, each cell by itself, for `Schema` to read.
+
+    Cells of a csv file are text (None is missing). Whether they may have a decimal comma is
+    decided by the delimiter alone, and no message tells anything of a row.
+
+    Parameters
+    ----------
+    path : str or path-like
+    names : names of the columns to read
+    as_they_stand : texts that are never read as numbers with a decimal comma
+    """
+    path, is_csv = _check_path(path)
+    found = column_names(path)
+    absent = [name for name in names if name not in found]
+    if absent:
+        raise ValueError(f"{str(path)!r} lacks the column(s) {quote(absent)}.")
+    if is_csv:
+        return Table(tuple(names), _text_columns(path, names, as_they_stand), {})
+    frame = _with_parquet(path, [name for name in found if name not in names])
+    columns, _ = read_columns(frame, names)
+    return Table(tuple(names), [_as_array(cells) for cells in columns], {})
+
+
 def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
     """The path, and whether it is a csv file; refuses what is no data file."""
     path = Path(path)
@@ -84,6 +111,50 @@ def _read_csv(path: Path, skip: Collection[str]) -> Table:
         kept = [place for place, name in enumerate(names) if name not in skip]
         columns = _read_columns(path, file, delimiter, len(names), kept)
     return Table(tuple(names[place] for place in kept), columns, {})
+
+
+def _text_columns(
+    path: Path, names: Sequence[str], as_they_stand: Collection[str]
+) -> list[NDArray[Any]]:
+    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        delimiter, header = _read_header(path, file)
+        places = [header.index(name) for name in names]
+        parts: list[list[NDArray[Any]]] = [[np.empty(0, object)] for _ in names]
+        try:
+            for block in _blocks(path, file, delimiter, len(header)):
+                for part, place in zip(parts, places, strict=True):
+                    part.append(_texts(block[place]))
+        except (csv.Error, ValueError):  # whose words tell of the row, so they are not kept
+            raise _bad_row(path) from None
+    columns = [np.concatenate(part) for part in parts]
+    if delimiter != ",":
+        point = np.frompyfunc(lambda cell: _with_point(cell, as_they_stand), 1, 1)
+        columns = [point(column) for column in columns]
+    return columns
+
+
+def _bad_row(path: Path) -> ValueError:
+    return ValueError(
+        f"{str(path)!r} has rows that do not fit its header or are no csv in UTF-8: mend them "
+        "where you may see them. Which rows is not said, since that would tell of them."
+    )
+
+
+def _with_point(cell: str | None, as_they_stand: Collection[str]) -> str | None:
+    """A number's decimal comma as a point; any other text as it stands."""
+    if cell is None or cell in as_they_stand or cell.count(",") != 1 or "." in cell:
+        return cell
+    changed = cell.replace(",", ".")
+    return changed if _is_number(changed) else cell
+
+
+def _as_array(cells: Cells) -> NDArray[Any]:
+    if isinstance(cells, np.ndarray):
+        return cells
+    array = np.empty(len(cells), dtype=object)
+    for row, cell in enumerate(cells):  # one by one, since numpy would unpack lists
+        array[row] = cell
+    return array
 
 
 @contextmanager
