@@ -1,10 +1,18 @@
 """Kernels of the robust search whose results are sets or bounds, compared as such."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import reference_robust as twins
-from steadytree.kernels import robust_bounds, robust_cost, robust_descent, robust_lists
+from steadytree.kernels import (
+    robust_bounds,
+    robust_cost,
+    robust_descent,
+    robust_lists,
+    robust_pairs,
+)
 from test_kernels import Case
 
 
@@ -51,35 +59,61 @@ def as_set(found, count):
     }
 
 
-def test_the_best_pair_is_the_best_of_all_pairs():
-    for seed in range(15):
-        path, rows, outside, table, cells, _, _, found = twins.for_list(Case(seed))
+def two_lists(seed):
+    """Two lists of sub-trees whose own losses are not told, so that nothing is skipped for them."""
+    path, rows, outside, table, cells, _, _, found = twins.for_list(Case(seed))
+    count = robust_lists.two_level_list(path, rows, outside, table, cells, (0.0, 2), 1e9, found)
+    plans, costs, losses, splits = (array[:count] for array in found)
+    order = np.lexsort(plans.T[::-1])
+    half = min(count // 2, 70)
+    parts = order[:half], order[half : half + 70]
+    lists = [(costs[part], 0 * losses[part], splits[part]) for part in parts]
+    return *lists, table, cells, outside
+
+
+def test_promising_pairs_are_those_of_every_pair():
+    n_found, n_tried = 0, 0
+    for seed in range(12):
+        left, right, table, cells, (region, bounds) = two_lists(seed)
+        around = robust_pairs.region_weights(region, table.weight, len(bounds)), bounds
+        room = float(table.weight.sum()) * 0.6
+        expected = set()
+        for a, b in itertools.product(range(len(left[0])), range(len(right[0]))):
+            loss = np.empty_like(bounds)
+            twins.region_losses(
+                np.minimum(left[0][a], right[0][b]), region, table.weight, cells, loss
+            )
+            total = cells.offset + loss[0] + np.maximum(loss[1:], bounds[1:]).sum(axis=0)
+            if (total < room).any():
+                expected.add((a, b))
+        pairs = np.empty((len(left[0]) * len(right[0]) + 1, 2), np.int64)
+        count = robust_pairs.promising_pairs(left[:2], right[:2], around, cells, room, pairs)
+        assert {tuple(pair) for pair in pairs[:count].tolist()} == expected
+        few = np.empty((max(count - 1, 0), 2), np.int64)
+        if count:
+            assert robust_pairs.promising_pairs(left[:2], right[:2], around, cells, room, few) == -1
+        n_found, n_tried = n_found + count, n_tried + len(left[0]) * len(right[0])
+    assert 0 < n_found < n_tried
+
+
+def test_the_best_pair_is_the_best_of_all():
+    for seed in range(12):
+        left, right, table, cells, _ = two_lists(seed)
         spending = 0.7, cells.shared, True
-        count = robust_lists.two_level_list(
-            path, rows, outside, table, cells, (0.0, 1), 30.0, found
-        )
-        found[2][:] = 0.0  # as if the sides had no rows of their own: nothing may be skipped
-        half = max(count // 2, 1)
-        left, right = (
-            tuple(array[part] for array in found)
-            for part in (slice(0, half), slice(half, min(count, 2 * half)))
-        )
-        values = [
-            twins.lost_weight(np.minimum(a, b), table.weight, *spending)
-            for a in left[1]
-            for b in right[1]
+        pairs = np.array(list(itertools.product(range(len(left[0])), range(len(right[0])))))
+        if len(pairs) == 0:
+            continue
+        best, value = robust_pairs.best_pair(left, right, pairs, table.weight, 0.25, 3, spending)
+        scored = [
+            (
+                twins.lost_weight(np.minimum(left[0][a], right[0][b]), table.weight, *spending)
+                + 0.25 * (left[2][a] + right[2][b] + 1),
+                left[2][a] + right[2][b] + 1,
+            )
+            for a, b in pairs
         ]
-        charge = 0.0, 7, 0.0
-        target = 1e9
-        first, second, value = robust_lists.best_pair(
-            left, right, table, cells, charge, target, spending
-        )
-        if values:
-            assert value == pytest.approx(min(values), abs=1e-6)
-            own = np.minimum(left[1][first], right[1][second])
-            assert twins.lost_weight(own, table.weight, *spending) == pytest.approx(value, abs=1e-6)
-        else:
-            assert first == -1
+        allowed = [score for score in scored if score[1] <= 3]
+        assert (value, scored[best][1]) == pytest.approx(min(allowed))
 
 
 def test_pricing_the_budget_gives_the_lost_weight():

@@ -4,7 +4,8 @@ import numpy as np
 from numba import njit
 
 from steadytree.kernels.robust_bounds import split_losses, split_rows
-from steadytree.kernels.robust_cost import box_costs, lost_weight
+from steadytree.kernels.robust_cost import box_costs
+from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 
 
 @njit(cache=True, nogil=True)
@@ -170,6 +171,24 @@ def is_same(plan, other):
 
 
 @njit(cache=True, nogil=True)
+def hash_costs(costs):
+    """Two 64-bit hashes of each row of costs (m, n); rows that differ hardly ever share both."""
+    m, n = costs.shape
+    bits = costs.view(np.uint64)
+    found = np.empty((m, 2), dtype=np.uint64)
+    for row in range(m):
+        one, other = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+        for place in range(n):
+            word = bits[row, place]
+            one = (one ^ word) * np.uint64(0xFF51AFD7ED558CCD)
+            one ^= one >> np.uint64(32)
+            other = (other + word) * np.uint64(0xC4CEB9FE1A85EC53)
+            other ^= other >> np.uint64(29)
+        found[row, 0], found[row, 1] = one, other
+    return found
+
+
+@njit(cache=True, nogil=True)
 def add_leaves(tests, sides, n_asked, outside, table, cells, target, found):
     """Put every single leaf that may beat the target into `found`; returns their number."""
     plans, costs, losses, splits = found
@@ -190,8 +209,8 @@ def add_leaves(tests, sides, n_asked, outside, table, cells, target, found):
 
 
 @njit(cache=True, nogil=True)
-def join_pairs(test, left, right, outside, table, cells, charge, target, found, n_found):
-    """Add to `found` every pair of sub-trees under a test that may beat the target.
+def join_pairs(test, left, right, pairs, outside, table, cells, charge, target, found, n_found):
+    """Add to `found` those of the given pairs of sub-trees under a test that may beat the target.
 
     left, right and found are (plans, costs, losses, splits), the losses with penalties; outside is
     (region, bounds): region (n,) is 0 for the rows of this sub-tree, else the number of their
@@ -199,39 +218,30 @@ def join_pairs(test, left, right, outside, table, cells, charge, target, found, 
     most questions). Returns the number found so far, -1 where `found` is full.
     """
     penalty, most_splits = charge
-    left_plans, left_costs, left_losses, left_splits = left
-    right_plans, right_costs, right_losses, right_splits = right
+    left_plans, left_costs, _, left_splits = left
+    right_plans, right_costs, _, right_splits = right
     plans, costs, losses, splits = found
     region, bounds = outside
-    n, n_cells, size = costs.shape[1], cells.offset.shape[0], left_plans.shape[1]
-    room, cost, loss = np.empty(n_cells), np.empty(n), np.empty_like(bounds)
-    for a in range(left_plans.shape[0]):
-        for cell in range(n_cells):
-            room[cell] = target - cells.offset[cell] - penalty - left_losses[a, cell]
-            for other in range(1, bounds.shape[0]):
-                room[cell] -= bounds[other, cell]
-        for b in range(right_plans.shape[0]):
-            promising = False
-            for cell in range(n_cells):
-                if right_losses[b, cell] < room[cell]:
-                    promising = True
-                    break
-            n_splits = left_splits[a] + right_splits[b] + 1
-            if not promising or n_splits > most_splits or is_same(left_plans[a], right_plans[b]):
-                continue
-            for row in range(n):
-                cost[row] = min(left_costs[a, row], right_costs[b, row])
-            region_losses(cost, region, table.weight, cells, loss)
-            if not beats(loss, bounds, cells.offset, penalty * n_splits, target):
-                continue
-            if n_found >= plans.shape[0]:
-                return -1
-            plans[n_found, 0] = test
-            plans[n_found, 1 : 1 + size] = left_plans[a]
-            plans[n_found, 1 + size :] = right_plans[b]
-            costs[n_found], losses[n_found] = cost, loss[0] + penalty * n_splits
-            splits[n_found] = n_splits
-            n_found += 1
+    n, size = costs.shape[1], left_plans.shape[1]
+    cost, loss = np.empty(n), np.empty_like(bounds)
+    for place in range(pairs.shape[0]):
+        a, b = pairs[place, 0], pairs[place, 1]
+        n_splits = left_splits[a] + right_splits[b] + 1
+        if n_splits > most_splits or is_same(left_plans[a], right_plans[b]):
+            continue
+        for row in range(n):
+            cost[row] = min(left_costs[a, row], right_costs[b, row])
+        region_losses(cost, region, table.weight, cells, loss)
+        if not beats(loss, bounds, cells.offset, penalty * n_splits, target):
+            continue
+        if n_found >= plans.shape[0]:
+            return -1
+        plans[n_found, 0] = test
+        plans[n_found, 1 : 1 + size] = left_plans[a]
+        plans[n_found, 1 + size :] = right_plans[b]
+        costs[n_found], losses[n_found] = cost, loss[0] + penalty * n_splits
+        splits[n_found] = n_splits
+        n_found += 1
     return n_found
 
 
@@ -265,6 +275,7 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
     rest = cells.offset + penalty
     for other in range(1, bounds.shape[0]):
         rest += bounds[other]
+    around = region_weights(outside[0], table.weight, bounds.shape[0]), bounds
     n_found = add_leaves(tests, sides, n_asked, outside, table, cells, target, found)
     if most_splits == 0:
         return n_found
@@ -293,47 +304,23 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
         right = kept_options(
             right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table
         )
+        pairs = np.empty((n_left * n_right, 2), dtype=np.int64)
+        n_pairs = promising_pairs(
+            (left[1], left[2]), (right[1], right[2]), around, cells, target - penalty, pairs
+        )
         n_found = join_pairs(
-            test, left, right, outside, table, cells, charge, target, found, n_found
+            test,
+            left,
+            right,
+            pairs[:n_pairs],
+            outside,
+            table,
+            cells,
+            charge,
+            target,
+            found,
+            n_found,
         )
         if n_found < 0:
             return -1
     return n_found
-
-
-@njit(cache=True, nogil=True)
-def best_pair(left, right, table, cells, charge, target, spending):
-    """The pair of sub-trees of a root's sides that loses least, if that is below the target.
-
-    left and right are (plans, costs, losses, splits); spending is (limit, shared, whole). The
-    target is a value; bounds are compared with it plus the slack in charge, which is (penalty,
-    most questions, slack). Returns the places in both lists, -1 where no pair is below the target,
-    and the value.
-    """
-    penalty, most_splits, slack = charge
-    limit, shared, whole = spending
-    left_plans, left_costs, left_losses, left_splits = left
-    right_plans, right_costs, right_losses, right_splits = right
-    n, n_cells = left_costs.shape[1], cells.offset.shape[0]
-    room, cost = np.empty(n_cells), np.empty(n)
-    first, second = -1, -1
-    for a in range(left_plans.shape[0]):
-        for cell in range(n_cells):
-            room[cell] = slack - cells.offset[cell] - penalty - left_losses[a, cell]
-        for b in range(right_plans.shape[0]):
-            n_splits = left_splits[a] + right_splits[b] + 1
-            if n_splits > most_splits:
-                continue
-            promising = False
-            for cell in range(n_cells):
-                if right_losses[b, cell] < target + room[cell]:
-                    promising = True
-                    break
-            if not promising:
-                continue
-            for row in range(n):
-                cost[row] = min(left_costs[a, row], right_costs[b, row])
-            value = lost_weight(cost, table.weight, limit, shared, whole) + penalty * n_splits
-            if value < target:
-                first, second, target = a, b, value - 1e-9
-    return first, second, target + 1e-9

@@ -12,12 +12,12 @@ from steadytree.kernels.robust_bounds import leaf_loss, split_rows, stump_bound,
 from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
 from steadytree.kernels.robust_lists import (
     add_leaves,
-    best_pair,
     join_pairs,
     narrow_pair,
     open_tests,
     two_level_list,
 )
+from steadytree.kernels.robust_pairs import best_pair, promising_pairs, region_weights
 from steadytree.kernels.robust_table import Cells
 from steadytree.solve.outcome import Outcome, Plan, Progress
 from steadytree.solve.problem import Problem
@@ -102,14 +102,14 @@ class Search:
             step = min(2 * step, unit * max(1, len(self.everyone) // 60))
 
     def _shorten(self) -> None:
-        """Among trees that lose no more, find those with fewer questions while there are any."""
+        """Among the trees that lose no more, find one with fewest questions."""
         if not self.counted:
             return  # a penalty sees to it, or equal values are chance
+        self.most_splits = count_splits(self.plan, self.depth) - 1
+        if self.most_splits < 0:
+            return
         try:
-            while True:
-                self.most_splits = count_splits(self.plan, self.depth) - 1
-                if self.most_splits < 0 or not self._search_below(self.value + 1):
-                    return
+            self._search_below(self.value + 1)
         except Stop:  # what was proven stays so
             self.shortest = False
 
@@ -138,21 +138,44 @@ class Search:
 
     def _limit(self, target: float) -> float:
         """What to stay below: a better value, or while shortening an equal one."""
-        shortening = self.most_splits < 2**self.depth - 1
-        return (target if shortening else min(target, self.value)) - EDGE
+        return (target if self._is_shortening else min(target, self.value)) - EDGE
+
+    @property
+    def _is_shortening(self) -> bool:
+        return self.most_splits < 2**self.depth - 1
 
     def _best_tree(
         self, test: int, left: SubTrees, right: SubTrees, limit: float
     ) -> Iterator[Plan]:
-        charge = self.penalty, self.most_splits, self.slack
+        """The best tree with the given root, after each portion of pairs that has a better one."""
         spending = self.problem.limit, self.problem.shared, self.problem.whole
-        for part in self._portions(left, len(right)):
-            first, second, value = best_pair(
-                part, right.arrays, self.table, self.seen, charge, limit, spending
-            )
-            if first >= 0:
-                limit = value - EDGE
-                yield np.concatenate([[test], part[0][first], right.plans[second]])
+        charge = self.penalty, self.most_splits
+        for part, pairs in self._pairs(left, right, self._alone(), limit + self.slack):
+            lists = part.arrays[1:], right.arrays[1:]
+            best, value = best_pair(*lists, pairs, self.table.weight, *charge, spending)
+            if value < limit:
+                first, second = pairs[best]
+                limit = limit if self._is_shortening else value - EDGE
+                yield np.concatenate([[test], part.plans[first], right.plans[second]])
+
+    def _pairs(
+        self, left: SubTrees, right: SubTrees, outside: Outside, target: float
+    ) -> Iterator[tuple[SubTrees, NDArray[np.int64]]]:
+        """Portions of the left list, with the pairs of each that may beat the target."""
+        region, bounds = outside
+        around = region_weights(region, self.table.weight, len(bounds)), bounds
+        size, room = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM
+        for first in range(0, len(left), size):
+            part = left.between(first, first + size)
+            while True:
+                self._check_time()
+                pairs = np.empty((room, 2), np.int64)
+                lists = part.arrays[1:3], right.arrays[1:3]
+                count = promising_pairs(*lists, around, self.seen, target - self.penalty, pairs)
+                if count >= 0:
+                    break
+                room *= 4
+            yield part, pairs[:count]
 
     # ---- cells ----
     def _choose_cells(self) -> None:
@@ -278,24 +301,19 @@ class Search:
         sides = self._both_sides(path, rows, test, depth, outside, target)
         if sides is None:
             return SubTrees.none(width, len(self.everyone), len(self.active))
-        right, charge = sides[1].arrays, (self.penalty, self.most_splits)
+        left, right = sides
+        charge = self.penalty, self.most_splits
         found, count = SubTrees.none(width, len(self.everyone), len(self.active), FIRST_ROOM), 0
-        for left in self._portions(sides[0], len(sides[1])):
+        for part, pairs in self._pairs(left, right, outside, target):
+            lists = part.arrays, right.arrays, pairs
             while True:
-                arguments = left, right, outside, self.table, self.seen, charge, target
-                reached = join_pairs(test, *arguments, found.arrays, count)
+                around = outside, self.table, self.seen, charge, target
+                reached = join_pairs(test, *lists, *around, found.arrays, count)
                 if reached >= 0:
                     break
                 found = self._enlarged(found, count)
             count = reached
-        return without_repeats(found.take(np.arange(count)))
-
-    def _portions(self, trees: SubTrees, partners: int) -> Iterator[tuple[Any, ...]]:
-        """The list in parts that take no more than about a second each, the clock watched."""
-        size = max(1, PAIRS_AT_ONCE // max(partners, 1))
-        for first in range(0, len(trees), size):
-            self._check_time()
-            yield tuple(array[first : first + size] for array in trees.arrays)
+        return without_repeats(found.between(0, count))
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
         """The same with four times the room; ends the search where that is too much."""
@@ -341,7 +359,7 @@ class Search:
         if min(counts) == 0:
             return None
         left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
-        return left, right
+        return left.in_order(), right.in_order()
 
     def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
         """What `fill` puts into arrays, which are made larger until they hold it."""
@@ -350,7 +368,7 @@ class Search:
             self._check_time()
             count = fill(found.arrays)
             if count >= 0:
-                return without_repeats(found.take(np.arange(count)))
+                return without_repeats(found.between(0, count))
             found = self._enlarged(found, 0)
 
     def _arrays(self, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.kernels.robust_lists import hash_costs
 from steadytree.solve.outcome import Plan
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,14 @@ class SubTrees:
 
     def take(self, kept: NDArray[np.int64]) -> "SubTrees":
         return SubTrees(*(array[kept] for array in self.arrays))
+
+    def between(self, first: int, last: int) -> "SubTrees":
+        """Part of the list; nothing is copied."""
+        return SubTrees(*(array[first:last] for array in self.arrays))
+
+    def in_order(self) -> "SubTrees":
+        """Sorted by plan, so that similar sub-trees are neighbours."""
+        return self.take(np.lexsort(self.plans.T[::-1]))
 
     @classmethod
     def none(cls, width: int, n: int, n_cells: int, room: int = 0) -> "SubTrees":
@@ -64,7 +73,6 @@ def without_repeats(trees: SubTrees) -> SubTrees:
     if len(trees) < 2:
         return trees
     order = np.argsort(trees.splits, kind="stable")
-    rows = np.ascontiguousarray(trees.costs[order])
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+    keys = hash_costs(trees.costs)[order].view(np.dtype((np.void, 16))).ravel()
     _, first = np.unique(keys, return_index=True)
     return trees.take(order[np.sort(first)])
