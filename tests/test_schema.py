@@ -142,8 +142,10 @@ def encode_all(rows, form):
 @pytest.mark.parametrize("before", [ROWS, PLAIN], ids=["mixed", "plain"])
 @pytest.mark.parametrize("form", FORMS)
 def test_one_row_more_changes_no_other(form, before, odd):
-    if form == "pandas" and isinstance(odd, str) and odd == "\ud800":
-        pytest.skip("pandas makes no such frame")
+    try:
+        FORMS[form]([[odd] * 4])
+    except (OverflowError, UnicodeEncodeError):  # not ours to read: it cannot be handed over
+        pytest.skip(f"{form} makes no such frame")
     X, y = encode_all(before, form)
     more_X, more_y = encode_all([*before, [odd] * 4], form)
     np.testing.assert_array_equal(more_X[:-1], X)
