@@ -21,11 +21,11 @@ from steadytree.kernels.robust_pairs import best_pair, promising_pairs, region_w
 from steadytree.kernels.robust_table import Cells
 from steadytree.solve.outcome import Outcome, Plan, Progress
 from steadytree.solve.problem import Problem
-from steadytree.solve.subtrees import SubTrees, inner_places, random_plan, without_repeats
+from steadytree.solve.subtrees import SubTrees, inner_places, random_plan, without_worse
 
 Floats = NDArray[np.float64]
 Path = tuple[tuple[int, int], ...]
-LARGEST_LIST = 400_000_000  # bytes of costs held at once
+LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 ROUNDING = 1e-7  # values that differ by less are equal
 EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
@@ -285,7 +285,7 @@ class Search:
         parts = [leaves]
         for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
             parts.append(self._join(path, rows, int(test), depth, outside, target))
-        return without_repeats(SubTrees.joined(parts))
+        return self._without_worse(SubTrees.joined(parts))
 
     def _join(
         self,
@@ -304,16 +304,28 @@ class Search:
         left, right = sides
         charge = self.penalty, self.most_splits
         found, count = SubTrees.none(width, len(self.everyone), len(self.active), FIRST_ROOM), 0
+        around = outside, self.table, self.seen, charge, target
         for part, pairs in self._pairs(left, right, outside, target):
-            lists = part.arrays, right.arrays, pairs
             while True:
-                around = outside, self.table, self.seen, charge, target
-                reached = join_pairs(test, *lists, *around, found.arrays, count)
-                if reached >= 0:
+                lists = part.arrays, right.arrays, pairs
+                count, seen = join_pairs(test, *lists, *around, found.arrays, count)
+                if seen == len(pairs):
                     break
-                found = self._enlarged(found, count)
-            count = reached
-        return without_repeats(found.between(0, count))
+                pairs = pairs[seen:]
+                found, count = self._compressed(found, count)
+        return self._without_worse(found.between(0, count))
+
+    def _compressed(self, found: SubTrees, count: int) -> tuple[SubTrees, int]:
+        """Room for more: by dropping what others can stand in for, else in larger arrays."""
+        left = self._without_worse(found.between(0, count))
+        if len(left) > len(found) // 2:
+            return self._enlarged(found, count), count
+        for old, new in zip(left.arrays, found.arrays, strict=True):
+            new[: len(left)] = old
+        return found, len(left)
+
+    def _without_worse(self, trees: SubTrees) -> SubTrees:
+        return without_worse(trees, self.problem.limit, self.problem.shared)
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
         """The same with four times the room; ends the search where that is too much."""
@@ -368,7 +380,7 @@ class Search:
             self._check_time()
             count = fill(found.arrays)
             if count >= 0:
-                return without_repeats(found.between(0, count))
+                return self._without_worse(found.between(0, count))
             found = self._enlarged(found, 0)
 
     def _arrays(self, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
