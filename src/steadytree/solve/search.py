@@ -89,7 +89,7 @@ class Search:
         """Raise the target until a tree is found below it; every failure is a certain bound."""
         if self.value <= ROUNDING:
             return
-        self._choose_cells()
+        self._choose_cells(self.value)
         self._raise_bound(self._root_bound())
         unit = 1.0 if self.problem.whole else self.problem.total / len(self.everyone)
         step = unit
@@ -109,6 +109,7 @@ class Search:
         if self.most_splits < 0:
             return
         try:
+            self._choose_cells(self.value + 1)  # the old ones hold the prices of better trees only
             self._search_below(self.value + 1)
         except Stop:  # what was proven stays so
             self.shortest = False
@@ -178,17 +179,17 @@ class Search:
             yield part, pairs[:count]
 
     # ---- cells ----
-    def _choose_cells(self) -> None:
-        """Even cells over the prices that a better tree can have, narrowed as bounds allow."""
+    def _choose_cells(self, target: float) -> None:
+        """Even cells over the prices that a tree below the target can have, as bounds allow."""
         if not self.problem.shared:
             self._set_cells(0.0, 1.0, 1)
             return
-        lowest, highest = 0.0, (self.value + self.slack) / self.problem.limit
-        n_cells = int(np.clip(4 * self.value, 8, MOST_CELLS))
+        lowest, highest = 0.0, (target + self.slack) / self.problem.limit
+        n_cells = int(np.clip(4 * target, 8, MOST_CELLS))
         for _ in range(3):
             self._set_cells(lowest, highest, n_cells)
             least = self._least((), self.everyone, self.depth)
-            open_ = np.flatnonzero(self.cells.offset + least < self.value + self.slack - EDGE)
+            open_ = np.flatnonzero(self.cells.offset + least < target + self.slack - EDGE)
             if len(open_) == 0:
                 return
             edges = np.linspace(lowest, highest, n_cells + 1)
@@ -325,7 +326,7 @@ class Search:
         return found, len(left)
 
     def _without_worse(self, trees: SubTrees) -> SubTrees:
-        return without_worse(trees, self.problem.limit, self.problem.shared)
+        return without_worse(trees, self.cells.limit, self.problem.shared)
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
         """The same with four times the room; ends the search where that is too much."""
@@ -418,7 +419,7 @@ class Search:
         if n_tests == 0 or self.table.n_classes < 2:
             return
         work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
-        for _ in range(int(np.clip(3e9 / work, 3, 30))):
+        for _ in range(int(np.clip(1e9 / work, 2, 4))):
             self._check_time()
             plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
