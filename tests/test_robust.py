@@ -335,6 +335,28 @@ def test_interrupting_keeps_the_best_tree():
     assert len(model.predict(X)) == 150
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_threads_find_the_same_objective(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 2, (60, 8)), rng.integers(0, 2, 60)
+    noise = Perturbation(step_cost=1.0, budget=0.03, scope="mean")
+    one = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
+    two = RobustTreeClassifier(3, noise, n_jobs=2, random_state=0).fit(X, y)
+    assert one.proven_
+    assert two.proven_
+    assert one.is_shortest_
+    assert two.is_shortest_
+    assert one.objective_ == two.objective_
+    assert one.tree_.n_leaves == two.tree_.n_leaves
+
+
+def test_threads_stop_in_time():
+    X, y, noise = hard_problem()
+    model = RobustTreeClassifier(4, noise, n_jobs=2, time_limit=2, random_state=0).fit(X, y)
+    assert model.status_ == "time limit"
+    assert not model.is_shortest_
+
+
 def test_start():
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 2, (60, 5)).astype(float), rng.integers(0, 2, 60)

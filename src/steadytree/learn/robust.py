@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
@@ -55,6 +56,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         A tree to begin with, over the same questions.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``).
+    n_jobs : int, optional
+        Threads among which the questions at the root are shared; None is one, -1 all cores. The
+        objective is the same for any number; of equally good trees another may be found.
     progress : callable, optional
         Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
     random_state : int, RandomState or None, default=None
@@ -72,6 +76,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     proven_ : bool
     status_ : str
         "proven", "time limit", "interrupted" or "too many candidates".
+    is_shortest_ : bool
+        Whether it is proven, too, that no equally good tree has fewer questions.
     majority_ : float
         Weight kept right by always answering the most frequent class, which no move can change.
     n_questions_ : int
@@ -102,6 +108,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         cuts=None,
         start=None,
         solver="search",
+        n_jobs=None,
         progress=None,
         random_state=None,
     ):
@@ -113,6 +120,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.cuts = cuts
         self.start = start
         self.solver = solver
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -177,13 +185,15 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             tree = as_tree(self.start)
             start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        search = Search(problem, self.max_depth, self.time_limit, seed, self.progress)
+        threads = effective_n_jobs(self.n_jobs)
+        search = Search(problem, self.max_depth, self.time_limit, seed, self.progress, threads)
         return search.run(start)
 
     def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
         self.objective_ = problem.total - outcome.value
         self.bound_ = problem.total - outcome.bound
         self.proven_, self.status_ = outcome.proven, outcome.reason
+        self.is_shortest_ = outcome.shortest
         gap = self.bound_ - self.objective_
         self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
         self.majority_ = float(majority)
