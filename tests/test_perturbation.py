@@ -70,7 +70,8 @@ def test_certainty_follows_section_4():
         ({"radius": 1, "scope": "all"}, "scope must be one of"),
         ({"radius": 1, "direction": {"age": "sideways"}}, "direction of 'age'"),
         ({"radius": 1, "frozen": "age"}, "frozen must be a list"),
-        ({"radius": 1, "bounds": {"age": (3, 2)}}, "bounds of 'age' must be in order"),
+        ({"radius": 1, "bounds": {"age": 3}}, "bounds of 'age' must be two numbers"),
+        ({"radius": 1, "bounds": {"age": (3, 2)}}, "bounds of 'age' must be two numbers in order"),
         ({"radius": 1, "missing_cost": {"age": -2}}, "missing_cost of 'age'"),
     ],
 )

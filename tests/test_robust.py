@@ -394,6 +394,8 @@ def test_declared_cuts_are_the_only_ones():
         ({"solver": "gurobi"}, ValueError, "solver must be one of"),
         ({"cuts": {"age": [1]}}, ValueError, "cuts names 'age'"),
         ({"cuts": [1]}, TypeError, "cuts must map names"),
+        ({"cuts": {"x0": ["a"]}}, ValueError, "cuts of 'x0' must be a list of numbers"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None, -1 or a number"),
         ({"max_depth": 0}, ValueError, "max_depth"),
         (
             {"perturbation": Perturbation(radius=1, whole=["x0"])},
@@ -410,5 +412,9 @@ def test_wrong_parameters_are_refused_before_any_search(arguments, error, messag
 
 def test_too_many_questions_are_refused():
     X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
-    with pytest.raises(ValueError, match=r"999 questions, more than the 400 .*999 about 'x0'"):
+    with pytest.raises(ValueError, match=r"'x0' gives 999 questions, more than the 400"):
         RobustTreeClassifier().fit(X, y)
+    X = np.column_stack([X % 300, X % 200])
+    with pytest.raises(ValueError, match=r"X gives 498 questions.*299 about 'x0', 199 about 'x1'"):
+        RobustTreeClassifier().fit(X, y)
+    assert RobustTreeClassifier(1, cuts={"x0": [100, 200], "x1": [50]}).fit(X, y).n_questions_ == 3

@@ -21,7 +21,7 @@ from steadytree.interop.sklearn_tree import as_tree
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
 from steadytree.solve.outcome import Outcome
 from steadytree.solve.plan import plan_of, tree_of
-from steadytree.solve.problem import Problem, make_problem
+from steadytree.solve.problem import MOST_TESTS, Problem, make_problem
 from steadytree.solve.search import Search
 
 DEEPEST = 8
@@ -217,6 +217,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             self.perturbation.spend(1.0)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None, -1 or a number of threads, got {self.n_jobs}.")
         if self.cuts is not None and not isinstance(self.cuts, Mapping):
             raise TypeError(f"cuts must map names to thresholds, got {type(self.cuts).__name__}.")
 
@@ -239,11 +241,27 @@ def _with_cuts(
                 raise ValueError(f"cuts of {column.name!r}: categories are asked about one by one.")
             columns.append(column)
         elif column.name in declared:
-            columns.append(column.with_cuts(np.unique(np.asarray(declared[column.name], float))))
+            columns.append(column.with_cuts(_declared_cuts(column.name, declared[column.name])))
         elif column.kind in ("integer", "binary"):
-            most = 10 * n_thresholds + 1_000  # a column of identifiers would fill the memory
-            whole = np.arange(column.low, min(column.high, column.low + most))
-            columns.append(column.with_cuts(whole))
+            columns.append(column.with_cuts(_whole_cuts(column)))
         else:
             columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
     return FeatureSpace(tuple(columns))
+
+
+def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
+    try:
+        return np.unique(np.asarray(cuts, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"cuts of {name!r} must be a list of numbers, got {cuts!r}.") from None
+
+
+def _whole_cuts(column: Column) -> NDArray[np.float64]:
+    """Every whole number of a column but the last; refused where a column alone has too many."""
+    if column.high - column.low > MOST_TESTS:
+        raise ValueError(
+            f"column {column.name!r} gives {column.high - column.low:,.0f} questions, more than "
+            f"the {MOST_TESTS} the exact search can take: pass fewer thresholds for it in cuts, "
+            "round it to fewer values, or drop it."
+        )
+    return np.arange(column.low, column.high)

@@ -244,6 +244,6 @@ def _too_many(space: FeatureSpace, questions: Sequence[Question]) -> str:
     named = ", ".join(f"{counts[j]} about {space[j].name!r}" for j in widest)
     return (
         f"X gives {len(questions)} questions, more than the {MOST_TESTS} the exact search can take "
-        f"({named}): lower n_thresholds, round whole-number columns to fewer values, "
-        "or drop columns."
+        f"({named}): lower n_thresholds, pass fewer thresholds in cuts, round whole-number columns "
+        "to fewer values, or drop columns."
     )
