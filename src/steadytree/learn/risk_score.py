@@ -25,6 +25,7 @@ from steadytree.learn._choose_boosting import (
     Rows,
     choose,
     choose_noise,
+    last_within_error,
     right_share,
 )
 from steadytree.learn._classifier import check_labels, check_weights
@@ -54,9 +55,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         of the moved rows and rounds the weights.
     tau : float or "1se", default="1se"
         Noise that numbers are hardened against, as a share of each column's range in the
-        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes
-        the largest of a few sizes whose cross-validated accuracy is within one standard error
-        of the best.
+        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
+        out of a few sizes, the largest up to which the cross-validated accuracy stays within one
+        standard error of the best.
     max_conditions : int or None, default=10
         Most conditions on the card (for each class, above two).
     directions : {"both", "up"}, default="both"
@@ -255,17 +256,16 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
         if self.tau != "1se":
             return float(self.tau)
-        shares = np.zeros((len(TAUS), 0))
-        for one in rows:
-            for fit, judge in one.sample(MOST_ROWS, seed).folds():
-                right = [right_share(self._logistic(fit, t, forced), judge, 0.0) for t in TAUS]
-                shares = np.column_stack([shares, right])
-        if shares.shape[1] < 2:
+        folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds()]
+        if len(folds) < 2:
             return 0.0
-        best = int(shares.mean(axis=1).argmax())
-        error = shares[best].std(ddof=1) / np.sqrt(shares.shape[1])
-        good = np.flatnonzero(shares.mean(axis=1) >= shares[best].mean() - error)
-        return TAUS[int(good[-1])]
+        shares = [
+            np.array(
+                [right_share(self._logistic(fit, t, forced), held, 0.0) for fit, held in folds]
+            )
+            for t in TAUS
+        ]
+        return TAUS[last_within_error(shares)]
 
     @property
     def _most(self) -> int:
