@@ -14,7 +14,7 @@ import numpy as np
 
 PINS = {
     "groot": ("groot-trees==0.0.17", "setuptools<81"),
-    "imodels": ("imodels==3.0.4", "numba"),
+    "imodels": ("imodels==3.0.4", "numba", "six"),
     "fasterrisk": ("fasterrisk==0.1.10",),
 }
 

@@ -9,7 +9,7 @@ COLORS = {"published": "#D55E00", "ours": "#0072B2"}
 def noise_picture(cells, sets, path):
     """Questions against ER for rising noise; the size of a ball is the accuracy (figures 1, 4)."""
     figure, axes = _grid(len(sets))
-    for ax, name in zip(axes, sets, strict=True):
+    for ax, name in zip(axes, sets, strict=False):
         for who, color in COLORS.items():
             points = _by(cells, name, f"noise {who}")
             if not points:
@@ -30,7 +30,7 @@ def noise_picture(cells, sets, path):
 def size_picture(cells, sets, path):
     """Accuracy against the number of conditions (figure 5)."""
     figure, axes = _grid(len(sets))
-    for ax, name in zip(axes, sets, strict=True):
+    for ax, name in zip(axes, sets, strict=False):
         for who, color in COLORS.items():
             points = _by(cells, name, f"size {who}")
             if points:
