@@ -154,3 +154,12 @@ def test_units_change_distances_but_neither_the_margin_nor_the_depth():
 
 def test_without_a_margin_no_card_size_is_promised():
     assert LinearSeparation(0.5, 0.0, True).card_size(0.1) == np.inf
+
+
+def test_rows_that_are_lost_do_not_hold_a_hyperplane_back():
+    """Four of a hundred rows lie far on the wrong side; the other 96 can be separated."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-1, -0.02, 48), rng.uniform(0.02, 1, 48), [8.0] * 4])
+    y = np.repeat([0, 1, 0], [48, 48, 4])
+    found = separation(x[:, None], y)
+    assert found.linear.separateness == 0.96

@@ -19,6 +19,8 @@ from steadytree.measure._theorems import Statement, all_statements
 from steadytree.measure.accuracy import _plain_labels
 
 LISTED = 1000  # conflicting pairs kept for reading
+REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many cells
+LARGE = 1_000_000
 LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
 
 
@@ -250,12 +252,7 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     low, wide = distinct.rows.min(axis=0), np.ptp(distinct.rows, axis=0)
     scaled = 2 * (distinct.rows - low) / np.where(wide > 0, wide, 1.0) - 1
     rows = np.column_stack([scaled[where], np.ones(len(where))])
-    model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
-    model.fit(rows, signs, sample_weight=weight)
-    plane = model.coef_[0]
-    constant = np.append(np.zeros(len(wide)), np.sign(weight @ signs) or 1.0)
-    if weight[signs * (rows @ plane) > 0].sum() < weight[signs * (rows @ constant) > 0].sum():
-        plane = constant  # all rows on one side: the most frequent class is right
+    plane = _best_plane(rows, signs, weight)
     margin = signs * (rows @ plane)
     right = margin > 0
     share = float(weight[right].sum() / weight.sum())
@@ -268,6 +265,32 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     return LinearSeparation(
         share, gamma if widest is None else max(gamma, widest), widest is not None
     )
+
+
+def _best_plane(
+    rows: NDArray[np.float64], signs: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The hyperplane, of several that are fitted, that is right on most weight.
+
+    Rows far on the wrong side pull a hyperplane towards them although they are lost: they are
+    left out and it is fitted again, for as long as that changes which they are.
+    """
+
+    def right(plane: NDArray[np.float64]) -> float:
+        return float(weight[signs * (rows @ plane) > 0].sum())
+
+    best = np.append(np.zeros(rows.shape[1] - 1), np.sign(weight @ signs) or 1.0)
+    kept = np.ones(len(rows), bool)
+    for _ in range(REFITS if rows.size <= LARGE else FEW_REFITS):
+        model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
+        plane = model.fit(rows, signs, sample_weight=weight * kept).coef_[0]
+        if right(plane) > right(best):
+            best = plane
+        near = signs * (rows @ plane) > -1
+        if (near == kept).all() or len(np.unique(signs[near])) < 2:
+            break
+        kept = near
+    return best
 
 
 def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> float | None:
