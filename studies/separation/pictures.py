@@ -28,13 +28,16 @@ def noise_picture(cells, sets, path):
 
 
 def size_picture(cells, sets, path):
-    """Accuracy against the number of conditions (figure 5)."""
+    """Accuracy against the number of conditions, the best for each number (figure 5)."""
     figure, axes = _grid(len(sets))
     for ax, name in zip(axes, sets, strict=False):
         for who, color in COLORS.items():
             points = _by(cells, name, f"size {who}")
             if points:
-                asked, accuracy = np.array([(q, a) for _, q, a, _ in points]).T
+                best = {}
+                for _, q, a, _ in sorted(points, key=lambda point: point[2]):
+                    best[round(q, 1)] = a
+                asked, accuracy = np.array(sorted(best.items())).T
                 ax.plot(asked, accuracy, "o-", color=color, label=who, markersize=4)
         ax.set(title=name, xlabel="conditions (mean over splits)", ylabel="test accuracy")
     _legend(axes[0])
