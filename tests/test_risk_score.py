@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from steadytree.core.perturbation import Perturbation
 from steadytree.learn._choose_boosting import last_within_error
-from steadytree.learn._majority import majority_shares
+from steadytree.learn._majority import Points, majority_shares, smallest_points
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.certify import certify
 
@@ -207,3 +207,12 @@ def test_noise_is_the_largest_before_accuracy_falls_by_more_than_its_error():
     assert last_within_error([mean + spread for mean in means]) == 2  # the last is beyond a dip
     assert last_within_error([mean + spread for mean in means[:3]]) == 2
     assert last_within_error([np.array([0.5])]) == 0
+
+
+@pytest.mark.parametrize("offset", range(-9, 5))
+def test_points_are_divided_by_what_divides_them_all(offset):
+    worst = np.array([0, 2, 4, 6, 10]) + offset
+    found = smallest_points(Points([], np.array([4, 6]), offset, worst))
+    assert found.points.tolist() == [2, 3]
+    np.testing.assert_array_equal(found.worst_totals > 0, worst > 0)
+    np.testing.assert_array_equal(found.worst_totals, np.array([0, 1, 2, 3, 5]) + found.offset)

@@ -29,7 +29,14 @@ from steadytree.learn._choose_boosting import (
 )
 from steadytree.learn._classifier import check_labels, check_weights
 from steadytree.learn._logistic import fit_logistic, round_points
-from steadytree.learn._majority import Boosting, Points, boost, tuned_offset, worst_totals
+from steadytree.learn._majority import (
+    Boosting,
+    Points,
+    boost,
+    smallest_points,
+    tuned_offset,
+    worst_totals,
+)
 from steadytree.learn._questions import SLACK, Questions
 from steadytree.learn._risk_parameters import allowed_ways, check_parameters
 
@@ -226,7 +233,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         else:
             how = settings[0] if len(settings) == 1 else choose(rows, settings, seed)[0]
         self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
-        return [self._majority(one, how) for one in rows]
+        found = [self._majority(one, how) for one in rows]
+        # totals of several classes are compared with each other, so their points stay as they are
+        return found if len(found) > 1 or self.as_published else [smallest_points(found[0])]
 
     def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
         usual = PUBLISHED_ROUNDS if self.as_published else ROUNDS
