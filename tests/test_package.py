@@ -32,6 +32,7 @@ PUBLIC_NAMES = [
     "as_tree",
     "audit_privacy",
     "average_sensitivity",
+    "card_html",
     "card_text",
     "card_to_sql",
     "card_to_tree",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from steadytree.measure.shift import shift_accuracy
     from steadytree.measure.stability_curve import stability_curve
     from steadytree.privacy.ledger import Ledger
+    from steadytree.reporting.card_html import card_html
     from steadytree.reporting.card_svg import draw_card
     from steadytree.reporting.card_text import card_text
     from steadytree.reporting.collection_plot import plot_collection
@@ -68,6 +69,7 @@ _WHERE = {
     "as_tree": "interop.sklearn_tree",
     "audit_privacy": "measure.privacy_audit",
     "average_sensitivity": "measure.sensitivity",
+    "card_html": "reporting.card_html",
     "card_text": "reporting.card_text",
     "card_to_sql": "interop.card_sql",
     "card_to_tree": "interop.card_tree",
@@ -114,6 +116,7 @@ __all__ = [
     "as_tree",
     "audit_privacy",
     "average_sensitivity",
+    "card_html",
     "card_text",
     "card_to_sql",
     "card_to_tree",
