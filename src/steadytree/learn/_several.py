@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
+from steadytree.learn._private_plan import TRIPLE_CANDIDATES
 from steadytree.privacy.drawn import OPEN, Drawn, from_numbers, leaves_of, to_numbers
 from steadytree.privacy.questions import sides_from_bins, size_gain
 from steadytree.sources.holder import schema_digest
@@ -16,7 +17,8 @@ from steadytree.sources.secure_sum import SecureSum
 Integers = NDArray[np.int64]
 ROWS_SHARE = 0.02
 ROUNDING = 1e-9
-BLOCK_STRENGTH = 800.0  # epsilon times rows of a holder, from which a second block pays
+# epsilon times rows of a holder, from which a third level pays, and a second block
+TRIPLE_STRENGTH, BLOCK_STRENGTH = 100.0, 400.0
 
 
 class Table:
@@ -82,9 +84,10 @@ class Table:
         noisy = self.everyone("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
         return float(max(noisy[0], 1))
 
-    def block(self, who: int, epsilon: float, tree: Drawn, depth: int) -> Drawn:
+    def block(self, who: int, epsilon: float, tree: Drawn, depth: int, last: bool) -> Drawn:
         """The tree with blocks that one party drew below its leaves."""
-        (numbers,) = self.ask([who], "block", [epsilon], None, (tree,), depth=depth)
+        kind = "last block" if last else "block"
+        (numbers,) = self.ask([who], kind, [epsilon], None, (tree,), depth=depth)
         grown = from_numbers(numbers.tolist(), len(self.candidates))
         _check_grown(tree, grown, depth)
         return grown
@@ -115,7 +118,10 @@ def _depth(tree: Drawn) -> int:
 
 def _depths(table: Table) -> tuple[int, ...]:
     strength = table.epsilon * table.count_rows() / len(table.parties)
-    return (2, 2) if strength >= BLOCK_STRENGTH else (2,)
+    if strength >= BLOCK_STRENGTH:
+        return (2, 2)
+    fits = len(table.candidates) <= TRIPLE_CANDIDATES
+    return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 
 def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
@@ -126,7 +132,7 @@ def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     for level, depth in enumerate(depths):
         who = drawers[level]
         epsilon = (0.7 - ROWS_SHARE) * table.epsilon / drawers.count(who)
-        tree = table.block(who, epsilon, tree, depth)
+        tree = table.block(who, epsilon, tree, depth, level == len(depths) - 1)
     return table.label(tree)
 
 
@@ -136,9 +142,9 @@ def duel(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     slots = [[order[(2 * b) % k], order[(2 * b + 1) % k]] for b in range(len(depths))]
     turns = [who for slot in slots for who in set(slot)]
     tree, judge = OPEN, 0.2 * table.epsilon / len(depths)
-    for slot, depth in zip(slots, depths, strict=True):
-        base = (0.5 - ROWS_SHARE) * table.epsilon
-        proposals = [table.block(w, base / turns.count(w), tree, depth) for w in set(slot)]
+    for level, (slot, depth) in enumerate(zip(slots, depths, strict=True)):
+        base, last = (0.5 - ROWS_SHARE) * table.epsilon, level == len(depths) - 1
+        proposals = [table.block(w, base / turns.count(w), tree, depth, last) for w in set(slot)]
         tree = _purest(table, proposals, judge)
     return table.label(tree)
 
@@ -149,8 +155,9 @@ def vote(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     proposals = []
     for who in order:
         tree = OPEN
-        for depth in depths:
-            tree = table.block(who, (0.6 - ROWS_SHARE) * table.epsilon / len(depths), tree, depth)
+        epsilon = (0.6 - ROWS_SHARE) * table.epsilon / len(depths)
+        for level, depth in enumerate(depths):
+            tree = table.block(who, epsilon, tree, depth, level == len(depths) - 1)
         proposals.append(tree)
     counts = _judge(table, proposals, 0.4 * table.epsilon)
     best = max(range(len(counts)), key=lambda place: counts[place].max(axis=1).sum())

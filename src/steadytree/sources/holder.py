@@ -24,9 +24,11 @@ from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
-from steadytree.sources.messages import NAME, Answer, RefusedError, Request
+from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request
 
 _LOG = logging.getLogger(__name__)
+# questions that a block may choose from, by its depth: memory and time grow with their power
+MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
 Integers = NDArray[np.int64]
 
 
@@ -82,7 +84,7 @@ class Holder:
         if len(values) != len(labels):
             raise ValueError("X and y have different numbers of rows: pass one label a row.")
         if len(values) == 0:
-            raise ValueError("a holder needs rows: this one has none and should not take part.")
+            raise RefusedError("a holder needs rows: this one has none and should not take part.")
         if len(values) > MOST_ROWS:
             raise ValueError(
                 f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
@@ -150,8 +152,10 @@ class Holder:
             trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
         except ValueError as error:
             raise RefusedError(str(error)) from None
-        if request.kind == "block" and request.depth == 0:
+        if request.kind in BLOCKS and request.depth == 0:
             raise RefusedError("a block needs a depth of 1 to 3.")
+        if request.kind in BLOCKS and len(candidates) > MOST_CANDIDATES[request.depth]:
+            raise RefusedError("a block of this depth has too many questions: use fewer bins.")
         if request.kind == "side counts":
             _check_questions(request, trees, len(candidates))
         return candidates, trees
@@ -165,11 +169,13 @@ class Holder:
         block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
             return release_counts(np.array([len(self._labels)]), epsilon, noise)
-        if request.kind == "block":
+        if request.kind in BLOCKS:
             depth = request.depth
+            # labels are drawn with a last block and dropped again: everyone counts its leaves
+            utility = "pure" if request.kind == "block" else "right"
 
             def grow(rows: BlockRows) -> Drawn:
-                return draw_tree(rows, candidates, epsilon, depth, "pure", noise)
+                return draw_tree(rows, candidates, epsilon, depth, utility, noise)
 
             return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
         if request.kind == "choice":
