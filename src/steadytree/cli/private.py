@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadytree.cli import private_holder
+
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
     from steadytree.core.table import Table
@@ -24,6 +26,9 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
 
 
 class Method(StrEnum):
@@ -82,7 +87,7 @@ def fit(
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    X, y = _read(data, declared, target)
+    X, y = read_rows(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         model.fit(X, y)
@@ -114,7 +119,8 @@ def _check_target(target: str, names: list[str]) -> None:
         raise ValueError(f"--target {target!r} is no column of the data.")
 
 
-def _read(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+def read_rows(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+    """Rows and labels of a file, each cell read by itself."""
     from steadytree.interop.data_file import read_cells
 
     listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]

@@ -19,6 +19,10 @@ class RefusedError(ValueError):
     """A request or an answer that was not accepted; says why, and nothing about the data."""
 
 
+class StaleError(RefusedError):
+    """A round that comes after a later one was answered."""
+
+
 @dataclass(frozen=True)
 class Request:
     """One question to one holder.
