@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli import private_holder
+from steadytree.cli import private_holder, private_study
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -29,6 +29,8 @@ app = typer.Typer(
 
 
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_study.keys)
+app.command()(private_study.coordinate)
 
 
 class Method(StrEnum):

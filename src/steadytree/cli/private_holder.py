@@ -100,6 +100,26 @@ def status(
     typer.echo(f"answered {known['answers']} questions")
 
 
+@app.command()
+def join(
+    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys.")],
+    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The coordinator.")],
+    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+    port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
+) -> None:
+    """Connect a gateway to a coordinator over Flower, again and again until stopped."""
+    import logging
+
+    from steadytree.sources.supernode import SuperNode
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    node = SuperNode(keys, superlink, socket, port)
+    node.stop_on_signals()
+    typer.echo(f"joining {superlink}")
+    node.run()
+    typer.echo("left")
+
+
 def load_holder(
     name: str,
     data: Path,
