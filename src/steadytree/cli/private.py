@@ -1,4 +1,4 @@
-"""The commands `steadytree private schema | fit | ledger`."""
+"""The commands of `steadytree private`; those for several holders are in files of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli import private_holder, private_study
+from steadytree.cli import private_files, private_holder, private_study
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -31,6 +31,9 @@ app = typer.Typer(
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
 app.command()(private_study.keys)
 app.command()(private_study.coordinate)
+app.command()(private_files.ask)
+app.command()(private_files.answer)
+app.command()(private_files.merge)
 
 
 class Method(StrEnum):
