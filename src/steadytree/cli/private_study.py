@@ -88,7 +88,7 @@ def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
     while not study.facts.exists():
         if not link.is_alive:
             raise OSError("the SuperLink ended: run the same command again, nothing is lost.")
-        if time.monotonic() - looked > 10:
+        if time.monotonic() - looked > 30:  # a call of Flower's takes seconds
             looked = time.monotonic()
             if link.status(run).startswith("finished") and not study.facts.exists():
                 raise OSError("the study was stopped: run the same command again to go on.")

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -109,15 +108,7 @@ class SuperLink:
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         ]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=self._environment,
-                cwd=self._folder,
-                start_new_session=True,
-            )
+            self._process = start_on_leash(command, log, self._environment, self._folder)
         try:
             self._wait()
         except BaseException:
@@ -210,12 +201,27 @@ def script(name: str) -> str:
     return str(beside) if beside.exists() else name
 
 
+def start_on_leash(
+    command: list[str], log: Any, environment: dict[str, str], folder: Path | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start a command that ends when this process does, even by kill -9."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "steadytree.sources.leash", *command],
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        cwd=folder,
+        start_new_session=True,  # Ctrl-C is for this process, which then ends it
+    )
+
+
 def end_process(process: "subprocess.Popen[bytes]") -> None:
-    """End a process that this one started in a session of its own, and its children with it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
+    """End a command that `start_on_leash` started, kindly first."""
+    if process.stdin is not None:
+        process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(STOPPING)
-    with contextlib.suppress(ProcessLookupError):  # children may outlive it
-        os.killpg(process.pid, signal.SIGKILL)
+        return
+    process.kill()
     process.wait()

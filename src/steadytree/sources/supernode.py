@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from steadytree.core.extras import require
-from steadytree.sources.superlink import QUIET, end_process, script
+from steadytree.sources.superlink import QUIET, end_process, script, start_on_leash
 
 PAUSE = 5.0  # seconds before starting anew
 LOOK = 0.2
@@ -61,14 +61,7 @@ class SuperNode:
     def run(self) -> None:
         """Keep the node running; returns after `stop`."""
         while not self._stopping.is_set():
-            process = subprocess.Popen(
-                self._command,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                stdin=subprocess.DEVNULL,
-                env=self._environment,
-                start_new_session=True,
-            )
+            process = start_on_leash(self._command, subprocess.DEVNULL, self._environment)
             _LOG.info("node started")
             try:
                 while process.poll() is None and not self._stopping.is_set():
