@@ -1,15 +1,19 @@
 """`steadytree private coordinate` and `holder join`, up to where Flower begins."""
 
+import json
 import pathlib
 import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 import hospitals
 from steadytree import cli
+from steadytree.sources.flower import GridTransport
+from steadytree.sources.flower_relay import relay
 
 PLAN = """study = "hospitals"
 schema = "schema.toml"
@@ -127,6 +131,71 @@ def test_joining_needs_keys_and_a_free_port(ready):
         other.listen()
         port = other.getsockname()[1]
         check_refused(ready(*join, "--port", port), f"port {port} is in use")
+
+
+# ---- the two thin ends of Flower ----
+class Message(SimpleNamespace):
+    """As much of Flower's message as is used."""
+
+    def __init__(self, content, dst_node_id=None, message_type=None, ttl=None, reply_to=None):
+        super().__init__(content=content, to=dst_node_id)
+
+
+@pytest.fixture
+def thin(monkeypatch):
+    flower = SimpleNamespace(Message=Message, RecordDict=dict, ConfigRecord=dict)
+    for module in ("flower", "flower_relay"):
+        monkeypatch.setattr(f"steadytree.sources.{module}.require", lambda *_, **__: flower)
+
+
+class Grid:
+    """A grid whose nodes answer by functions; one that returns None reports a failure."""
+
+    def __init__(self, nodes):
+        self._nodes, self._replies = nodes, {}
+
+    def get_node_ids(self):
+        return list(self._nodes)
+
+    def push_messages(self, messages):
+        for message in messages:
+            node = message.to
+            content = self._nodes[node](message.content["letter"]["json"])
+            metadata = SimpleNamespace(reply_to_message_id=str(node), src_node_id=node)
+            reply = SimpleNamespace(content=content, metadata=metadata)
+            reply.has_error = lambda content=content: content is None
+            self._replies[str(node)] = reply
+        return list(self._replies)
+
+    def pull_messages(self, ids):
+        return [self._replies[each] for each in ids]
+
+
+def test_a_grid_brings_back_letters_and_nothing_else(thin):
+    nodes = {
+        1: lambda letter: {"letter": {"json": letter + b"!"}},
+        2: lambda letter: None,
+        3: lambda letter: {"letter": {"json": "text"}},
+        4: lambda letter: {"other": {}},
+    }
+    names = {"a": 1, "b": 2, "c": 3, "d": 4, "offline": 5}
+    found = GridTransport(Grid(nodes), names).exchange(dict.fromkeys(names, b"?"), 5.0)
+    assert found == {"a": b"?!", "c": b"", "d": b""}
+
+
+def test_a_relay_says_nothing_of_what_went_wrong(thin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    here = SimpleNamespace(node_config={"gateway": "none.sock"})
+    nowhere = SimpleNamespace(node_config={})
+    for content, context, code in [
+        ({"letter": {"json": b"{}"}}, here, "UNREACHABLE"),
+        ({"letter": {"json": b"{}"}}, nowhere, "UNREACHABLE"),
+        ({"letter": {"json": "text"}}, here, "MALFORMED"),
+        ({}, here, "UNREACHABLE"),
+    ]:
+        reply = relay(Message(content), context).content
+        assert json.loads(reply["letter"]["json"]) == {"version": 1, "ok": False, "code": code}
+        assert list(reply) == ["letter"]
 
 
 # ---- a leash: what is started ends with whoever started it ----

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from steadytree.sources.parties import HolderError
 from steadytree.sources.plan import Plan
 from steadytree.sources.transports import InMemory, Sockets
 
+unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
 PLAN = {"study": "s1", "schema": "schema.toml", "holders": list(NAMES), "epsilon": 2.0}
 PLAN |= {"n_bins": 4, "out": "tree.json", "deadline": 5, "attempt": 1, "join": 5}
 PLAN |= {"testing_seed": 3}
@@ -225,6 +227,58 @@ def test_any_holder_may_go_away_in_any_round(tmp_path, method, dead_from):
         assert (study.tree.predict(X) == y).mean() > 0.8
 
 
+class Impatient(InMemory):
+    """Does not wait for one holder, which goes on with its work."""
+
+    def __init__(self, gateways, slow):
+        super().__init__(gateways)
+        self.slow, self.threads = slow, []
+
+    def exchange(self, letters, seconds):
+        found = super().exchange({n: a for n, a in letters.items() if n != self.slow}, seconds)
+        if self.slow in letters and read(letters[self.slow])["type"] == "question":
+            work = threading.Thread(
+                target=super().exchange, args=({self.slow: letters[self.slow]}, 60)
+            )
+            work.start()
+            self.threads.append(work)
+        elif self.slow in letters:
+            found |= super().exchange({self.slow: letters[self.slow]}, seconds)
+        return found
+
+
+@pytest.mark.parametrize("minimum", [2, 3])
+def test_a_slow_holder_past_the_deadline(tmp_path, monkeypatch, minimum):
+    """It pays once, however often it is asked; the study ends without it, or later with it."""
+    plan = make_plan(tmp_path, minimum=minimum, deadline=0.3)
+    finish = threading.Event()
+    with gateways(tmp_path) as parties:
+        drafts, draft = [], parties[1].holder.draft
+
+        def slow(request):
+            drafts.append(request.name)
+            finish.wait(60)
+            return draft(request)
+
+        monkeypatch.setattr(parties[1].holder, "draft", slow)
+        impatient = Impatient(parties, "south")
+        if minimum == 3:
+            with pytest.raises(HolderError, match="nothing came before the deadline"):
+                run_study(plan, impatient)
+        else:
+            assert run_study(plan, impatient).gone == ("south",)
+        finish.set()
+        study = run_study(plan, InMemory(parties))  # asked again while it may still be at work
+        for thread in impatient.threads:
+            thread.join(60)
+        spent = [gateway.holder.ledger.spent for gateway in parties]
+    assert len(drafts) == len(set(drafts))
+    if minimum == 3:
+        assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
+    else:
+        assert study.gone == ("south",)
+
+
 def test_a_holder_that_fails_for_a_while_is_asked_again(tmp_path):
     plan, asked = make_plan(tmp_path), []
 
@@ -379,7 +433,7 @@ run_study(plan, Sockets({name: f"{name}.sock" for name in plan.holders}))
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
+@unix_only
 def test_processes_that_are_killed_and_started_again_end_in_the_same_tree(tmp_path, monkeypatch):
     """A holder is killed in the middle of a level, the coordinator too; nothing is lost."""
     hospitals.write_files(tmp_path)
