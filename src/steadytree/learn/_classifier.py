@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from steadytree.core.labels import check_labels as check_labels  # learners take it from here
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import to_sklearn
@@ -62,35 +63,6 @@ class TreeClassifierMixin:
         return tags
 
 
-def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
-    """One label a row; refuses missing labels, mixed types and numbers that go on."""
-    if not (isinstance(y, np.ndarray) and y.ndim == 1):
-        y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."
-        )
-    gone = _missing_labels(y)
-    if gone.any():
-        raise ValueError(
-            f"Input y contains NaN. {gone.sum()} label(s) are missing, the first in row "
-            f"{int(gone.argmax())}: drop those rows or label them."
-        )
-    if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
-        raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
-    if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). "
-            "y must hold class labels."
-        )
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(
-            "Unknown label type: continuous. y holds fractions, so it is no class label: "
-            "cut it into classes, or use a regression method."
-        )
-    return y
-
-
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Weights as float64, or None where every row counts once."""
     if sample_weight is None:
@@ -107,11 +79,3 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: at least one row must count.")
     return None if (weights == 1).all() else weights
-
-
-def _missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype != object:
-        return np.zeros(len(y), bool)
-    return np.array([v is None or v != v or type(v).__name__ == "NAType" for v in y.tolist()])
