@@ -15,6 +15,11 @@ from steadytree.core.space import FeatureSpace
 class Elsewhere(Protocol):
     """Parts of the data that are read where they lie."""
 
+    def recall(
+        self, grid: Grid, n_thresholds: int
+    ) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
+        """Space, classes and occupied bins where the rows were binned before."""
+
     def look(self, grid: Grid) -> Look:
         """First pass: ranges, categories and labels of all rows."""
 
@@ -29,8 +34,11 @@ def make_ready(
     parts: Elsewhere, grid: Grid, n_thresholds: int
 ) -> tuple[FeatureSpace, NDArray[Any], Source]:
     """Space with cuts, classes, and the source; all as rows in memory would give them."""
-    look = parts.look(grid)
-    space = look.space(grid, n_thresholds)
-    occupied = parts.encode(space, look.labels)
+    known = parts.recall(grid, n_thresholds)
+    if known is None:
+        look = parts.look(grid)
+        space = look.space(grid, n_thresholds)
+        known = space, look.labels, parts.encode(space, look.labels)
+    space, classes, occupied = known
     rules = Rules.of(space.columns, occupied)
-    return space, look.labels, parts.source(rules, len(look.labels))
+    return space, classes, parts.source(rules, len(classes))

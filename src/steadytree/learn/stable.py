@@ -1,6 +1,8 @@
 """StableTreeClassifier: splits that stay when rows go."""
 
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from steadytree.learn._closest import stay_close
 from steadytree.learn._elsewhere import Elsewhere, make_ready
 from steadytree.learn._grow import grow, tree_positions
 from steadytree.sources.dask_parts import DaskParts, is_dask
+from steadytree.sources.data_files import DataFiles, Paths
+from steadytree.sources.file_parts import FileParts
 from steadytree.sources.rows import Rows
 
 CRITERIA = {"count": COUNT, "gini": GINI}
@@ -154,6 +158,46 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._fit_from(recipe, rows)
         if self.previous is not None:
             self._stay_close(X, recipe)
+        return self
+
+    def fit_files(
+        self,
+        paths: Paths,
+        target: str,
+        columns: Sequence[str] | None = None,
+        cache: str | PathLike[str] | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> "StableTreeClassifier":
+        """Fit the tree on Parquet or Arrow files with more rows than memory holds.
+
+        The files are read twice: for ranges, categories and labels, then to write the bins of
+        all rows, one or two bytes a value, to a folder. The tree is the one that ``fit`` grows
+        on the same rows in memory.
+
+        Parameters
+        ----------
+        paths : path of a file or of a folder of files, or a list of them
+            All with the same columns.
+        target : str
+            The column of labels.
+        columns : list of str, optional
+            The columns to learn from; by default all others.
+        cache : path, optional
+            Folder for the binned rows. It is kept, and a later fit on the same files, columns and
+            grid begins there. By default a temporary folder is used and removed.
+        progress : callable, optional
+            Told in words, a few times a second, what is being done; ``print`` will do.
+
+        Returns
+        -------
+        self : StableTreeClassifier
+        """
+        self._check_elsewhere()
+        files = DataFiles(paths, target, columns)
+        with FileParts(files, cache, progress) as parts:
+            self._fit_elsewhere(parts)
+        self.n_features_in_ = len(files.names)
+        self.feature_names_in_ = np.array(files.names, dtype=object)
         return self
 
     def _fit_from(self, recipe: Recipe, source: Source) -> None:

@@ -54,6 +54,9 @@ class DaskParts:
         self._run = Runner(client)
         self.sample, self._pairs = _align(X, y)
 
+    def recall(self, grid: Grid, n_thresholds: int) -> None:
+        """Nothing is kept from one fit to the next."""
+
     def look(self, grid: Grid) -> Look:
         """What all partitions tell together; reads the data once."""
         looks = [self._run.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
