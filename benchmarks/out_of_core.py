@@ -56,7 +56,9 @@ def fit(folder):
     model.fit_files(folder, target="label", cache=folder / "map", progress=said)
     mapped = sum(path.stat().st_size for path in (folder / "map").iterdir())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # kilobytes on Linux
-    print(f"{model.tree_.weight[0]:,.0f} rows, depth {model.tree_.depth}, {mapped / 1e9:.2f} GB map")
+    print(
+        f"{model.tree_.weight[0]:,.0f} rows, depth {model.tree_.depth}, {mapped / 1e9:.2f} GB map"
+    )
     print(f"CPU {time.process_time() - cpu:.1f} s, wall {time.perf_counter() - start:.1f} s")
     print(f"peak memory {peak / 1e9:.2f} GB")
 

@@ -51,7 +51,7 @@ class DaskParts:
 
     def __init__(self, X: Any, y: Any, client: Any = None) -> None:
         check_both_dask(X, y)
-        self._run = Runner(client)
+        self.runner = Runner(client)
         self.sample, self._pairs = _align(X, y)
 
     def recall(self, grid: Grid, n_thresholds: int) -> None:
@@ -59,29 +59,43 @@ class DaskParts:
 
     def look(self, grid: Grid) -> Look:
         """What all partitions tell together; reads the data once."""
-        looks = [self._run.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
-        return self._run.get(self._run.add_up(looks))
+        looks = [self.runner.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
+        return self.runner.get(self.runner.add_up(looks))
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Bin every partition on its worker, keep it there; tell which bins any row is in."""
-        shared = self._run.share((space, classes))
-        parts = [self._run.call(_encode, k, x, y, shared) for k, (x, y) in enumerate(self._pairs)]
-        occupied = self._run.add_up([self._run.call(_occupied, part, shared) for part in parts])
-        *self._parts, occupied = self._run.keep([*parts, occupied])
-        return self._run.get(occupied) > 0
+        shared = self.runner.share((space, classes))
+        parts = [self.runner.call(_encode, k, x, y, shared) for k, (x, y) in enumerate(self._pairs)]
+        occupied = self.runner.add_up([self.runner.call(_occupied, part, shared) for part in parts])
+        *self._parts, occupied = self.runner.keep([*parts, occupied])
+        return self.runner.get(occupied) > 0
 
     def source(self, rules: Rules, n_classes: int) -> "DaskRows":
         """The binned partitions as a source of counts."""
-        shared = self._run.share(rules)
-        ready = self._run.keep([self._run.call(_ready, part, shared) for part in self._parts])
+        shared = self.runner.share(rules)
+        ready = self.runner.keep([self.runner.call(_ready, part, shared) for part in self._parts])
         self._parts = []
-        return DaskRows(ready, rules, n_classes, self._run)
+        return DaskRows(ready, rules, n_classes, self.runner)
 
-    def gather(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
-        """``function(X, y, *shared)`` of every partition, brought here."""
-        kept = self._run.share((function, *shared))
-        found = [self._run.call(_apply, k, x, y, kept) for k, (x, y) in enumerate(self._pairs)]
-        return list(self._run.get_all(found))
+    # ---- for learners that read rows in their own way ----
+    def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """``function(X, y, *shared)`` of every partition, left on its worker."""
+        given = self.runner.share((function, *shared))
+        calls = (self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs))
+        return self.runner.keep(list(calls))
+
+    def chain(self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+        """``function(part, *shared)`` of what was kept, left there too."""
+        given = self.runner.share(shared)
+        return self.runner.keep([self.runner.call(_spread, function, p, given) for p in parts])
+
+    def gather(
+        self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> tuple[Any, ...]:
+        """``function(part, *shared)`` of what was kept, brought here."""
+        given = self.runner.share(shared)
+        calls = [self.runner.call(_spread, function, part, given) for part in parts]
+        return self.runner.get_all(calls)
 
 
 class DaskRows(Parted):
@@ -206,9 +220,17 @@ def _apply(number: int, X: Any, y: Any, kept: tuple[Any, ...]) -> Any:
         raise named(f"partition {number}", error) from None
 
 
+def _spread(function: Callable[..., Any], part: Any, shared: tuple[Any, ...]) -> Any:
+    return function(part, *shared)
+
+
 # ---- alignment ----
 def _align(X: Any, y: Any) -> tuple[Any, list[tuple[Any, Any]]]:
     """An empty X that has the names, and (X, y) of every partition as delayed objects."""
+    for name, data in (("X", X), ("y", y)):
+        if not hasattr(data, "_meta"):  # a bag, or a delayed object, which claims to have all else
+            kind = "array or dataframe" if name == "X" else "array or series"
+            raise TypeError(f"{name} must be a dask {kind}, got {type(data).__name__}.")
     x_is_array, y_is_array = (hasattr(data, "numblocks") for data in (X, y))
     if x_is_array and X.ndim != 2:
         raise ValueError(f"X must be a table of rows and columns, got {X.ndim} dimension(s).")
@@ -242,8 +264,6 @@ def _one_column(y: Any) -> Any:
         if len(columns) != 1:
             raise ValueError(f"y must be one column of labels, got {len(columns)} columns.")
         return y[columns[0]]
-    if not hasattr(y, "_meta"):
-        raise TypeError(f"y must be a dask array or series, got {type(y).__name__}.")
     return y
 
 
