@@ -1,6 +1,7 @@
 """Dask collections as parts: aligned, looked at, binned once on the workers, then counted there."""
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -18,6 +19,7 @@ from steadytree.kernels import RuleTable, occupied_bins
 from steadytree.sources.parted import Parted, Pass, pass_over
 
 ADDED_AT_ONCE = 8
+SMALL = 10_000  # open nodes; what is to be done with more of them is sent once
 Part = tuple[NDArray[Any], NDArray[np.int32]]  # codes (p, n) and labels
 Ready = tuple[NDArray[Any], NDArray[np.int32], RuleTable]
 
@@ -117,15 +119,23 @@ class DaskRows(Parted):
         self.start()
 
     def restart(self) -> None:
-        self._slots: list[Any] = [None] * len(self._parts)
+        self._done: list[Any] = [None] * len(self._parts)  # slots and counts of each part
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
-        shared = self._run.share(todo)
-        pairs = zip(self._parts, self._slots, strict=True)
-        done = [self._run.call(_step, part, slots, shared) for part, slots in pairs]
-        total = self._run.add_up([one[1] for one in done])
-        *self._slots, total = self._run.keep([*(one[0] for one in done), total])
-        return self._run.get(total)
+        given = self._run.share(todo) if todo.place.size > SMALL else Parcel(todo)
+        pairs = zip(self._parts, self._done, strict=True)
+        done = [self._run.call(_step, part, before, given) for part, before in pairs]
+        groups = [done[k : k + ADDED_AT_ONCE] for k in range(0, len(done), ADDED_AT_ONCE)]
+        total = self._run.add_up([self._run.call(_add_counts, group) for group in groups])
+        *self._done, total = self._run.keep([*done, total])
+        return self._run.take(total)
+
+
+class Parcel:
+    """A small value that goes along with every call; Dask would take apart a dataclass or tuple."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 class Runner:
@@ -162,7 +172,13 @@ class Runner:
 
     def keep(self, values: Sequence[Any]) -> list[Any]:
         """Compute and leave the results where they are."""
-        return list(self._dask.persist(*values, **self._where))
+        return list(self._dask.persist(*values, optimize_graph=False, **self._where))
+
+    def take(self, kept: Any) -> Any:
+        """A result that was kept, asked for without another task."""
+        distributed = sys.modules.get("distributed")
+        futures = distributed.futures_of(kept) if distributed else []
+        return futures[0].result() if futures else self.get(kept)
 
     def get(self, value: Any) -> Any:
         return self._dask.compute(value, **self._where)[0]
@@ -200,12 +216,19 @@ def _ready(part: Part, rules: Rules) -> Ready:
 
 
 def _step(
-    part: Ready, slots: NDArray[np.int32] | None, todo: Pass
+    part: Ready, before: tuple[NDArray[np.int32], Any] | None, given: Pass | Parcel
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     codes, labels, table = part
-    slots = np.zeros(len(labels), np.int32) if slots is None else slots.copy()
+    todo = given.value if isinstance(given, Parcel) else given
+    slots = np.zeros(len(labels), np.int32) if before is None else before[0]
+    if todo.moves:
+        slots = slots.copy()
     moves = [type(splits)(*(np.array(array) for array in splits)) for splits in todo.moves]
     return slots, pass_over(codes, labels, slots, table, todo._replace(moves=moves))
+
+
+def _add_counts(done: Sequence[tuple[Any, NDArray[np.int64]]]) -> NDArray[np.int64]:
+    return reduce(operator.add, [counts for _, counts in done])
 
 
 def _add(values: Sequence[Any]) -> Any:

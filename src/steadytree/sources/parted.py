@@ -35,7 +35,8 @@ def pass_over(
     """Counts (n_counted, n_bins, n_classes) of one part; its slots are moved in place."""
     for splits in todo.moves:
         move_rows(codes, slots, table, *splits)
-    place = todo.place[slots]
+    # where all open nodes are counted, each keeps its place
+    place = slots if todo.n_counted == len(todo.place) - 1 else todo.place[slots]
     return count_classes(codes, labels, place, todo.n_counted, table.bin_offsets, todo.n_classes)
 
 
