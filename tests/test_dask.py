@@ -116,6 +116,30 @@ def test_a_level_with_many_counters_is_asked_in_blocks(monkeypatch):
     same(model.fit(*frames(X, y, 3)), near)
 
 
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])
+def test_predictions_of_a_collection_are_those_of_its_rows(method):
+    X, y = rows()
+    far_X, _ = frames(X, y, 3)
+    model = StableTreeClassifier(random_state=0, epsilon=0).fit(X, y)
+    lazy = getattr(model, method)(far_X)
+    assert dask.is_dask_collection(lazy)
+    np.testing.assert_array_equal(np.asarray(lazy.compute()), getattr(model, method)(X))
+    numbers = X[["few", "real"]].to_numpy()
+    model = StableTreeClassifier(random_state=0, epsilon=0).fit(numbers, y)
+    lazy = getattr(model, method)(da.from_array(numbers, chunks=(70, 1)))
+    assert lazy.shape == getattr(model, method)(numbers).shape
+    np.testing.assert_array_equal(lazy.compute(), getattr(model, method)(numbers))
+
+
+def test_other_learners_and_measures_say_that_they_need_the_rows():
+    X, y = rows()
+    far_X, far_y = frames(X, y, 3)
+    with pytest.raises(TypeError, match=r"X is a Dask collection.* X\.compute\(\)"):
+        steadytree.RobustTreeClassifier().fit(far_X, far_y)
+    with pytest.raises(TypeError, match=r"X is a Dask collection.* X\.compute\(\)"):
+        steadytree.average_sensitivity(StableTreeClassifier(), far_X, far_y)
+
+
 # ---- the private learner ----
 SCHEMA = steadytree.Schema(
     bounds={"few": (0, 4), "tenths": (0, 1.5), "real": (-3, 3)},

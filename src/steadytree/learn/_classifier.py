@@ -1,5 +1,6 @@
 """TreeClassifierMixin: what every fitted tree learner can do."""
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -8,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.labels import check_labels as check_labels  # learners take it from here
-from steadytree.core.table import Table
+from steadytree.core.table import Table, is_dask
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import to_sklearn
 from steadytree.interop.tree_file import save
+from steadytree.sources.dask_parts import map_rows
 
 
 class TreeClassifierMixin:
@@ -21,16 +23,22 @@ class TreeClassifierMixin:
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Index of the leaf each row falls in."""
+        if is_dask(X):
+            return self._map_rows(X, "apply", lambda tree: np.empty(0, np.int64))
         table = self._check_rows(X)
         return self.tree_.apply(table)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of ``classes_``."""
+        if is_dask(X):
+            return self._map_rows(X, "predict_proba", lambda tree: tree.value[:0])
         leaves = self.apply(X)
         return self.tree_.value[leaves]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most frequent class of the leaf each row falls in."""
+        """Most frequent class of the leaf each row falls in; a dask array where X is Dask's."""
+        if is_dask(X):
+            return self._map_rows(X, "predict", lambda tree: tree.classes[:0])
         leaves = self.apply(X)
         return self.tree_.classes[self.tree_.label[leaves]]
 
@@ -48,6 +56,13 @@ class TreeClassifierMixin:
         """The fitted tree as a genuine scikit-learn ``DecisionTreeClassifier``."""
         check_is_fitted(self)
         return to_sklearn(self.tree_)
+
+    def _map_rows(
+        self, X: Any, method: str, sample: Callable[[Tree], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """A method's answers for a Dask collection, to be computed where its partitions lie."""
+        check_is_fitted(self)
+        return map_rows(getattr(self, method), X, sample(self.tree_))
 
     def _check_rows(self, X: Any) -> Table:
         check_is_fitted(self)

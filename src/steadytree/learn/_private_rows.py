@@ -9,8 +9,9 @@ from steadytree.core.candidates import Candidates
 from steadytree.core.counts import Source
 from steadytree.core.rules import Rules
 from steadytree.core.schema import NO_CLASS, Schema
+from steadytree.core.table import is_dask
 from steadytree.kernels import RuleTable
-from steadytree.sources.dask_parts import DaskParts, DaskRows, is_dask
+from steadytree.sources.dask_parts import DaskParts, DaskRows
 from steadytree.sources.rows import Rows
 
 Encoded = tuple[NDArray[np.float64], NDArray[np.int32], int]

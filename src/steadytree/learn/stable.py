@@ -16,7 +16,7 @@ from steadytree.core.grid import GRIDS
 from steadytree.core.recipe import Recipe
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table
+from steadytree.core.table import Table, is_dask
 from steadytree.core.tree import Tree
 from steadytree.kernels import COUNT, GINI, GUMBEL, REJECTION, Draw
 from steadytree.learn._choose import Chooser, SplitProbability, split_probabilities
@@ -24,7 +24,7 @@ from steadytree.learn._classifier import TreeClassifierMixin, check_labels, chec
 from steadytree.learn._closest import stay_close
 from steadytree.learn._elsewhere import Elsewhere, make_ready
 from steadytree.learn._grow import grow, tree_positions
-from steadytree.sources.dask_parts import DaskParts, is_dask
+from steadytree.sources.dask_parts import DaskParts
 from steadytree.sources.data_files import DataFiles, Paths
 from steadytree.sources.file_parts import FileParts
 from steadytree.sources.rows import Rows

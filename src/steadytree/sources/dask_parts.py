@@ -14,7 +14,7 @@ from steadytree.core.grid import Grid
 from steadytree.core.look import Look, label_codes, named
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table
+from steadytree.core.table import Table, is_dask
 from steadytree.kernels import RuleTable, occupied_bins
 from steadytree.sources.parted import Parted, Pass, pass_over
 
@@ -22,11 +22,6 @@ ADDED_AT_ONCE = 8
 SMALL = 10_000  # open nodes; what is to be done with more of them is sent once
 Part = tuple[NDArray[Any], NDArray[np.int32]]  # codes (p, n) and labels
 Ready = tuple[NDArray[Any], NDArray[np.int32], RuleTable]
-
-
-def is_dask(data: Any) -> bool:
-    """Whether data are a Dask collection; Dask is not imported for that."""
-    return callable(getattr(data, "__dask_graph__", None))
 
 
 def check_both_dask(X: Any, y: Any) -> None:
@@ -185,6 +180,27 @@ class Runner:
 
     def get_all(self, values: Sequence[Any]) -> tuple[Any, ...]:
         return self._dask.compute(*values, **self._where)
+
+
+def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, sample: NDArray[Any]) -> Any:
+    """``function`` of every partition as a dask array, computed when that is.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows and returns an array with an entry a row.
+    X : dask array or dataframe
+    sample : array
+        What function returns for no rows: its type, and its width where it has one.
+    """
+    require("dask", extra="dask", purpose="predicting for a Dask collection")
+    if not hasattr(X, "numblocks"):
+        return X.map_partitions(function, meta=sample)
+    whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    if sample.ndim == 1:
+        return whole.map_blocks(function, dtype=sample.dtype, drop_axis=1, meta=sample)
+    chunks = (whole.chunks[0], (sample.shape[1],))
+    return whole.map_blocks(function, dtype=sample.dtype, chunks=chunks, meta=sample)
 
 
 # ---- what runs on the workers ----
