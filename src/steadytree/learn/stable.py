@@ -124,7 +124,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.max_score_loss = max_score_loss
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, client: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None, client: Any = None
     ) -> "StableTreeClassifier":
         """Fit the tree.
 
@@ -138,6 +138,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out. Not for Dask
             collections.
+        seen : bool array-like of shape (n_samples,), optional
+            Rows that `previous` was learned from. They do not judge it, since on them it would
+            look better than it is.
         client : distributed.Client, optional
             The cluster that a Dask collection is computed on; by default the active client, and
             without one Dask's own scheduler.
@@ -146,6 +149,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         -------
         self : StableTreeClassifier
         """
+        if seen is not None and self.previous is None:
+            raise ValueError("seen tells which rows previous was learned from: give previous too.")
         if is_dask(X) or is_dask(y):
             parts = DaskParts(X, y, client)
             self._check_elsewhere(sample_weight)
@@ -157,7 +162,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
         self._fit_from(recipe, rows)
         if self.previous is not None:
-            self._stay_close(X, recipe)
+            self._stay_close(X, recipe, seen)
         return self
 
     def fit_files(
@@ -229,11 +234,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             if given:
                 raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
 
-    def _stay_close(self, X: Any, recipe: Recipe) -> None:
+    def _stay_close(self, X: Any, recipe: Recipe, seen: Any) -> None:
         """Put a tree near `previous` in place of the one learned wholly anew."""
         if recipe.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
-        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_)
+        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_, seen)
         self.classes_ = self.tree_.classes
         self.score_bound_, self._levels = None, []  # both are about the other tree
 
