@@ -126,6 +126,24 @@ def test_works_without_optional_packages():
     assert run_python(blocked + fit).strip() == "b"
 
 
+@pytest.mark.parametrize(
+    ("call", "needed"),
+    [
+        ("st.StableTreeClassifier().fit(Collection(), Collection())", "steadytree[dask]"),
+        ("st.StableTreeClassifier().fit_files('rows.parquet', 'y')", "steadytree[parquet]"),
+    ],
+)
+def test_without_optional_packages_it_says_what_to_install(call, needed):
+    blocked = BLOCK.format(names=OPTIONAL)
+    code = (
+        "import steadytree as st\n"
+        "class Collection:\n"
+        "    def __dask_graph__(self): return {}\n"
+        f"try:\n    {call}\nexcept ImportError as error:\n    print(error)"
+    )
+    assert f"pip install '{needed}'" in run_python(blocked + code)
+
+
 @pytest.mark.parametrize("heavy", ["jinja2", "numba", "numpy", "pandas", "sklearn"])
 def test_command_line_starts_without_heavy_modules(heavy):
     code = f"import sys, steadytree.cli; print({heavy!r} in sys.modules)"
