@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from steadytree.cli._command import command_line
 
 EXAMPLES = """\b
 Examples:
@@ -77,18 +78,12 @@ def report(
         data_set = DataSet.read(data, target, columns) if data else DataSet.breast_cancer(columns)
         progress.say("fitting and judging a tree" if tree is None else "judging the tree")
         if tree is None:
-            found = data_set.fit_and_judge(max_depth, criterion.value, seed, _command())
+            found = data_set.fit_and_judge(max_depth, criterion.value, seed, command_line())
         else:
-            found = data_set.judge(tree, _command())
+            found = data_set.judge(tree, command_line())
         progress.say(f"writing {out}")
         found.write(out)
     _show(found.data, out, as_json)
-
-
-def _command() -> str:
-    import shlex
-
-    return shlex.join(["steadytree", *sys.argv[1:]])
 
 
 def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:

@@ -1,9 +1,6 @@
 """Collect: a model and data become one plain dict; renderers turn that into pages."""
 
-import datetime
-import importlib.metadata
-import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,33 +15,11 @@ from steadytree.measure.accuracy import Accuracy, accuracy, label_indices
 from steadytree.measure.complexity import Complexity, complexity
 from steadytree.reporting.fingerprint import hash_data
 from steadytree.reporting.numbers import interval_text, reading_text, rows_text
+from steadytree.reporting.origin import Origin, made_with
 from steadytree.reporting.tree_nodes import collect_tree
 from steadytree.reporting.wording import label_text, one_line
 
 FORMAT = 1  # raised when the meaning of a field changes
-PACKAGES = ("steadytree", "numpy", "scipy", "scikit-learn", "numba")
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where data and model came from, as far as the caller knows.
-
-    Parameters
-    ----------
-    data : str
-        Name of the data.
-    file_sha256 : str
-        Hash of the file they were read from.
-    command : str
-        The command that made the report.
-    seen : bool or None
-        Whether the rows were used in fitting; None where that is not known.
-    """
-
-    data: str = ""
-    file_sha256: str = ""
-    command: str = ""
-    seen: bool | None = None
 
 
 def collect(
@@ -92,11 +67,7 @@ def collect(
         "data": _data(tree, table, truth, hash_data(table, y)),
         "model": {"kind": type(model).__name__, "sha256": tree_hash(model)},
         "origin": asdict(origin),
-        "made": {
-            "date": date or datetime.date.today().isoformat(),
-            "python": platform.python_version(),
-            "packages": {name: _version(name) for name in PACKAGES},
-        },
+        "made": made_with(date),
     }
 
 
@@ -167,10 +138,3 @@ def _looks_like_training(tree: Tree, truth: NDArray[np.int64]) -> bool:
     """Whether rows and classes are as many as in fitting: then they most likely are the same."""
     counts = np.bincount(truth, minlength=len(tree.classes))
     return len(truth) > 1 and bool(np.allclose(tree.value[0] * tree.weight[0], counts))
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "of unknown version"

@@ -14,8 +14,8 @@ from steadytree.core.tree import Tree
 from steadytree.interop.data_file import column_names, read_data
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.holdout import hold_out
-from steadytree.reporting.collect import Origin
 from steadytree.reporting.fingerprint import hash_file
+from steadytree.reporting.origin import Origin
 from steadytree.reporting.report import Report, report
 from steadytree.reporting.table_checks import check_classes, check_features, check_names, labels_of
 
@@ -75,6 +75,22 @@ class DataSet:
         labels = np.asarray(bunch.target_names, dtype=str)[bunch.target]
         return cls("breast cancer (scikit-learn)", "diagnosis", features, labels)
 
+    @classmethod
+    def open(
+        cls, path: str | PathLike[str] | None, target: str | None, drop: Sequence[str] = ()
+    ) -> "DataSet":
+        """A file, or the built-in data where none is named."""
+        if path is not None:
+            return cls.read(path, target, drop)
+        if target is not None:
+            raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
+        return cls.breast_cancer(drop)
+
+    def check(self) -> None:
+        """Refuse columns and classes that no tree can be fitted on."""
+        check_features(self.features)
+        check_classes(self.labels, self.target)
+
     @property
     def title(self) -> str:
         return f"{self.name}: {self.target}"
@@ -83,8 +99,7 @@ class DataSet:
         self, max_depth: int = 5, criterion: str = "count", seed: int = 0, command: str = ""
     ) -> Report:
         """Fit a tree on 70 % of the rows of every class, and judge it on the other 30 %."""
-        check_features(self.features)
-        check_classes(self.labels, self.target)
+        self.check()
         held = hold_out(self.labels, SHARE, seed)
         if held.sum() < FEWEST:
             raise ValueError(
@@ -95,14 +110,15 @@ class DataSet:
         )
         model.fit(self.features.take(~held), self.labels[~held])
         rows = self.features.take(held)
-        origin = self._origin(command, seen=False)
+        origin = self.origin(command, seen=False)
         return report(model, rows, self.labels[held], title=self.title, origin=origin)
 
     def judge(self, tree: Tree, command: str = "") -> Report:
         """Judge a tree that was fitted before, on all rows."""
         rows = self.features.select(tree.space.names)
-        origin = self._origin(command, seen=None)
+        origin = self.origin(command, seen=None)
         return report(tree, rows, self.labels, title=self.title, origin=origin)
 
-    def _origin(self, command: str, seen: bool | None) -> Origin:
+    def origin(self, command: str, seen: bool | None) -> Origin:
+        """Where the rows come from, for a page to show."""
         return Origin(self.name, self.file_sha256, command, seen)

@@ -6,6 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from steadytree.reporting.compare_pictures import comparison_pictures
 from steadytree.reporting.numbers import percent_text, rows_text
 from steadytree.reporting.palette import N_COLOURS, class_colours, colour_style
 from steadytree.reporting.rules_text import indented_rules, leaf_rules
@@ -48,6 +49,13 @@ def render_html(data: dict[str, Any]) -> str:
     )
 
 
+def render_comparison(data: dict[str, Any]) -> str:
+    """A comparison as one page that needs no scripts and fetches nothing."""
+    template = _environment().get_template("compare.html.j2")
+    style = Markup(colour_style("body"))
+    return template.render(data=data, comparison=data["comparison"], colour_style=style)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -59,7 +67,11 @@ def _environment() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
-    environment.globals |= {"answer_line": answer_line, "bar_parts": _bar_parts}
+    environment.globals |= {
+        "answer_line": answer_line,
+        "bar_parts": _bar_parts,
+        "comparison_pictures": comparison_pictures,
+    }
     return environment
 
 

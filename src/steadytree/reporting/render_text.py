@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from steadytree.reporting.numbers import rows_text
 from steadytree.reporting.rules_text import indented_rules
 
 MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
@@ -43,10 +44,44 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
 
 def render_text(data: dict[str, Any], width: int = WIDTH) -> str:
     """The same as plain text."""
+    return _plain(terminal_view(data), width)
+
+
+def _plain(view: RenderableType, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
-    console.print(terminal_view(data))
+    console.print(view)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def comparison_view(words: dict[str, Any]) -> RenderableType:
+    """What a rich console shows for a comparison."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("learner", no_wrap=True)
+    for column in words["columns"]:
+        table.add_column(column["head"], justify="right")
+    for row in words["rows"]:
+        cells = [_comparison_cell(cell) for cell in row["cells"]]
+        table.add_row(Text(row["name"], style="bold"), *cells)
+    folds = f"{words['n_folds']} folds of {rows_text(words['n_rows'])}. {words['note']}"
+    notes = [
+        Text(f"{row['name']}: {note}.", style="dim")
+        for row in words["rows"]
+        for note in row["notes"]
+    ]
+    noise = "" if words["perturbation_stated"] else " Noise: 2 % of each column's range."
+    below = Text(f"{folds.strip()}{noise} * best of the column, ≈ sampled.", style="dim")
+    return Group(table, Text(), Text(words["headline"]), below, *notes)
+
+
+def _comparison_cell(cell: dict[str, Any]) -> Text:
+    mark = "*" if cell["best"] else ""
+    return Text(cell["shown"] + mark, style="bold green" if cell["best"] else "")
+
+
+def comparison_text(words: dict[str, Any], width: int = 140) -> str:
+    """A comparison as plain text."""
+    return _plain(comparison_view(words), width)
 
 
 def _titled(title: str, body: RenderableType) -> list[RenderableType]:

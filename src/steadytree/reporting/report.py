@@ -7,7 +7,8 @@ from os import PathLike
 from typing import Any
 
 from steadytree.core.atomic import check_can_write, write_text_atomically
-from steadytree.reporting.collect import Origin, collect
+from steadytree.reporting.collect import collect
+from steadytree.reporting.origin import Origin
 from steadytree.reporting.render_html import render_html
 from steadytree.reporting.render_text import render_text
 
