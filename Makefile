@@ -21,7 +21,7 @@ help:  ## list the targets
 demo: $(VENV)/.with-core  ## compare learners on scikit-learn's breast cancer data, report on a tree
 	@mkdir -p demo
 	$(BIN)/steadytree compare --jobs 2 --out demo/compare.html
-	$(BIN)/steadytree report --out demo/report.html
+	$(BIN)/steadytree report --comparison demo/compare.html --out demo/report.html
 	@echo "open $(CURDIR)/demo/report.html"
 
 test: $(VENV)/.with-test  ## all tests but the marked ones

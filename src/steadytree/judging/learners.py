@@ -65,12 +65,15 @@ def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
     >>> usual_perturbation([[0.0, 1], [50.0, 0]]).radius
     {'x0': 1.0}
     """
+    space = FeatureSpace.observe(X)
     radius = {
         column.name: share * (column.high - column.low)
-        for column in FeatureSpace.observe(X)
+        for column in space
         if not column.is_categorical and column.kind != "binary"
     }
-    return Perturbation(radius=radius)
+    # as these rows have it: a tree may know a column as whole that holds fractions by now
+    whole = [column.name for column in space if column.kind in ("integer", "binary")]
+    return Perturbation(radius=radius, whole=whole)
 
 
 def make_learners(

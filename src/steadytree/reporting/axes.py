@@ -11,7 +11,7 @@ from steadytree.reporting.picture import line_at, text_at
 from steadytree.reporting.text_width import text_width
 
 WIDTH, HEIGHT = 460, 320
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 56, 22, 12, 46
 STEPS = (1, 2, 2.5, 5, 10)
 
 

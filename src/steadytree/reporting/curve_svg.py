@@ -29,6 +29,8 @@ class Series:
         Place in the palette.
     dots : bool
         Whether points are marked.
+    line : bool
+        Whether points are joined.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Series:
     steps: bool = False
     colour: int = 0
     dots: bool = False
+    line: bool = True
 
 
 def draw_curve(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Picture:
@@ -74,11 +77,12 @@ def _line(series: Series, chart: Chart, dash: str) -> Markup:
         for x, low, high in zip(series.x, series.low, series.high, strict=True):
             (place, bottom), (_, top) = chart.at(x, low), chart.at(x, high)
             parts.append(line_at(place, bottom, place, top, "whisker"))
-    parts.append(
-        Markup(
-            '<path class="s{}" fill="none" stroke-width="2" stroke-dasharray="{}" d="{}"/>'
-        ).format(series.colour, dash, path)
-    )
+    if series.line:
+        parts.append(
+            Markup(
+                '<path class="s{}" fill="none" stroke-width="2" stroke-dasharray="{}" d="{}"/>'
+            ).format(series.colour, dash, path)
+        )
     if series.dots:
         for x, y in points:
             parts.append(
@@ -98,11 +102,19 @@ def _legend(series: Sequence[Series], width: float) -> tuple[Markup, int]:
             x, line = float(LEFT), line + 1
         y = LEGEND * (line + 0.5) + 2
         dash = DASHES[place % len(DASHES)]
-        parts.append(
-            Markup(
-                '<path class="s{}" stroke-width="2" stroke-dasharray="{}" d="M{:.1f} {:.1f}h26"/>'
-            ).format(one.colour, dash, x, y)
-        )
+        if one.line:
+            parts.append(
+                Markup(
+                    '<path class="s{}" stroke-width="2" stroke-dasharray="{}" '
+                    'd="M{:.1f} {:.1f}h26"/>'
+                ).format(one.colour, dash, x, y)
+            )
+        else:
+            parts.append(
+                Markup('<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
+                    one.colour, x + 14, y
+                )
+            )
         parts.append(text_at(x + 32, y + 4, one.name))
         x += room
     return Markup("").join(parts), line + 1

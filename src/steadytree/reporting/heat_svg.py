@@ -9,7 +9,7 @@ from steadytree.reporting.picture import RECT, Picture, frame_picture, text_at, 
 from steadytree.reporting.text_width import fit_text
 
 WIDTH, NAMES, ROW, TOP = 460, 170, 26, 24
-DARK = 0.55  # from which a white text reads better
+DARK = 0.6  # from which a white text reads better
 
 
 def draw_heat(
@@ -49,6 +49,6 @@ def _cell(x: float, y: float, wide: float, value: float) -> Markup:
         'fill-opacity="{:.3f}"/>'
     ).format(x + 1, y + 1, wide - 2, ROW - 2, value)
     shown = percent_text(value) if value > 0 else "–"
-    ink = "small on-heat-text" if value >= DARK else "small"
+    ink = "cell on-heat-text" if value >= DARK else "cell"
     empty = RECT.format("empty", x + 1, y + 1, wide - 2, ROW - 2, 0)
     return empty + back + text_at(x + wide / 2, y + 17, shown, ink, "middle")

@@ -7,7 +7,8 @@ from markupsafe import Markup, escape
 from steadytree.core.atomic import write_text_atomically
 from steadytree.reporting.palette import colour_style
 
-RECT = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" rx="{}"/>')
+RECT = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:g}" rx="{}"/>')
+FORMAT = "http://www.w3.org/2000/svg"
 SMALLEST = 0.8  # share of its size a picture may shrink to before it scrolls
 
 STYLE = """
@@ -33,6 +34,7 @@ STYLE = """
 .steadytree-picture .cut { stroke: var(--accent); stroke-width: 1.5px; opacity: .5; }
 .steadytree-picture .own { stroke: var(--warm); stroke-width: 2.5px; }
 .steadytree-picture .heat { fill: var(--accent); }
+.steadytree-picture .cell { font-size: 11.5px; }
 .steadytree-picture .on-heat-text { fill: var(--paper); }
 .steadytree-picture .whisker { stroke: var(--quiet); stroke-width: 1.2px; }
 """
@@ -48,7 +50,8 @@ class Picture(Markup):
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write it to an SVG file, whole or not at all."""
-        write_text_atomically(path, str(self))
+        # a file of its own names its format; inside a page nothing has to
+        write_text_atomically(path, str(self).replace("<svg ", f'<svg xmlns="{FORMAT}" ', 1))
 
 
 def frame_picture(width: float, height: float, label: str, body: Markup) -> Picture:
@@ -64,7 +67,7 @@ def frame_picture(width: float, height: float, label: str, body: Markup) -> Pict
     """
     return Picture(
         Markup(
-            '<svg xmlns="http://www.w3.org/2000/svg" class="steadytree-picture" '
+            '<svg class="steadytree-picture" '
             'viewBox="0 0 {w} {h}" width="{w}" height="{h}" style="min-width:{least}px" '
             'role="img" aria-label="{label}"><style>{style}</style>{body}</svg>'
         ).format(

@@ -1,6 +1,8 @@
 """Render text: the collected dict for a terminal."""
 
 import io
+from collections.abc import Collection
+from itertools import compress
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -12,6 +14,14 @@ from steadytree.reporting.rules_text import indented_rules
 
 MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
 WIDTH = 100
+NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
+SECTIONS = {
+    "calibration": "Whether its percentages hold",
+    "stability": "Would it come out again, one row left out",
+    "refits": "Would it come out again, a tenth of the rows left out",
+    "robustness": "How small an error turns a decision",
+    "separation": "Could any tree do better",
+}
 
 
 def terminal_view(data: dict[str, Any]) -> RenderableType:
@@ -32,11 +42,20 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
     ]
     if data["origin"]["seen"]:
         parts.append(Text("These seem to be the rows the tree was fitted on.", style="yellow"))
+    if data["verdict"]:
+        parts += _titled("Stated limits", _verdict(data["verdict"]))
     parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
     if len(data["confusion"]["labels"]) <= MOST_CLASSES:
         title = "Rows by true class (down) and answer (across)"
         parts += _titled(title, _confusion(data["confusion"]))
     parts += _titled("How much there is to read", _readings(data["readings"]["complexity"]))
+    for section, title in SECTIONS.items():
+        if data["readings"].get(section):
+            parts += _titled(title, _readings(data["readings"][section]))
+    if data["change"] is not None:
+        parts += _titled("What changed since the previous tree", Text(data["change"]["headline"]))
+    if data["comparison"] is not None:
+        parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
     parts += _titled("The rules", rules)
     return Group(*parts)
@@ -54,14 +73,15 @@ def _plain(view: RenderableType, width: int) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def comparison_view(words: dict[str, Any]) -> RenderableType:
-    """What a rich console shows for a comparison."""
+def comparison_view(words: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
+    """What a rich console shows for a comparison; some columns of it, or all."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("learner", no_wrap=True)
-    for column in words["columns"]:
+    shown = [not keys or column["key"] in keys for column in words["columns"]]
+    for column in compress(words["columns"], shown):
         table.add_column(column["head"], justify="right")
     for row in words["rows"]:
-        cells = [_comparison_cell(cell) for cell in row["cells"]]
+        cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
         table.add_row(Text(row["name"], style="bold"), *cells)
     folds = f"{words['n_folds']} folds of {rows_text(words['n_rows'])}. {words['note']}"
     notes = [
@@ -105,6 +125,17 @@ def _readings(readings: list[dict[str, Any]]) -> Table:
         if with_interval:
             cells.insert(2, reading["shown_interval"])
         table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _verdict(verdict: list[dict[str, Any]]) -> Table:
+    table = _table()
+    for head in ("verdict", "limit", "asked for", "found"):
+        table.add_column(head)
+    styles = {"pass": "green", "fail": "bold red"}
+    for one in verdict:
+        flag = Text(one["verdict"], style=styles.get(one["verdict"], "yellow"))
+        table.add_row(flag, Text(one["meaning"]), Text(one["shown_limit"]), Text(one["shown"]))
     return table
 
 
