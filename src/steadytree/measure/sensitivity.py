@@ -87,7 +87,7 @@ class Sensitivity:
             Reading(
                 "largest change",
                 float(self.distances.max()),
-                f"largest distance found when {rows} were removed",
+                f"largest distance to a tree that is learned without {rows}",
             ),
         )
 
