@@ -115,7 +115,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.previous = previous
         self.max_score_loss = max_score_loss
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StableTreeClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None
+    ) -> "StableTreeClassifier":
         """Fit the tree.
 
         Parameters
@@ -126,11 +128,16 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out.
+        seen : bool array-like of shape (n_samples,), optional
+            Rows that `previous` was learned from. They do not judge it, since on them it would
+            look better than it is.
 
         Returns
         -------
         self : StableTreeClassifier
         """
+        if seen is not None and self.previous is None:
+            raise ValueError("seen tells which rows previous was learned from: give previous too.")
         recipe = self.recipe(X, y, sample_weight)
         self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
         self.tree_, chooser = self._grow(recipe)
@@ -138,14 +145,14 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
         self.score_bound_ = self._score_bound(max(best, self._majority()))
         if self.previous is not None:
-            self._stay_close(X, recipe)
+            self._stay_close(X, recipe, seen)
         return self
 
-    def _stay_close(self, X: Any, recipe: Recipe) -> None:
+    def _stay_close(self, X: Any, recipe: Recipe, seen: Any) -> None:
         """Put a tree near `previous` in place of the one learned wholly anew."""
         if recipe.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
-        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_)
+        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_, seen)
         self.classes_ = self.tree_.classes
         self.score_bound_, self._levels = None, []  # both are about the other tree
 

@@ -1,6 +1,7 @@
 """Average sensitivity: what removing rows does to a tree."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -180,6 +181,7 @@ def _remove(
     estimator: Any, X: Any, y: Any, sets: NDArray[np.int64], distance: Distance, n_jobs: int | None
 ) -> Removal:
     if is_repeatable(estimator):
+        estimator = copy(estimator)  # the caller's own learns nothing of these columns
         recipe = estimator.recipe(X, y)
         return remove_from_recipe(estimator, recipe, sets, distance, N_ALTERNATIVES)
     return refit_without(estimator, X, np.asarray(y), sets, distance, N_ALTERNATIVES, n_jobs)
@@ -188,17 +190,19 @@ def _remove(
 def _with_seeds(
     estimator: Any, seeds: int | Sequence[int] | None, random: np.random.Generator
 ) -> list[Any]:
-    """Unfitted copies of the estimator, one a seed; all refits must share their randomness."""
+    """The estimator with each seed; all refits must share their randomness.
+
+    One that has its seed stays as it is, since whoever refits it takes a copy.
+    """
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
             f"average_sensitivity needs a learner with fit, got {type(estimator).__name__}: "
             "pass the estimator, not its tree."
         )
+    if seeds is None and getattr(estimator, "random_state", 0) is not None:
+        return [estimator]
     if seeds is None:
-        copy = clone(estimator)
-        if getattr(copy, "random_state", 0) is None:
-            copy.set_params(random_state=int(random.integers(np.iinfo(np.int32).max)))
-        return [copy]
+        seeds = [int(random.integers(np.iinfo(np.int32).max))]
     if "random_state" not in estimator.get_params():
         raise ValueError(f"seeds given, but {type(estimator).__name__} has no random_state.")
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)
