@@ -47,6 +47,7 @@ PUBLIC_NAMES = [
     "path_distance",
     "plot_collection",
     "plot_stability_curve",
+    "private_accuracy",
     "report",
     "save",
     "separation",

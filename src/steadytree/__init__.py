@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from steadytree.measure.distributional import distributional_sensitivity
     from steadytree.measure.path_distance import path_distance
     from steadytree.measure.privacy_audit import audit_privacy
+    from steadytree.measure.private_accuracy import private_accuracy
     from steadytree.measure.sensitivity import average_sensitivity
     from steadytree.measure.separation import separation
     from steadytree.measure.shift import shift_accuracy
@@ -83,6 +84,7 @@ _WHERE = {
     "path_distance": "measure.path_distance",
     "plot_collection": "reporting.collection_plot",
     "plot_stability_curve": "reporting.stability_plot",
+    "private_accuracy": "measure.private_accuracy",
     "report": "reporting.report",
     "save": "interop.tree_file",
     "separation": "measure.separation",
@@ -129,6 +131,7 @@ __all__ = [
     "path_distance",
     "plot_collection",
     "plot_stability_curve",
+    "private_accuracy",
     "report",
     "save",
     "separation",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
 from steadytree.learn._journal import Journal
+from steadytree.learn._private_plan import TRIPLE_CANDIDATES
 from steadytree.privacy.drawn import OPEN, Drawn, from_numbers, leaves_of, to_numbers
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON
 from steadytree.privacy.questions import sides_from_bins, size_gain
@@ -22,7 +23,8 @@ Integers = NDArray[np.int64]
 ROWS_SHARE = 0.02
 ROUNDING = 1e-9
 LEAST_LABEL_SHARE = 0.3  # of what each party pays, for the counts of the leaves
-BLOCK_STRENGTH = 800.0  # epsilon times rows of a holder, from which a second block pays
+# epsilon times rows of a holder, from which a third level pays, and a second block
+TRIPLE_STRENGTH, BLOCK_STRENGTH = 100.0, 400.0
 
 
 class Table:
@@ -132,7 +134,7 @@ class Table:
         return float(max(noisy[0], 1))
 
     def blocks(
-        self, epsilons: Mapping[int, float], trees: Mapping[int, Drawn], depth: int
+        self, epsilons: Mapping[int, float], trees: Mapping[int, Drawn], depth: int, last: bool
     ) -> dict[int, Drawn]:
         """Trees with blocks that parties drew below the leaves, all in one round."""
         epsilons = {place: amount for place, amount in epsilons.items() if place in self.present}
@@ -144,16 +146,17 @@ class Table:
             _check_grown(trees[place], grown, depth)
             return grown
 
-        found = self.ask(epsilons, "block", None, trees, read, depth=depth)
+        kind = "last block" if last else "block"
+        found = self.ask(epsilons, kind, None, trees, read, depth=depth)
         return {place: read(place, numbers) for place, numbers in found.items()}
 
-    def block(self, who: int, epsilon: float, tree: Drawn, depth: int) -> Drawn:
+    def block(self, who: int, epsilon: float, tree: Drawn, depth: int, last: bool) -> Drawn:
         """The tree with blocks of one party; where it is gone, of one that has paid least."""
         most = (1 - LEAST_LABEL_SHARE) * self.epsilon
         for place in [who, *np.argsort(self.spent, kind="stable").tolist()]:
             left = epsilon if place == who else min(epsilon, most - self.spent[place])
             if place in self.present and left >= SMALLEST_EPSILON:
-                grown = self.blocks({place: left}, {place: tree}, depth)
+                grown = self.blocks({place: left}, {place: tree}, depth, last)
                 if grown:
                     return grown[place]
         return tree  # nobody is left who can pay for it
@@ -192,7 +195,10 @@ def _depth(tree: Drawn) -> int:
 def _depths(table: Table) -> tuple[int, ...]:
     n_rows = table.count_rows()
     strength = table.epsilon * n_rows / len(table.present)
-    return (2, 2) if strength >= BLOCK_STRENGTH else (2,)
+    if strength >= BLOCK_STRENGTH:
+        return (2, 2)
+    fits = len(table.candidates) <= TRIPLE_CANDIDATES
+    return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 
 def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
@@ -203,7 +209,7 @@ def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     for level, depth in enumerate(depths):
         who = drawers[level]
         epsilon = (0.7 - ROWS_SHARE) * table.epsilon / drawers.count(who)
-        tree = table.block(who, epsilon, tree, depth)
+        tree = table.block(who, epsilon, tree, depth, level == len(depths) - 1)
     return table.label(tree)
 
 
@@ -213,10 +219,10 @@ def duel(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     slots = [[order[(2 * b) % k], order[(2 * b + 1) % k]] for b in range(len(depths))]
     turns = [who for slot in slots for who in set(slot)]
     tree, judge = OPEN, 0.2 * table.epsilon / len(depths)
-    for slot, depth in zip(slots, depths, strict=True):
-        base = (0.5 - ROWS_SHARE) * table.epsilon
+    for level, (slot, depth) in enumerate(zip(slots, depths, strict=True)):
+        base, last = (0.5 - ROWS_SHARE) * table.epsilon, level == len(depths) - 1
         epsilons = {who: base / turns.count(who) for who in sorted(set(slot))}
-        grown = table.blocks(epsilons, dict.fromkeys(epsilons, tree), depth)
+        grown = table.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last)
         if grown:
             tree = _purest(table, list(grown.values()), judge)
     return table.label(tree)
@@ -227,8 +233,9 @@ def vote(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     depths = _depths(table)
     epsilon = (0.6 - ROWS_SHARE) * table.epsilon / len(depths)
     grown = dict.fromkeys(order, OPEN)
-    for depth in depths:
-        grown = table.blocks(dict.fromkeys(grown, epsilon), grown, depth)
+    for level, depth in enumerate(depths):
+        last = level == len(depths) - 1
+        grown = table.blocks(dict.fromkeys(grown, epsilon), grown, depth, last)
     proposals = list(grown.values()) or [OPEN]
     counts = _judge(table, proposals, 0.4 * table.epsilon)
     best = max(range(len(counts)), key=lambda place: counts[place].max(axis=1).sum())

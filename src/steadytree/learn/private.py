@@ -16,9 +16,8 @@ from steadytree.core.tree import Tree
 from steadytree.learn._classifier import TreeClassifierMixin
 from steadytree.learn._private_grow import TopDown, grow_blocks, grow_greedy, split_shares
 from steadytree.learn._private_plan import (
-    ENOUGH_FOR_COUNTS,
-    LEAF_SHARE,
     ROWS_SHARE,
+    gibbs_leaf_share,
     greedy_depth,
     greedy_leaf_share,
     plan_blocks,
@@ -206,7 +205,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     ) -> Tree:
         share = self.leaf_share
         if share == "auto":
-            share = LEAF_SHARE if strength >= ENOUGH_FOR_COUNTS else 0.0
+            share = gibbs_leaf_share(strength)
         plan = plan_blocks(rows.schema.space, left, strength, self.max_depth, share)
         block = rows.block(plan.candidates)
         drawn = grow_blocks(block, plan.candidates, plan.epsilons, plan.depths, rows.noise)

@@ -24,7 +24,7 @@ from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
-from steadytree.sources.messages import NAME, Answer, RefusedError, Request, StaleError
+from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request, StaleError
 
 _LOG = logging.getLogger(__name__)
 Integers = NDArray[np.int64]
@@ -170,7 +170,7 @@ class Holder:
             trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
         except ValueError as error:
             raise RefusedError(str(error)) from None
-        if request.kind == "block" and request.depth == 0:
+        if request.kind in BLOCKS and request.depth == 0:
             raise RefusedError("a block needs a depth of 1 to 3.")
         if request.kind == "side counts":
             _check_questions(request, trees, len(candidates))
@@ -185,11 +185,13 @@ class Holder:
         block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
             return release_counts(np.array([len(self._labels)]), epsilon, noise)
-        if request.kind == "block":
+        if request.kind in BLOCKS:
             depth = request.depth
+            # labels are drawn with a last block and dropped again: everyone counts its leaves
+            utility = "pure" if request.kind == "block" else "right"
 
             def grow(rows: BlockRows) -> Drawn:
-                return draw_tree(rows, candidates, epsilon, depth, "pure", noise)
+                return draw_tree(rows, candidates, epsilon, depth, utility, noise)
 
             return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
         if request.kind == "choice":

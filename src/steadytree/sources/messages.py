@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from steadytree.privacy.mechanisms import check_epsilon
 
-KINDS = ("rows", "block", "choice", "leaf counts", "side counts")
+KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
+BLOCKS = ("block", "last block")
 MOST_NUMBERS = 20_000_000
 LARGEST = 2**40
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -33,8 +34,9 @@ class Request:
         Names the training run; letters, digits, ``_.-``.
     round : int
         Rises within a session; a holder answers each number once.
-    kind : {"rows", "block", "choice", "leaf counts", "side counts"}
-        The number of rows; a whole-tree block drawn below each leaf; one question chosen at each
+    kind : {"rows", "block", "last block", "choice", "leaf counts", "side counts"}
+        The number of rows; a whole-tree block drawn below each leaf, for pure leaves or, where
+        none comes after it, for leaves that classify most rows right; one question chosen at each
         leaf; class counts of the leaves; class counts of both sides of given questions.
     epsilon : float
         What the answer may cost.
