@@ -11,50 +11,16 @@ fits cost nothing here: these are published data.
 import argparse
 import csv
 import pathlib
-import tempfile
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
+from common import public_schema, read, several, single, split
 from sklearn.tree import DecisionTreeClassifier
-
-from steadytree.core.schema import Schema
-from steadytree.learn.coordinator import Coordinator
-from steadytree.learn.private import PrivateTreeClassifier
-from steadytree.privacy.ledger import Ledger
-from steadytree.sources.holder import Holder
 
 SETS = ("adult", "bank", "kddcup99_10pct", "mnist-blocks_train", "creditcard", "skin")
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 HOLDER_METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
-MOST_CATEGORIES = 200
 COLUMNS = ("figure", "set", "method", "epsilon", "holders", "size", "seed", "part", "accuracy")
-
-
-def read(path):
-    frame = pd.read_csv(path)
-    y = frame.pop("target").to_numpy()
-    return frame, y
-
-
-def public_schema(frame, y):
-    """Ranges and categories of published data, taken as known."""
-    bounds, categories, missing = {}, {}, []
-    for name, column in frame.items():
-        if column.dtype.kind in "if":
-            if column.min() < column.max():
-                bounds[name] = (float(column.min()), float(column.max()))
-        elif column.nunique() <= MOST_CATEGORIES:
-            categories[name] = sorted(column.dropna().unique())
-        if column.isna().any() and name in {*bounds, *categories}:
-            missing.append(name)
-    return Schema(bounds, categories, np.unique(y).tolist(), missing=missing)
-
-
-def split(n_rows, seed, share=1.0):
-    order = np.random.default_rng(seed).permutation(n_rows)
-    n_train = int(0.8 * n_rows)
-    return order[: max(int(share * n_train), 20)], order[n_train:]
 
 
 class Runs:
@@ -77,28 +43,6 @@ class Runs:
     def mean(self, figure, name, setting, share=1.0, part="test"):
         key = (figure, name, *setting, share)
         return 100 * np.mean([r[-1] for r in self.rows if r[:6] == key and r[-2] == part])
-
-
-def single(schema, epsilon, **more):
-    def make(X, y, seed):
-        return PrivateTreeClassifier(epsilon, schema, testing_seed=seed, **more).fit(X, y).predict
-
-    return make
-
-
-def several(schema, epsilon, method, k=4):
-    def make(X, y, seed):
-        part = np.random.default_rng(seed).permutation(len(y)) % k
-        with tempfile.TemporaryDirectory() as folder:
-            holders = [
-                Holder(f"h{j}", schema, X[part == j], y[part == j],
-                       Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
-                for j in range(k)
-            ]  # fmt: skip
-            fitted = Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()
-        return fitted.predict
-
-    return make
 
 
 def cart(schema):
@@ -171,7 +115,7 @@ def main():
     for name in options.sets.split(","):
         path = options.data / f"{name}.csv.gz"
         if path.exists():
-            study(name, read(path), runs, options.out)
+            study(name, read(options.data, name), runs, options.out)
     with (options.out / "runs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)

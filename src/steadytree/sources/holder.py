@@ -27,6 +27,8 @@ from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
 from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request, StaleError
 
 _LOG = logging.getLogger(__name__)
+# questions that a block may choose from, by its depth: memory and time grow with their power
+MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
 Integers = NDArray[np.int64]
 
 
@@ -82,7 +84,7 @@ class Holder:
         if len(values) != len(labels):
             raise ValueError("X and y have different numbers of rows: pass one label a row.")
         if len(values) == 0:
-            raise ValueError("a holder needs rows: this one has none and should not take part.")
+            raise RefusedError("a holder needs rows: this one has none and should not take part.")
         if len(values) > MOST_ROWS:
             raise ValueError(
                 f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
@@ -172,6 +174,8 @@ class Holder:
             raise RefusedError(str(error)) from None
         if request.kind in BLOCKS and request.depth == 0:
             raise RefusedError("a block needs a depth of 1 to 3.")
+        if request.kind in BLOCKS and len(candidates) > MOST_CANDIDATES[request.depth]:
+            raise RefusedError("a block of this depth has too many questions: use fewer bins.")
         if request.kind == "side counts":
             _check_questions(request, trees, len(candidates))
         return candidates, trees

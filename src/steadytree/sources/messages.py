@@ -1,5 +1,6 @@
 """Requests to data holders and their answers: frozen, sized, checked when made."""
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree.privacy.mechanisms import check_epsilon
 
+_LOG = logging.getLogger(__name__)
 KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
 BLOCKS = ("block", "last block")
 MOST_NUMBERS = 20_000_000
@@ -17,7 +19,14 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class RefusedError(ValueError):
-    """A request or an answer that was not accepted; says why, and nothing about the data."""
+    """A request or an answer that was not accepted; says why, and nothing about the data.
+
+    Logged where it is made, so that no refusal goes unseen.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        _LOG.warning("refused: %s", message)
 
 
 class StaleError(RefusedError):
