@@ -141,7 +141,8 @@ def try_unregistered_key(site):
     environment = {**os.environ, **QUIET, "FLWR_HOME": str(site.folder / "home"), "PATH": path}
     with pathlib.Path("stranger.log").open("wb") as log:
         process = start_on_leash(command, log, environment)
-    return process.wait(300)
+    with process:
+        return process.wait(300)
 
 
 KILLED_AFTER_PAYING = """

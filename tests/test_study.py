@@ -297,7 +297,10 @@ def test_blocks_that_are_no_trees_are_refused(tmp_path):
     plan = make_plan(tmp_path, minimum=2)
 
     def lies(name, letter, reply):
-        if read(letter).get("request", {}).get("kind") == "block" and name == "north":
+        if (
+            read(letter).get("request", {}).get("kind") in ("block", "last block")
+            and name == "north"
+        ):
             return changed_answer(reply, numbers="AAAAAAAAAAA=")  # a question without sides
         return reply
 

@@ -137,7 +137,6 @@ class Table:
         self, epsilons: Mapping[int, float], trees: Mapping[int, Drawn], depth: int, last: bool
     ) -> dict[int, Drawn]:
         """Trees with blocks that parties drew below the leaves, all in one round."""
-        kind = "last block" if last else "block"
         epsilons = {place: amount for place, amount in epsilons.items() if place in self.present}
         if not epsilons:
             return {}
@@ -147,6 +146,7 @@ class Table:
             _check_grown(trees[place], grown, depth)
             return grown
 
+        kind = "last block" if last else "block"
         found = self.ask(epsilons, kind, None, trees, read, depth=depth)
         return {place: read(place, numbers) for place, numbers in found.items()}
 
@@ -193,7 +193,8 @@ def _depth(tree: Drawn) -> int:
 
 
 def _depths(table: Table) -> tuple[int, ...]:
-    strength = table.epsilon * table.count_rows() / len(table.present)
+    n_rows = table.count_rows()
+    strength = table.epsilon * n_rows / len(table.present)
     if strength >= BLOCK_STRENGTH:
         return (2, 2)
     fits = len(table.candidates) <= TRIPLE_CANDIDATES

@@ -24,14 +24,7 @@ from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
-from steadytree.sources.messages import (
-    BLOCKS,
-    NAME,
-    Answer,
-    RefusedError,
-    Request,
-    StaleError,
-)
+from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request, StaleError
 
 _LOG = logging.getLogger(__name__)
 # questions that a block may choose from, by its depth: memory and time grow with their power
