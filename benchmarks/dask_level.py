@@ -2,9 +2,8 @@
 
 Run `python benchmarks/dask_level.py`: 10,000,000 rows of 20 columns in 64 bins, two classes, two
 worker processes. CPU seconds are those of all processes, the scheduler's and the client's too, as
-the operating system counts them. From the cluster's, what its processes use while nothing is asked
-of them (heartbeats and the like, measured before) is taken off: that depends on how long the
-machine's other work makes a level last, not on the level.
+the operating system counts them. Dask's own profiler and monitors are turned off: what they use
+depends on how long the machine's other work makes a level last, not on the level.
 """
 
 import statistics
@@ -20,6 +19,12 @@ from steadytree.sources.dask_parts import DaskRows, Runner
 from steadytree.sources.rows import Rows
 
 N_FEATURES, N_BINS, REPEATS = 20, 64, 5
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "10 s",
+    "distributed.admin.system-monitor.interval": "10 s",
+    "distributed.admin.system-monitor.gil.enabled": False,
+}
 
 
 def make_part(seed, n_rows, table=None):
@@ -52,15 +57,8 @@ def cpu_of(processes):
     return sum(sum(each.cpu_times()[:2]) for each in processes)
 
 
-def idle_rate(processes, seconds=5.0):
-    """CPU seconds a second that processes use while nothing is asked of them."""
-    before, start = cpu_of(processes), time.perf_counter()
-    time.sleep(seconds)
-    return (cpu_of(processes) - before) / (time.perf_counter() - start)
-
-
-def measure(source, processes, depth, idle=0.0):
-    """Median CPU seconds, without idle ones, and seconds of counting every row of one level."""
+def measure(source, processes, depth):
+    """Median CPU seconds and seconds of counting every row of one level."""
     split_all(source, range(1, depth + 1))
     cpu, wall = [], []
     for _ in range(REPEATS):
@@ -68,7 +66,7 @@ def measure(source, processes, depth, idle=0.0):
         before, start = cpu_of(processes), time.perf_counter()
         source.count(0, 2**depth)
         wall.append(time.perf_counter() - start)
-        cpu.append(cpu_of(processes) - before - idle * wall[-1])
+        cpu.append(cpu_of(processes) - before)
     return statistics.median(cpu), statistics.median(wall)
 
 
@@ -82,8 +80,10 @@ def on_cluster(client, n_rows, n_parts, grid):
 
 def main(n_rows):
     """Print a line for each number of partitions."""
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set(QUIET)
     grid, here = rules(), psutil.Process()
     own = {}
     print(f"{n_rows:,} rows, {N_FEATURES} columns, {N_BINS} bins, 2 workers; median of {REPEATS}")
@@ -98,7 +98,7 @@ def main(n_rows):
         for n_parts in (2, 10):
             for depth in (0, 6):
                 source = on_cluster(client, n_rows, n_parts, grid)
-                cpu, wall = measure(source, processes, depth, idle_rate(processes))
+                cpu, wall = measure(source, processes, depth)
                 ratio = cpu / own[depth][0]
                 print(
                     f"  {2**depth:2d} nodes, {n_parts:3d} partitions: CPU {cpu:.2f} s "

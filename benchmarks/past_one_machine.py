@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 import psutil
-from dask_level import cpu_of, idle_rate, on_cluster, rules
+from dask_level import QUIET, cpu_of, on_cluster, rules
 
 from steadytree.core.counts import Splits
 from steadytree.core.space import FeatureSpace
@@ -77,31 +77,30 @@ def add_counters():
 
 def price_of_a_partition(few=8, many=128):
     """Milliseconds of CPU that a partition costs a level beside its rows: scheduler, workers."""
+    import dask
     from distributed import Client, LocalCluster
 
+    dask.config.set(QUIET)
     here = psutil.Process()
     cluster = LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
     )
     with cluster, Client(cluster) as client:
         apart = [[here], here.children(recursive=True)]
-        idle = [idle_rate(processes) for processes in apart]
-        found = [_level_of_tasks(client, n_parts, apart, idle) for n_parts in (few, many)]
+        found = [_level_of_tasks(client, n_parts, apart) for n_parts in (few, many)]
     return [(two - one) / (many - few) * 1e3 for one, two in zip(*found, strict=True)]
 
 
-def _level_of_tasks(client, n_parts, apart, idle):
+def _level_of_tasks(client, n_parts, apart):
     """CPU seconds of one level of almost no rows, here and in the workers."""
     source = on_cluster(client, 100 * n_parts, n_parts, rules())
     source.count(0, 1)
     taken = []
     for _ in range(3):
         source._parents = None
-        before, start = [cpu_of(each) for each in apart], time.perf_counter()
+        before = [cpu_of(each) for each in apart]
         source.count(0, 1)
-        wall = time.perf_counter() - start
-        pairs = zip(apart, before, idle, strict=True)
-        taken.append([cpu_of(each) - was - rate * wall for each, was, rate in pairs])
+        taken.append([cpu_of(each) - was for each, was in zip(apart, before, strict=True)])
     return np.median(taken, axis=0)
 
 
