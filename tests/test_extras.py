@@ -13,6 +13,7 @@ BRINGS = {
     "private": "opendp",
     "federated": "flwr",
     "dask": "dask",
+    "parquet": "pyarrow",
     "mio": "pyscipopt",
     "plot": "matplotlib",
 }

@@ -1,4 +1,4 @@
-"""The commands `steadytree private schema | fit | ledger`."""
+"""The commands of `steadytree private`; those for several holders are in files of their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from steadytree.cli import private_files, private_holder, private_study
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -24,6 +26,14 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_study.keys)
+app.command()(private_study.coordinate)
+app.command()(private_files.ask)
+app.command()(private_files.answer)
+app.command()(private_files.merge)
 
 
 class Method(StrEnum):
@@ -82,7 +92,7 @@ def fit(
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    X, y = _read(data, declared, target)
+    X, y = read_rows(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         model.fit(X, y)
@@ -114,7 +124,8 @@ def _check_target(target: str, names: list[str]) -> None:
         raise ValueError(f"--target {target!r} is no column of the data.")
 
 
-def _read(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+def read_rows(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+    """Rows and labels of a file, each cell read by itself."""
     from steadytree.interop.data_file import read_cells
 
     listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]

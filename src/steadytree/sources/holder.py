@@ -21,10 +21,10 @@ from steadytree.privacy.drawn import (
 )
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.mechanisms import release_counts, select
-from steadytree.privacy.noise import ledger_mark, make_noise
+from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
-from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request
+from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request, StaleError
 
 _LOG = logging.getLogger(__name__)
 # questions that a block may choose from, by its depth: memory and time grow with their power
@@ -91,7 +91,7 @@ class Holder:
             )
         kept = labels != NO_CLASS
         self._values, self._labels = values[kept], labels[kept]
-        self._noise = make_noise(testing_seed)
+        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
         self._joined: set[str] = set()  # sessions of secure sums that were paid for
@@ -105,12 +105,32 @@ class Holder:
         """Answer one request, or refuse it; every refusal is logged."""
         try:
             candidates, trees = self._check(request)
-            mechanism = ledger_mark(self._noise, request.session)
-            self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
+            self.pay(request)
         except (RefusedError, BudgetError) as error:
             _LOG.warning("holder %s refused round: %s", self.name, error)
             raise
+        return self._compose(request, candidates, trees)
+
+    def draft(self, request: Request) -> Answer:
+        """An answer that must not leave before `pay` has returned; refuses as `answer` does.
+
+        For a gateway, which stores the draft first: then neither a crash before the payment nor
+        one after it loses an answer or a budget.
+        """
+        candidates, trees = self._check(request)
+        self.ledger.check(request.epsilon, request.kind, request=request.name)
+        return self._compose(request, candidates, trees)
+
+    def pay(self, request: Request) -> None:
+        """Write the cost of a request into the ledger."""
+        mechanism = ledger_mark(self._noise, request.session)
+        self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
         self._last_round[request.session] = request.round
+
+    def _compose(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Answer:
+        if isinstance(self._noise, SeededNoise):
+            # by round, so that a test's holder answers alike after a restart
+            self._noise = SeededNoise([self._testing_seed or 0, request.round])
         numbers = self._numbers(request, candidates, trees)
         return Answer(self.name, request.session, request.round, request.kind, numbers)
 
@@ -146,7 +166,7 @@ class Holder:
         if request.schema != self._digest:
             raise RefusedError("the request was made for another schema.")
         if request.round <= self._last_round.get(request.session, -1):
-            raise RefusedError(f"round {request.round} is stale: a later one was answered.")
+            raise StaleError(f"round {request.round} is stale: a later one was answered.")
         candidates = Candidates.of(self.schema.space, request.n_bins)
         try:
             trees = [from_numbers(tree, len(candidates)) for tree in request.trees]

@@ -29,6 +29,10 @@ class RefusedError(ValueError):
         _LOG.warning("refused: %s", message)
 
 
+class StaleError(RefusedError):
+    """A round that comes after a later one was answered."""
+
+
 @dataclass(frozen=True)
 class Request:
     """One question to one holder.
