@@ -3,7 +3,7 @@
     python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER [--repeats 5] [--sets a,b]
     python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER --quick
 
-`--quick` takes two repeats, three epsilons and at most 8,000 rows of each set.
+`--quick` takes two repeats, three epsilons and at most 4,000 rows of each set.
 
 DATA_FOLDER holds NAME.csv.gz files with the label in the last column, `target`. Writes one csv of
 all runs and one picture a figure: leaf share (figure 1), privacy curves (2 and 5), training size
@@ -21,7 +21,7 @@ from common import public_schema, read, several, single, split
 from sklearn.tree import DecisionTreeClassifier
 
 SETS = ("adult", "bank", "kddcup99_10pct", "mnist-blocks_train", "creditcard", "skin")
-EPSILONS, QUICK_EPSILONS, QUICK_ROWS = (0.1, 0.5, 1.0, 2.0, 8.0), (0.1, 1.0, 8.0), 8_000
+EPSILONS, QUICK_EPSILONS, QUICK_ROWS = (0.1, 0.5, 1.0, 2.0, 8.0), (0.1, 1.0, 8.0), 4_000
 SHARES, QUICK_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.1, 0.5, 0.9)
 SHARE_EPSILONS = (0.125, 1.0, 8.0)
 HOLDER_METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
