@@ -66,7 +66,7 @@ class PrivateAccuracy:
     def reading(self) -> Reading:
         """The accuracy for a report."""
         meaning = f"share of private rows the tree gets right (epsilon {self.privacy.epsilon:g})"
-        return Reading("accuracy", self.accuracy, meaning, self.interval, self.level)
+        return Reading("accuracy", self.accuracy, meaning, self.interval, level=self.level)
 
     def _totals(self) -> tuple[float, float]:
         right, wrong = np.maximum(self.counts.sum(axis=0), 0)
