@@ -18,9 +18,10 @@ OPTIONAL := data or slow or federated or browser or interop
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.with-core  ## fit a tree on scikit-learn's breast cancer data and write demo/report.html
+demo: $(VENV)/.with-core  ## compare learners on scikit-learn's breast cancer data, report on a tree
 	@mkdir -p demo
-	$(BIN)/steadytree report --out demo/report.html
+	$(BIN)/steadytree compare --jobs 2 --out demo/compare.html
+	$(BIN)/steadytree report --comparison demo/compare.html --out demo/report.html
 	@echo "open $(CURDIR)/demo/report.html"
 
 test: $(VENV)/.with-test  ## all tests but the marked ones

@@ -175,7 +175,7 @@ def test_a_sum_without_an_absent_holder_is_no_sum(tmp_path):
 
 
 # ---- evaluation ----
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fitted():
     return PrivateTreeClassifier(4.0, SCHEMA, testing_seed=0).fit(*frame(500, 0))
 

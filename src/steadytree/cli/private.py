@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli import private_files, private_holder, private_study
+from steadytree.cli import private_evaluate, private_files, private_holder, private_study
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -19,6 +19,8 @@ Examples:
   steadytree private schema patients.csv --target outcome --out patients.schema.toml
   steadytree private fit patients.csv --target outcome --schema patients.schema.toml \\
       --epsilon 1 --ledger patients.ledger --budget 2 --out outcome.tree.json
+  steadytree private evaluate outcome.tree.json patients.csv --target outcome \\
+      --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
 
 app = typer.Typer(
@@ -29,6 +31,7 @@ app = typer.Typer(
 
 
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_evaluate.evaluate)
 app.command()(private_study.keys)
 app.command()(private_study.coordinate)
 app.command()(private_files.ask)

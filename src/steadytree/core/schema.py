@@ -17,7 +17,8 @@ from steadytree.core.atomic import write_text_atomically
 from steadytree.core.cells import canonical, numbers, places, read_columns, read_labels
 from steadytree.core.column import Column, Kind
 from steadytree.core.schema_file import from_dict, to_dict, to_toml
-from steadytree.core.space import Bounds, Categories, FeatureSpace
+from steadytree.core.space import Categories, FeatureSpace
+from steadytree.core.summary import Bounds
 from steadytree.core.table import check_unique, quote
 
 _LOG = logging.getLogger(__name__)

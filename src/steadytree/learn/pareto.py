@@ -1,10 +1,10 @@
 """ParetoTreeClassifier: of many trees, one that is accurate and close to what others would be."""
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.extras import require
+from steadytree.core.fan_out import fan_out
 from steadytree.core.frame import to_frame
 from steadytree.core.paths import distances_between
 from steadytree.core.space import FeatureSpace
@@ -23,6 +24,7 @@ from steadytree.learn._candidates import (
     Settings,
     bootstrap_trees,
     check_grid,
+    fit_one,
     score_trees,
     spread_settings,
 )
@@ -204,19 +206,18 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         previous: Tree | None,
     ) -> None:
         """Set the collections of trees and, for each candidate, where it comes from."""
-        parallel = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)
+        many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
         rows = np.flatnonzero(train)
         self.first_trees_ = []
         if previous is None:
             half = rows[split_rows(sample.labels[rows], 0.5, rng)]
             again = spread_settings(settings, len(settings), rng)
-            self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, parallel)
-        self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, parallel)
+            self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
+        self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, many)
         self._settings, self._origin = list(settings), ["bootstrap"] * len(settings)
         if previous is not None:
             unique = list({repr(sorted(one.items())): one for one in settings}.values())
-            jobs = (delayed(sample.fit)(estimator, one, rows) for one in unique)
-            self.trees_ += parallel(jobs)
+            self.trees_ += many(fit_one, [(one, rows) for one in unique], sample, estimator)
             self._settings += unique
             self._origin += [PLAIN] * len(unique)
             self._add_neighbours(sample, estimator, settings, rows, previous)

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from steadytree.core.fan_out import fan_out
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.measure.distance import Distance
 from steadytree.measure.removal import (
     Alternative,
     Removal,
+    fresh,
     is_repeatable,
     refit_without,
     remove_from_recipe,
@@ -86,7 +87,7 @@ class Sensitivity:
             Reading(
                 "largest change",
                 float(self.distances.max()),
-                f"largest distance found when {rows} were removed",
+                f"largest distance to a tree that is learned without {rows}",
             ),
         )
 
@@ -139,7 +140,8 @@ def average_sensitivity(
         Divide node distances by 2^(B + 2) - 2, B being the learner's depth limit (for other
         estimators, the depth of the deepest tree that came out).
     n_jobs : int or None, default=None
-        Processes for cloned refits.
+        Processes, as in joblib: for cloned refits, or for the seeds of steadytree's own learners.
+        ``joblib.parallel_config("dask")`` sends batches of them to a cluster.
     random_state : int, RandomState or None, default=0
         For sampled sets, and for the seed of a learner that has none.
 
@@ -161,11 +163,18 @@ def average_sensitivity(
     n_removed = _check_removed(removed, n_rows)
     n_sets = _check_repeats(repeats, n_removed)
     random = _generator(random_state)
-    removals = []
-    estimators = _with_seeds(estimator, seeds, random)
-    for one in estimators:
-        sets = _choose_sets(n_rows, n_removed, n_sets, random)
-        removals.append(_remove(one, X, y, sets, distance, n_jobs))
+    jobs = [
+        (one, _choose_sets(n_rows, n_removed, n_sets, random), place == 0)
+        for place, one in enumerate(_with_seeds(estimator, seeds, random))
+    ]
+    if is_repeatable(estimator):
+        removals = fan_out(_repeat, jobs, X, y, distance, n_jobs=n_jobs)
+    else:
+        labels = np.asarray(y)
+        removals = [
+            refit_without(one, X, labels, sets, distance, N_ALTERNATIVES, n_jobs)
+            for one, sets, _ in jobs
+        ]
     scale = 1.0
     if normalise and distance in ("node", "node-features"):
         scale = 2.0 ** (max(removal.depth for removal in removals) + 2) - 2
@@ -177,14 +186,14 @@ def average_sensitivity(
     )
 
 
-def _remove(
-    estimator: Any, X: Any, y: Any, sets: NDArray[np.int64], distance: Distance, n_jobs: int | None
+def _repeat(
+    job: tuple[Any, NDArray[np.int64], bool], X: Any, y: Any, distance: Distance
 ) -> Removal:
-    if is_repeatable(estimator):
-        estimator = copy(estimator)  # the caller's own learns nothing of these columns
-        recipe = estimator.recipe(X, y)
-        return remove_from_recipe(estimator, recipe, sets, distance, N_ALTERNATIVES)
-    return refit_without(estimator, X, np.asarray(y), sets, distance, N_ALTERNATIVES, n_jobs)
+    """Removals for one seed; only the first seed's other trees are kept."""
+    estimator, sets, is_first = job
+    estimator = copy(estimator)  # the caller's own learns nothing of these columns
+    n_alternatives = N_ALTERNATIVES if is_first else 0
+    return remove_from_recipe(estimator, estimator.recipe(X, y), sets, distance, n_alternatives)
 
 
 def _with_seeds(
@@ -208,7 +217,7 @@ def _with_seeds(
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)
     if len(listed) == 0:
         raise ValueError("seeds must name at least one seed.")
-    return [clone(estimator).set_params(random_state=int(seed)) for seed in listed]
+    return [fresh(estimator).set_params(random_state=int(seed)) for seed in listed]
 
 
 def _check_removed(removed: float, n_rows: int) -> int:
