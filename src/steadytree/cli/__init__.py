@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, compare, diff, private, report, retrain, score
+from steadytree.cli import certify, compare, diff, private, report, reproduce, retrain, score
 
 WRONG_USE = 2
 STOPPED = 130
@@ -76,3 +76,4 @@ app.command(epilog=diff.EXAMPLES)(diff.diff)
 app.command(epilog=retrain.EXAMPLES)(retrain.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)
