@@ -84,6 +84,7 @@ def fit(
     budget: Budget,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
     from steadytree.core.atomic import check_can_write
@@ -103,13 +104,18 @@ def fit(
         typer.echo(f"refused: {error}", err=True)
         raise typer.Exit(3) from None
     model.save(out)
+    if as_json:
+        _echo_json({**model.privacy_.to_dict(), "left": account.left, "written": str(out)})
+        return
     _show(model.privacy_.to_dict(), account.left)
     typer.echo(f"written: {out}")
 
 
 @app.command(name="ledger")
 def show_ledger(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")], budget: Budget
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
+    budget: Budget,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Show what was spent on what, and what is left."""
     from steadytree.privacy.ledger import Ledger
@@ -117,9 +123,23 @@ def show_ledger(
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
     account = Ledger(path, budget)
+    if as_json:
+        entries = [
+            {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
+            for one in account.entries
+        ]
+        told = {"budget": account.budget, "spent": account.spent, "left": account.left}
+        _echo_json({**told, "entries": entries})
+        return
     for entry in account.entries:
         typer.echo(f"{entry.epsilon:>12} {entry.what} ({entry.mechanism or 'unknown'})")
     typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+
+
+def _echo_json(value: dict[str, Any]) -> None:
+    import json
+
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _check_target(target: str, names: list[str]) -> None:
