@@ -13,14 +13,15 @@ OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
 OPTIONAL := data or slow or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-federated test-browser clean
+.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-federated test-browser about-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.with-core  ## fit a tree on scikit-learn's breast cancer data and write demo/report.html
+demo: $(VENV)/.with-core  ## compare learners on scikit-learn's breast cancer data, report on a tree
 	@mkdir -p demo
-	$(BIN)/steadytree report --out demo/report.html
+	$(BIN)/steadytree compare --jobs 2 --out demo/compare.html
+	$(BIN)/steadytree report --comparison demo/compare.html --out demo/report.html
 	@echo "open $(CURDIR)/demo/report.html"
 
 test: $(VENV)/.with-test  ## all tests but the marked ones
@@ -46,14 +47,20 @@ test-interop: $(VENV)/.with-test $(VENV)/.with-interop  ## exported trees in sha
 test-marked: $(VENV)/.with-test $(VENV)/.with-interop  ## the tests marked interop, slow or data in one run
 	$(BIN)/python -m pytest -n 2 -m "interop or slow or data"
 
+test-federated: $(VENV)/.with-federated
+
 # A mark that no test carries yet is no failure: pytest then ends with 5.
 test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test
 	$(BIN)/python -m pytest -n 2 -m "$(@:test-%=%)" || [ $$? -eq 5 ]
 
 test-slow:  ## the tests marked slow
 test-data:  ## the tests on the papers' data, in the folder named by STEADYTREE_DATA
-test-federated:  ## the tests that start several processes
-test-browser:  ## the tests that open pages in a headless browser
+test-federated:  ## three hospitals over Flower, with TLS, keys, and processes that die
+test-browser: about-browser  ## the tests that open pages in a headless browser
+
+about-browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || [ -n "$$STEADYTREE_BROWSER" ] \
+	  || echo "No chromium is installed, so these tests are skipped. Install it (Debian: apt-get install chromium), or name one in STEADYTREE_BROWSER."
 
 clean:  ## remove environments, caches and everything built
 	rm -rf $(VENV) $(OLDEST) benchmarks/.venvs build dist demo docs/_build docs/api docs/gallery

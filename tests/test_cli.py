@@ -74,7 +74,7 @@ def test_help_imports_nothing_heavy(arguments):
 
 
 def test_runs_as_a_module_with_built_in_data(tmp_path):
-    command = [sys.executable, "-m", "steadytree", "report", "--max-depth", "3"]
+    command = [sys.executable, "-m", "steadytree", "report", "--max-depth", "3", "--quick"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "benign" in done.stdout
@@ -94,7 +94,8 @@ def test_reports_on_a_file(run, frame, tmp_path, ending):
         frame.to_csv(tmp_path / "data.csv", index=False)
     else:
         frame.to_parquet(tmp_path / "data.parquet")
-    code, out, err = run("report", f"data.{ending}", "--target", "outcome", "--out", "a.html")
+    command = ("report", f"data.{ending}", "--target", "outcome", "--quick", "--out", "a.html")
+    code, out, err = run(*command)
     assert (code, err) == (0, "")
     assert "60 rows it had not seen" in out
     page = (tmp_path / "a.html").read_text("utf-8")
@@ -105,7 +106,7 @@ def test_csv_and_parquet_say_the_same(run, frame, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     frame.to_parquet(tmp_path / "data.parquet")
     found = [
-        json.loads(run("report", f"data.{ending}", "--target", "outcome", "--json")[1])
+        json.loads(run("report", f"data.{ending}", "--target", "outcome", "--quick", "--json")[1])
         for ending in ("csv", "parquet")
     ]
     for part in ("readings", "tree", "model", "data"):
@@ -114,7 +115,7 @@ def test_csv_and_parquet_say_the_same(run, frame, tmp_path):
 
 def test_json_is_what_the_page_holds(run, frame, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
-    _, out, _ = run("report", "data.csv", "--target", "outcome", "--json")
+    _, out, _ = run("report", "data.csv", "--target", "outcome", "--quick", "--json")
     data = json.loads(out)
     assert data["data"]["n_rows"] == 60
     page = (tmp_path / "report.html").read_text("utf-8")
@@ -124,7 +125,7 @@ def test_json_is_what_the_page_holds(run, frame, tmp_path):
 
 def test_same_seed_same_figures(run, frame, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
-    command = ("report", "data.csv", "--target", "outcome", "--json", "--seed")
+    command = ("report", "data.csv", "--target", "outcome", "--quick", "--json", "--seed")
     first, second, other = (json.loads(run(*command, seed)[1]) for seed in (1, 1, 2))
     assert first == second
     assert first["data"]["sha256"] != other["data"]["sha256"]
@@ -132,7 +133,7 @@ def test_same_seed_same_figures(run, frame, tmp_path):
 
 def test_drop_leaves_columns_out(run, frame, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
-    command = ("report", "data.csv", "--target", "outcome", "--json")
+    command = ("report", "data.csv", "--target", "outcome", "--quick", "--json")
     found = json.loads(run(*command, "--drop", "town", "--drop", "age")[1])
     assert [column["name"] for column in found["data"]["columns"]] == ["income"]
 
@@ -142,8 +143,8 @@ def test_saved_tree_is_judged_on_all_rows(run, tmp_path):
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[::2], y[::2])
     save(model, tmp_path / "iris.tree.json")
     X.assign(species=y).to_csv(tmp_path / "iris.csv", index=False)
-    command = ("report", "iris.csv", "--target", "species", "--model", "iris.tree.json", "--json")
-    code, out, err = run(*command)
+    command = ("report", "iris.csv", "--target", "species", "--model", "iris.tree.json")
+    code, out, err = run(*command, "--json", "--quick")
     assert (code, err) == (0, "")
     assert json.loads(out)["readings"]["accuracy"][0]["value"] == pytest.approx(model.score(X, y))
 
@@ -184,7 +185,7 @@ def test_ten_thousand_categories_are_refused(run, tmp_path):
         run("report", "data.csv", "--target", "y"),
         "'id' has more than 1,000 different texts: mend it, or leave it out with --drop id",
     )
-    assert run("report", "data.csv", "--target", "y", "--drop", "id")[0] == 0
+    assert run("report", "data.csv", "--target", "y", "--drop", "id", "--quick")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ LEVELS = [
     {"privacy"},
     {"interop", "solve", "sources"},
     {"measure", "learn"},
+    {"judging"},
     {"reporting"},
     {"cli"},
     {"__main__"},

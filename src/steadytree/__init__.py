@@ -28,21 +28,27 @@ if TYPE_CHECKING:
     from steadytree.learn.robust import RobustTreeClassifier
     from steadytree.learn.simulate import simulate
     from steadytree.learn.stable import StableTreeClassifier
+    from steadytree.measure.calibration import calibration
     from steadytree.measure.certify import certify
     from steadytree.measure.collection import collection_facts
     from steadytree.measure.complexity import complexity
     from steadytree.measure.distance import tree_distance, tree_distances
     from steadytree.measure.distributional import distributional_sensitivity
+    from steadytree.measure.groups import by_group
     from steadytree.measure.path_distance import path_distance
     from steadytree.measure.privacy_audit import audit_privacy
+    from steadytree.measure.private_accuracy import private_accuracy
+    from steadytree.measure.refits import refits
     from steadytree.measure.sensitivity import average_sensitivity
     from steadytree.measure.separation import separation
     from steadytree.measure.shift import shift_accuracy
     from steadytree.measure.stability_curve import stability_curve
     from steadytree.privacy.ledger import Ledger
+    from steadytree.reporting.card_html import card_html
     from steadytree.reporting.card_svg import draw_card
     from steadytree.reporting.card_text import card_text
     from steadytree.reporting.collection_plot import plot_collection
+    from steadytree.reporting.compare import compare
     from steadytree.reporting.diff import diff
     from steadytree.reporting.report import report
     from steadytree.reporting.stability_plot import plot_stability_curve
@@ -68,11 +74,15 @@ _WHERE = {
     "as_tree": "interop.sklearn_tree",
     "audit_privacy": "measure.privacy_audit",
     "average_sensitivity": "measure.sensitivity",
+    "by_group": "measure.groups",
+    "calibration": "measure.calibration",
+    "card_html": "reporting.card_html",
     "card_text": "reporting.card_text",
     "card_to_sql": "interop.card_sql",
     "card_to_tree": "interop.card_tree",
     "certify": "measure.certify",
     "collection_facts": "measure.collection",
+    "compare": "reporting.compare",
     "complexity": "measure.complexity",
     "diff": "reporting.diff",
     "distributional_sensitivity": "measure.distributional",
@@ -83,6 +93,8 @@ _WHERE = {
     "path_distance": "measure.path_distance",
     "plot_collection": "reporting.collection_plot",
     "plot_stability_curve": "reporting.stability_plot",
+    "private_accuracy": "measure.private_accuracy",
+    "refits": "measure.refits",
     "report": "reporting.report",
     "save": "interop.tree_file",
     "separation": "measure.separation",
@@ -114,11 +126,15 @@ __all__ = [
     "as_tree",
     "audit_privacy",
     "average_sensitivity",
+    "by_group",
+    "calibration",
+    "card_html",
     "card_text",
     "card_to_sql",
     "card_to_tree",
     "certify",
     "collection_facts",
+    "compare",
     "complexity",
     "diff",
     "distributional_sensitivity",
@@ -129,6 +145,8 @@ __all__ = [
     "path_distance",
     "plot_collection",
     "plot_stability_curve",
+    "private_accuracy",
+    "refits",
     "report",
     "save",
     "separation",

@@ -7,7 +7,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, diff, fit, private, report, retrain, score
+from steadytree.cli import (
+    certify,
+    compare,
+    diff,
+    fit,
+    private,
+    report,
+    reproduce,
+    retrain,
+    score,
+)
 
 WRONG_USE = 2
 STOPPED = 130
@@ -70,9 +80,11 @@ def options(
 
 
 app.command(epilog=report.EXAMPLES)(report.report)
+app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.add_typer(private.app, name="private", epilog=private.EXAMPLES)
 app.command(epilog=diff.EXAMPLES)(diff.diff)
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=retrain.EXAMPLES)(retrain.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)

@@ -1,4 +1,4 @@
-"""The commands `steadytree private schema | fit | ledger`."""
+"""The commands of `steadytree private`; those for several holders are in files of their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from steadytree.cli import private_evaluate, private_files, private_holder, private_study
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -17,6 +19,8 @@ Examples:
   steadytree private schema patients.csv --target outcome --out patients.schema.toml
   steadytree private fit patients.csv --target outcome --schema patients.schema.toml \\
       --epsilon 1 --ledger patients.ledger --budget 2 --out outcome.tree.json
+  steadytree private evaluate outcome.tree.json patients.csv --target outcome \\
+      --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
 
 app = typer.Typer(
@@ -24,6 +28,15 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_evaluate.evaluate)
+app.command()(private_study.keys)
+app.command()(private_study.coordinate)
+app.command()(private_files.ask)
+app.command()(private_files.answer)
+app.command()(private_files.merge)
 
 
 class Method(StrEnum):
@@ -71,6 +84,7 @@ def fit(
     budget: Budget,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
     from steadytree.core.atomic import check_can_write
@@ -82,7 +96,7 @@ def fit(
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    X, y = _read(data, declared, target)
+    X, y = read_rows(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         model.fit(X, y)
@@ -90,13 +104,18 @@ def fit(
         typer.echo(f"refused: {error}", err=True)
         raise typer.Exit(3) from None
     model.save(out)
+    if as_json:
+        _echo_json({**model.privacy_.to_dict(), "left": account.left, "written": str(out)})
+        return
     _show(model.privacy_.to_dict(), account.left)
     typer.echo(f"written: {out}")
 
 
 @app.command(name="ledger")
 def show_ledger(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")], budget: Budget
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
+    budget: Budget,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Show what was spent on what, and what is left."""
     from steadytree.privacy.ledger import Ledger
@@ -104,9 +123,23 @@ def show_ledger(
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
     account = Ledger(path, budget)
+    if as_json:
+        entries = [
+            {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
+            for one in account.entries
+        ]
+        told = {"budget": account.budget, "spent": account.spent, "left": account.left}
+        _echo_json({**told, "entries": entries})
+        return
     for entry in account.entries:
         typer.echo(f"{entry.epsilon:>12} {entry.what} ({entry.mechanism or 'unknown'})")
     typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+
+
+def _echo_json(value: dict[str, Any]) -> None:
+    import json
+
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _check_target(target: str, names: list[str]) -> None:
@@ -114,7 +147,8 @@ def _check_target(target: str, names: list[str]) -> None:
         raise ValueError(f"--target {target!r} is no column of the data.")
 
 
-def _read(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+def read_rows(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+    """Rows and labels of a file, each cell read by itself."""
     from steadytree.interop.data_file import read_cells
 
     listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]

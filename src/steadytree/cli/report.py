@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from steadytree.cli._command import command_line
+from steadytree.cli._limits import EXCEEDED
+
+if TYPE_CHECKING:
+    from steadytree.reporting.report import Report
 
 EXAMPLES = """\b
 Examples:
   steadytree report
-  steadytree report patients.csv --target outcome --drop id --out outcome.html
-  steadytree report new.csv --target outcome --model outcome.tree.json"""
+  steadytree report patients.csv --target outcome --drop id --by sex --out outcome.html
+  steadytree report new.csv --target outcome --model outcome.tree.json
+  steadytree report q2.csv --target outcome --model q2.tree.json --previous q1.tree.json \\
+      --noise noise.toml --limits limits.toml
+\b
+limits.toml, for example:
+  min_accuracy = "90%"
+  max_flips = "5%"
+  min_worst_case_accuracy = 0.8
+
+Exit code 3 where a stated limit fails or could not be measured; the page is written anyway."""
 
 
 class Criterion(StrEnum):
@@ -23,20 +37,58 @@ class Criterion(StrEnum):
     GINI = "gini"
 
 
+class Learner(StrEnum):
+    """How the tree is learned."""
+
+    GREEDY = "greedy"
+    CART = "cart"
+    STABLE = "stable"
+    PARETO = "pareto"
+    ROBUST = "robust"
+
+
 def report(
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="DATA", help="A csv or parquet file; without it, breast cancer."),
+        typer.Argument(metavar="[DATA]", help="A csv or parquet file; without it, breast cancer."),
     ] = None,
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A saved tree (*.tree.json) to judge, on all rows.",
-        ),
+        typer.Option(metavar="FILE", help="A saved tree or card to judge, on all rows."),
+    ] = None,
+    previous: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The tree in use so far (*.tree.json).")
+    ] = None,
+    limits: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Limits to keep to, as TOML.")
+    ] = None,
+    noise: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="How far inputs may move, as TOML; else 2% of ranges."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Judge groups by this column; may be repeated."),
+    ] = None,
+    learner: Annotated[
+        Learner | None,
+        typer.Option(help="How to learn the tree; with --model, how it was learned."),
+    ] = None,
+    learners: Annotated[
+        str, typer.Option(metavar="NAMES", help="Learners to compare with; none leaves them out.")
+    ] = "cart,stable,pareto",
+    comparison: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A page of steadytree compare to take over.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The data's privacy ledger.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="The ledger's whole budget.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Adds accuracy against epsilon.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = Path(
         "report.html"
@@ -49,8 +101,10 @@ def report(
         int, typer.Option(min=1, max=30, help="Most questions from first to answer.")
     ] = 5,
     criterion: Annotated[
-        Criterion, typer.Option(help="What splits are judged by.")
+        Criterion, typer.Option(help="What greedy splits are judged by.")
     ] = Criterion.COUNT,
+    quick: Annotated[bool, typer.Option(help="Leave out what takes long.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes for comparing.")] = 1,
     seed: Annotated[
         int, typer.Option(min=0, help="Which rows are held out, and how ties are broken.")
     ] = 0,
@@ -58,7 +112,7 @@ def report(
 ) -> None:
     """Fit a tree (or take one) and report on it, in the terminal and as one offline HTML page.
 
-    A new tree is fitted on 70 % of the rows and judged on the other 30 %.
+    Without --model, 70 % of the rows are used to fit a tree and the others to judge it.
     """
     from steadytree.core.atomic import check_can_write
     from steadytree.reporting.progress import Progress
@@ -66,29 +120,58 @@ def report(
     check_can_write(out)
     if data is None and target is not None:
         raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
+    files = {"model": model, "previous": previous, "limits": limits, "noise": noise}
+    files |= {"ledger": ledger, "schema": schema}
+    named = [] if learners == "none" else [name.strip() for name in learners.split(",")]
     with Progress() as progress:
         progress.say("starting")
-        from steadytree.interop.tree_file import load
         from steadytree.reporting.data_set import DataSet
+        from steadytree.reporting.judge import Plan, judge
 
-        tree = None if model is None else load(model)
+        plan = Plan(
+            **_read(files, budget),
+            learner=None if learner is None else learner.value,
+            max_depth=max_depth,
+            criterion=criterion.value,
+            learners=named,
+            comparison=comparison,
+            quick=quick,
+            seed=seed,
+            jobs=jobs,
+            command=command_line(),
+        )
         progress.say(f"reading {data or 'the data'}")
-        columns = drop or []
-        data_set = DataSet.read(data, target, columns) if data else DataSet.breast_cancer(columns)
-        progress.say("fitting and judging a tree" if tree is None else "judging the tree")
-        if tree is None:
-            found = data_set.fit_and_judge(max_depth, criterion.value, seed, _command())
-        else:
-            found = data_set.judge(tree, _command())
+        rows = DataSet.open(data, target, drop or [], by or [])
+        found = judge(rows, plan, progress.say)
         progress.say(f"writing {out}")
         found.write(out)
     _show(found.data, out, as_json)
+    _stop_if_failed(found)
 
 
-def _command() -> str:
-    import shlex
+def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]:
+    """What the named files hold."""
+    from steadytree.core.perturbation import Perturbation
+    from steadytree.core.schema import Schema
+    from steadytree.interop.tree_file import load
+    from steadytree.privacy.ledger import Ledger
+    from steadytree.reporting.judge import check_model
+    from steadytree.reporting.limits import Limits
 
-    return shlex.join(["steadytree", *sys.argv[1:]])
+    account = files["ledger"]
+    if (account is None) != (budget is None):
+        raise ValueError("--ledger and --budget belong together: a ledger knows its budget.")
+    if account is not None and not account.exists():
+        raise ValueError(f"{account}: no such ledger.")
+    model, previous, noise = files["model"], files["previous"], files["noise"]
+    return {
+        "model": None if model is None else check_model(load(model)),
+        "previous": None if previous is None else load(previous),
+        "limits": Limits.of(files["limits"]),
+        "perturbation": None if noise is None else Perturbation.from_toml(noise),
+        "schema": None if files["schema"] is None else Schema.load(files["schema"]),
+        "ledger": None if account is None else Ledger(account, budget or 0.0),
+    }
 
 
 def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:
@@ -107,3 +190,16 @@ def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:
     else:
         typer.echo(render_text(data))
     typer.echo(f"\nwritten: {out}")
+
+
+def _stop_if_failed(found: Report) -> None:
+    """End with exit code 3 where a stated limit is not kept, or nobody could tell."""
+    for one in found.failed:
+        what = "could not be measured" if one["value"] is None else f"is {one['shown']}"
+        typer.echo(
+            f"limit exceeded: {one['meaning']} ({one['name']}) {what}, and the limit is "
+            f"{one['shown_limit']}.",
+            err=True,
+        )
+    if found.failed:
+        raise typer.Exit(EXCEEDED)

@@ -1,5 +1,6 @@
 """PrivateTreeClassifier: a tree that tells next to nothing about any one row."""
 
+import logging
 import warnings
 from numbers import Integral, Real
 from os import PathLike
@@ -17,9 +18,9 @@ from steadytree.core.tree import Tree
 from steadytree.learn._classifier import TreeClassifierMixin
 from steadytree.learn._private_grow import TopDown, grow_blocks, grow_greedy, split_shares
 from steadytree.learn._private_plan import (
-    ENOUGH_FOR_COUNTS,
-    LEAF_SHARE,
+    LEAST_LEAF_SHARE,
     ROWS_SHARE,
+    gibbs_leaf_share,
     greedy_depth,
     greedy_leaf_share,
     plan_blocks,
@@ -28,15 +29,16 @@ from steadytree.learn._private_rows import RowsInDask, RowsInMemory, read_rows
 from steadytree.learn._private_tree import build_tree, counts_from_labels, plausible_counts
 from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
 from steadytree.privacy.ledger import Ledger, charge
-from steadytree.privacy.mechanisms import check_epsilon, release_counts
+from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
 from steadytree.privacy.noise import Noise, ledger_mark, make_noise
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.privacy.whole_tree import MOST_ROWS
 
+_LOG = logging.getLogger(__name__)
 METHODS = ("gibbs", "greedy", "topdown")
 CRITERIA = ("gini", "entropy")
 BUDGETS = ("decay", "uniform")
-DEEPEST = 16
+DEEPEST, TOPDOWN_DEPTH = 16, 8
 
 
 class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -148,18 +150,24 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         -------
         self : PrivateTreeClassifier
         """
-        schema = self._check_parameters()
+        try:
+            schema = self._check_parameters()
+        except (TypeError, ValueError) as error:
+            _LOG.warning("refused a private fit: %s", error)
+            raise
+        if self.ledger is not None:  # before the rows are read, so that time tells nothing of them
+            self.ledger.check(float(self.epsilon), "private tree")
         read = read_rows(schema, X, y, client)
         validate_data(self, read.sample, skip_check_array=True)
         if read.n_read > MOST_ROWS:
             raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
         noise = make_noise(self.testing_seed)
-        charge(self.ledger, {"private tree": self.epsilon}, ledger_mark(noise, self.method))
+        charge(self.ledger, {"private tree": float(self.epsilon)}, ledger_mark(noise, self.method))
         spent: dict[str, float] = {}
         self.n_rows_ = self._count_rows(read.n_kept, noise, spent)
         self.classes_ = np.array(schema.classes)
         rows = _Rows(schema, read, noise)
-        left = self.epsilon - sum(spent.values())
+        left = float(self.epsilon) - sum(spent.values())
         self.tree_ = self._grow(rows, left, spent)
         self.privacy_ = PrivacyStatement(
             float(self.epsilon), 0.0, spent, self.method, noise.private
@@ -180,15 +188,17 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     def _count_rows(self, n_rows: int, noise: Noise, spent: dict[str, float]) -> float:
         if self.public_rows is not None:
             return float(self.public_rows)
-        spent["number of rows"] = self.epsilon * ROWS_SHARE
+        spent["number of rows"] = float(self.epsilon) * ROWS_SHARE
         noisy = release_counts(np.array([n_rows]), spent["number of rows"], noise)
         return float(max(noisy[0], 1))
 
     def _grow(self, rows: "_Rows", left: float, spent: dict[str, float]) -> Tree:
-        strength = self.epsilon * self.n_rows_
+        strength = float(self.epsilon) * self.n_rows_
         if self.method == "gibbs":
             return self._grow_gibbs(rows, left, strength, spent)
-        depth = self.max_depth or (8 if self.method == "topdown" else greedy_depth(strength))
+        depth = self.max_depth or (
+            TOPDOWN_DEPTH if self.method == "topdown" else greedy_depth(strength)
+        )
         share = self.leaf_share
         if share == "auto":
             share = greedy_leaf_share(strength, depth) if self.method == "greedy" else 0.5
@@ -212,7 +222,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     ) -> Tree:
         share = self.leaf_share
         if share == "auto":
-            share = LEAF_SHARE if strength >= ENOUGH_FOR_COUNTS else 0.0
+            share = gibbs_leaf_share(strength)
         plan = plan_blocks(rows.schema.space, left, strength, self.max_depth, share)
         block = rows.block(plan.candidates)
         drawn = grow_blocks(block, plan.candidates, plan.epsilons, plan.depths, rows.noise)
@@ -241,11 +251,28 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
         check_scalar(self.max_splits, "max_splits", Integral, min_val=1, max_val=10_000)
         check_scalar(self.error, "error", Real, min_val=0, max_val=1)
+        if self._smallest_part() < SMALLEST_PART:
+            raise ValueError(
+                f"epsilon must be more than {self.epsilon} to be divided as asked: give more, or "
+                "take a smaller max_depth."
+            )
         if self.public_rows is not None:
             check_scalar(self.public_rows, "public_rows", Integral, min_val=1)
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(self.ledger).__name__}.")
         return schema
+
+    def _smallest_part(self) -> float:
+        """The least that epsilon may be divided into, whatever the number of rows."""
+        epsilon = float(self.epsilon)
+        share = 0.5 if self.leaf_share == "auto" else float(self.leaf_share)
+        if self.method == "topdown":
+            depth = self.max_depth or TOPDOWN_DEPTH
+            splits = (1 - share) * float(split_shares(self.budget, depth).min()) / 2
+        else:
+            splits = (1 - share) / DEEPEST
+        leaf = share if self.leaf_share not in ("auto", 0) else LEAST_LEAF_SHARE
+        return epsilon * min(ROWS_SHARE, splits * (1 - ROWS_SHARE), leaf * (1 - ROWS_SHARE))
 
 
 class _Rows:

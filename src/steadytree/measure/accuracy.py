@@ -11,6 +11,7 @@ from steadytree.core.interval import wilson_interval
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table, quote
 from steadytree.interop.sklearn_tree import as_tree
+from steadytree.measure.card_distance import as_card
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
 
     Parameters
     ----------
-    model : Tree, fitted tree learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
     y : array-like of shape (n_rows,)
         True classes, all known to the model.
@@ -108,18 +109,54 @@ def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
     >>> found.confusion.tolist()
     [[1, 1], [0, 1]]
     """
-    tree = as_tree(model)
-    truth = label_indices(tree.classes, y)
-    leaves = tree.apply(X)
-    if len(leaves) != len(truth):
-        raise ValueError(f"X has {len(leaves)} rows, but y has {len(truth)} labels.")
-    if len(truth) == 0:
-        raise ValueError("X and y have no rows: accuracy needs at least one.")
-    n = len(tree.classes)
-    pairs = truth * n + tree.label[leaves]
+    found = answer_rows(model, X, y)
+    n = len(found.classes)
+    pairs = found.truth * n + found.answer
     confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
-    area = area_under_curve(tree.value[leaves], truth)
-    return Accuracy(tuple(tree.classes.tolist()), confusion, area, level)
+    area = area_under_curve(found.shares, found.truth)
+    return Accuracy(tuple(found.classes.tolist()), confusion, area, level)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a tree or card says of rows, beside the truth.
+
+    Parameters
+    ----------
+    classes : array of labels
+    truth, answer : int64 arrays (n_rows,)
+        Places among the classes.
+    shares : float64 array (n_rows, n_classes)
+        What it takes the probability of each class to be.
+    """
+
+    classes: NDArray[Any]
+    truth: NDArray[np.int64]
+    answer: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+def answer_rows(model: Any, X: Any, y: Any) -> Answers:
+    """Ask a tree or a card about rows whose classes are known."""
+    card = as_card(model)
+    tree = as_tree(model) if card is None else None
+    classes = card.classes if card is not None else tree.classes  # type: ignore[union-attr]
+    truth = label_indices(classes, y)
+    if card is not None:
+        values = np.asarray(card.space.encode(X), np.float64)
+        answer = card.answer_encoded(values)
+        shares = np.eye(len(classes))[answer]
+        if card.gives_risks:
+            totals = card.holds_encoded(values) @ card.points + card.offset
+            shares = card.risk(totals[:, 0] if card.is_binary else totals)
+    else:
+        leaves = tree.apply(X)  # type: ignore[union-attr]
+        answer, shares = tree.label[leaves], tree.value[leaves]  # type: ignore[union-attr]
+    if len(answer) != len(truth):
+        raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
+    if len(truth) == 0:
+        raise ValueError("X and y have no rows: at least one is needed.")
+    return Answers(classes, truth, answer, shares)
 
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:

@@ -1,50 +1,37 @@
 """Collect: a model and data become one plain dict; renderers turn that into pages."""
 
-import datetime
-import importlib.metadata
-import platform
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
+from steadytree.interop.card_tree import card_to_tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.interop.tree_file import tree_hash
 from steadytree.measure.accuracy import Accuracy, accuracy, label_indices
+from steadytree.measure.card_distance import as_card
 from steadytree.measure.complexity import Complexity, complexity
+from steadytree.reporting.evidence import Evidence
 from steadytree.reporting.fingerprint import hash_data
 from steadytree.reporting.numbers import interval_text, reading_text, rows_text
+from steadytree.reporting.origin import Origin, made_with
+from steadytree.reporting.plain import plain, plain_reading
+from steadytree.reporting.section_groups import (
+    collect_calibration,
+    collect_card,
+    collect_change,
+    collect_groups,
+)
+from steadytree.reporting.section_privacy import collect_privacy
+from steadytree.reporting.section_robustness import collect_robustness, collect_separation
+from steadytree.reporting.section_stability import collect_stability
 from steadytree.reporting.tree_nodes import collect_tree
 from steadytree.reporting.wording import label_text, one_line
 
 FORMAT = 1  # raised when the meaning of a field changes
-PACKAGES = ("steadytree", "numpy", "scipy", "scikit-learn", "numba")
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where data and model came from, as far as the caller knows.
-
-    Parameters
-    ----------
-    data : str
-        Name of the data.
-    file_sha256 : str
-        Hash of the file they were read from.
-    command : str
-        The command that made the report.
-    seen : bool or None
-        Whether the rows were used in fitting; None where that is not known.
-    """
-
-    data: str = ""
-    file_sha256: str = ""
-    command: str = ""
-    seen: bool | None = None
 
 
 def collect(
@@ -54,6 +41,7 @@ def collect(
     title: str | None = None,
     date: str | None = None,
     origin: Origin | None = None,
+    evidence: Evidence | None = None,
 ) -> dict[str, Any]:
     """Everything a report shows, as plain values that JSON can hold.
 
@@ -65,6 +53,8 @@ def collect(
     date : str, optional
         Date of the report; today where it is not given.
     origin : Origin, optional
+    evidence : Evidence, optional
+        What else to look at.
 
     Returns
     -------
@@ -79,29 +69,63 @@ def collect(
     origin = origin or Origin()
     if origin.seen is None and _looks_like_training(tree, truth):
         origin = Origin(**{**asdict(origin), "seen": True})
-    return {
+    evidence = evidence or Evidence()
+    data = {
         "format": FORMAT,
         "title": one_line(title or origin.data or "A decision tree"),
         "headline": _headline(found, size, origin),
         "readings": {
-            "accuracy": [_reading(reading) for reading in found.readings()],
-            "complexity": [_reading(reading) for reading in size.readings()],
+            "accuracy": [plain_reading(reading) for reading in found.readings()],
+            "complexity": [plain_reading(reading) for reading in size.readings()],
         },
         "confusion": _confusion(found),
         "tree": collect_tree(tree, table, truth),
         "data": _data(tree, table, truth, hash_data(table, y)),
-        "model": {"kind": type(model).__name__, "sha256": tree_hash(model)},
-        "origin": asdict(origin),
-        "made": {
-            "date": date or datetime.date.today().isoformat(),
-            "python": platform.python_version(),
-            "packages": {name: _version(name) for name in PACKAGES},
-        },
+        "model": {"kind": type(model).__name__, "sha256": tree_hash(tree)},
+        "origin": origin.to_dict(),
+        "made": made_with(date),
+        **_sections(model, tree, table.select(tree.space.names), y, evidence),
     }
+    _add_readings(data)
+    data["verdict"] = [] if evidence.limits is None else evidence.limits.check(data)
+    return data
+
+
+def _sections(model: Any, tree: Tree, table: Table, y: Any, evidence: Evidence) -> dict[str, Any]:
+    """What is found with further evidence; None where a section has none."""
+    labels = np.asarray(y)
+    card = as_card(model)
+    if card is not None and evidence.card is None:
+        evidence = replace(evidence, card=model)
+    slow = {
+        "robustness": None if evidence.quick else collect_robustness(tree, table, labels, evidence),
+        "separation": None if evidence.quick else collect_separation(table, labels, evidence),
+        "stability": None if evidence.quick else collect_stability(evidence),
+    }
+    return slow | {
+        "change": collect_change(tree, table, labels, evidence),
+        "comparison": None if evidence.comparison is None else plain(evidence.comparison),
+        "card": collect_card(table, labels, evidence),
+        "privacy": collect_privacy(model, table, labels, evidence),
+        "groups": collect_groups(tree, table, labels, evidence),
+        "calibration": collect_calibration(tree, table, labels),
+    }
+
+
+def _add_readings(data: dict[str, Any]) -> None:
+    """List the readings of the sections in one place, where limits look for them."""
+    for section in ("stability", "robustness", "separation", "calibration"):
+        if data[section] is not None:
+            data["readings"][section] = data[section]["readings"]
+    if data["stability"] is not None:
+        data["readings"]["refits"] = data["stability"]["refit_readings"]
 
 
 def _readable_tree(model: Any, table: Table) -> Tree:
     """The tree inside; one of scikit-learn's gets names, kinds and bounds from the rows."""
+    card = as_card(model)
+    if card is not None:
+        return card_to_tree(card)
     ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
     return as_tree(model) if ours else from_sklearn(model, table)
 
@@ -120,14 +144,6 @@ def _headline(found: Accuracy, size: Complexity, origin: Origin) -> str:
         f"{reading_text(baseline)}. It asks {size.mean_questions:.1f} questions of a row on "
         f"average, {size.depth} at most, and has {size.n_leaves:,} different ends."
     )
-
-
-def _reading(reading: Reading) -> dict[str, Any]:
-    return reading.to_dict() | {
-        "interval": None if reading.interval is None else list(reading.interval),
-        "shown": reading_text(reading),
-        "shown_interval": interval_text(reading),
-    }
 
 
 def _confusion(found: Accuracy) -> dict[str, Any]:
@@ -167,10 +183,3 @@ def _looks_like_training(tree: Tree, truth: NDArray[np.int64]) -> bool:
     """Whether rows and classes are as many as in fitting: then they most likely are the same."""
     counts = np.bincount(truth, minlength=len(tree.classes))
     return len(truth) > 1 and bool(np.allclose(tree.value[0] * tree.weight[0], counts))
-
-
-def _version(package: str) -> str:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "of unknown version"

@@ -1,7 +1,7 @@
-"""DataSet: features and labels with where they came from; trees are fitted and judged on it."""
+"""DataSet: features and labels with where they came from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.table import Table, quote
-from steadytree.core.tree import Tree
 from steadytree.interop.data_file import column_names, read_data
-from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.holdout import hold_out
-from steadytree.reporting.collect import Origin
 from steadytree.reporting.fingerprint import hash_file
-from steadytree.reporting.report import Report, report
-from steadytree.reporting.table_checks import check_classes, check_features, check_names, labels_of
+from steadytree.reporting.origin import Origin
+from steadytree.reporting.table_checks import (
+    check_classes,
+    check_features,
+    check_groups,
+    check_names,
+    labels_of,
+)
 
 SHARE = 0.3  # of the rows is held out
 FEWEST = 2  # rows to hold out, so that there is something to judge
@@ -35,6 +38,8 @@ class DataSet:
     labels : array of int or str
     file_sha256 : str
         Hash of the file the rows came from; empty where they came from none.
+    groups : mapping of name to array
+        Columns that divide the rows into groups; they need not be among the features.
     """
 
     name: str
@@ -42,10 +47,30 @@ class DataSet:
     features: Table
     labels: NDArray[Any]
     file_sha256: str = ""
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str] | None,
+        target: str | None,
+        drop: Sequence[str] = (),
+        by: Sequence[str] = (),
+    ) -> "DataSet":
+        """A file, or the built-in data where none is named."""
+        if path is not None:
+            return cls.read(path, target, drop, by)
+        if target is not None:
+            raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
+        return cls.breast_cancer(drop, by)
 
     @classmethod
     def read(
-        cls, path: str | PathLike[str], target: str | None, drop: Sequence[str] = ()
+        cls,
+        path: str | PathLike[str],
+        target: str | None,
+        drop: Sequence[str] = (),
+        by: Sequence[str] = (),
     ) -> "DataSet":
         """Read a csv or parquet file; `target` names the column to predict."""
         names = column_names(path)
@@ -55,54 +80,55 @@ class DataSet:
             )
         check_names(names, [target], "the target")
         check_names(names, drop, "--drop")
+        check_names(names, by, "--by")
         if target in drop:
             raise ValueError(f"column {target!r} is both the target and dropped: choose one.")
-        table = read_data(path, skip=drop)
-        features = table.select([name for name in names if name != target and name not in drop])
+        table = read_data(path, skip=[name for name in drop if name not in by])
+        check_groups(table, by)
+        kept = [name for name in names if name != target and name not in drop]
+        groups = {name: table.select([name]).columns[0] for name in by}
         labels = labels_of(table, target)
-        return cls(Path(path).name, target, features, labels, hash_file(path))
+        return cls(Path(path).name, target, table.select(kept), labels, hash_file(path), groups)
 
     @classmethod
-    def breast_cancer(cls, drop: Sequence[str] = ()) -> "DataSet":
+    def breast_cancer(cls, drop: Sequence[str] = (), by: Sequence[str] = ()) -> "DataSet":
         """scikit-learn's breast cancer data, for a first look."""
         from sklearn.datasets import load_breast_cancer
 
         bunch = load_breast_cancer()
         names = tuple(str(name) for name in bunch.feature_names)
         check_names(names, drop, "--drop")
+        check_names(names, by, "--by")
         table = Table(names, bunch.data.T, {}, bunch.data)
+        check_groups(table, by)
         features = table.select([name for name in names if name not in drop])
+        groups = {name: table.select([name]).columns[0] for name in by}
         labels = np.asarray(bunch.target_names, dtype=str)[bunch.target]
-        return cls("breast cancer (scikit-learn)", "diagnosis", features, labels)
+        return cls("breast cancer (scikit-learn)", "diagnosis", features, labels, "", groups)
 
-    @property
-    def title(self) -> str:
-        return f"{self.name}: {self.target}"
-
-    def fit_and_judge(
-        self, max_depth: int = 5, criterion: str = "count", seed: int = 0, command: str = ""
-    ) -> Report:
-        """Fit a tree on 70 % of the rows of every class, and judge it on the other 30 %."""
+    def check(self) -> None:
+        """Refuse columns and classes that no tree can be fitted on."""
         check_features(self.features)
         check_classes(self.labels, self.target)
+
+    def split(self, seed: int = 0) -> tuple["DataSet", "DataSet"]:
+        """70 % of the rows of every class to fit on, and the other 30 % to judge by."""
         held = hold_out(self.labels, SHARE, seed)
         if held.sum() < FEWEST:
             raise ValueError(
                 f"{len(self.labels)} rows are too few to hold some out for judging: pass more."
             )
-        model = StableTreeClassifier(
-            max_depth=max_depth, epsilon=0, criterion=criterion, random_state=seed
-        )
-        model.fit(self.features.take(~held), self.labels[~held])
-        rows = self.features.take(held)
-        origin = self._origin(command, seen=False)
-        return report(model, rows, self.labels[held], title=self.title, origin=origin)
+        return self._take(~held), self._take(held)
 
-    def judge(self, tree: Tree, command: str = "") -> Report:
-        """Judge a tree that was fitted before, on all rows."""
-        rows = self.features.select(tree.space.names)
-        origin = self._origin(command, seen=None)
-        return report(tree, rows, self.labels, title=self.title, origin=origin)
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {self.target}"
 
-    def _origin(self, command: str, seen: bool | None) -> Origin:
+    def origin(self, command: str, seen: bool | None) -> Origin:
+        """Where the rows come from, for a page to show."""
         return Origin(self.name, self.file_sha256, command, seen)
+
+    def _take(self, rows: NDArray[np.bool_]) -> "DataSet":
+        groups = {name: labels[rows] for name, labels in self.groups.items()}
+        kept = self.features.take(rows), self.labels[rows]
+        return DataSet(self.name, self.target, *kept, self.file_sha256, groups)

@@ -24,11 +24,11 @@ LEGEND = (
 )
 STYLE = """
 .steadytree-diff { --ink: #1c2024; --quiet: #5b6470; --line: #c5ccd3; --paper: #ffffff;
-  --same: #8b95a1; --moved: #d99a00; --replaced: #cf3f53; --grown: #1f9254; --cut: #9a5fa8;
+  --same: #8b95a1; --moved: #e69f00; --replaced: #d55e00; --grown: #009e73; --cut: #cc79a7;
   --flow: #9fb8c9; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
 @media (prefers-color-scheme: dark) { .steadytree-diff { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --moved: #e6b03a; --replaced: #ef6a7b; --grown: #4cc081;
-  --cut: #c391cf; --flow: #4f6a7c; } }
+  --line: #56606c; --paper: #1d2126; --moved: #f0b840; --replaced: #ef7f3a; --grown: #3cc79e;
+  --cut: #dd9fc2; --flow: #4f6a7c; } }
 .steadytree-diff .back { fill: var(--paper); }
 .steadytree-diff text { fill: var(--ink); font-size: 12.5px; }
 .steadytree-diff .small { fill: var(--quiet); font-size: 11px; }
@@ -38,6 +38,8 @@ STYLE = """
 .steadytree-diff .gone { fill: var(--quiet); text-decoration: line-through; }
 .steadytree-diff .box { fill: var(--paper); stroke-width: 2px; }
 .steadytree-diff .edge { fill: none; stroke: var(--line); }
+.steadytree-diff .box.grown { stroke-dasharray: 6 2; }
+.steadytree-diff .box.cut { stroke-dasharray: 2 3; }
 .steadytree-diff .bar { fill: var(--quiet); }
 .steadytree-diff .stay { fill: var(--flow); opacity: .75; }
 .steadytree-diff .flip { fill: var(--replaced); opacity: .8; }
@@ -51,8 +53,8 @@ STYLE = """
 def draw_diff(data: dict[str, Any]) -> Markup:
     """Draw what `collect_diff` returned.
 
-    Grey boxes stayed, amber ones moved, red ones were replaced, green ones grew and violet ones
-    were cut; what no longer holds is struck through.
+    Grey boxes stayed, amber ones moved, vermilion ones were replaced, green ones grew and pink
+    ones were cut; what no longer holds is struck through.
 
     Returns
     -------

@@ -4,7 +4,17 @@ import math
 
 from steadytree.core.reading import Reading
 
-SHARES = ("accuracy", "majority baseline", "balanced accuracy")  # read best in per cent
+SHARES = {  # read best in per cent
+    "accuracy",
+    "balanced accuracy",
+    "calibration error",
+    "group gap",
+    "least group accuracy",
+    "linear separateness",
+    "majority baseline",
+    "separateness",
+    "worst-case accuracy",
+}
 
 
 def number_text(value: float, tolerance: float) -> str:
@@ -85,7 +95,7 @@ def _value_text(reading: Reading, value: float) -> str:
         return f"{100 * value:.1f} %"
     if float(value).is_integer():
         return f"{int(value):,}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def plain_text(value: float) -> str:

@@ -29,6 +29,8 @@ def class_colours(counts: list[int]) -> list[int]:
 def colour_style(prefix: str) -> str:
     """Style rules that give the classes ``c0`` to ``c7`` their fill and background.
 
+    Lines get the same colours by the classes ``s0`` to ``s7``.
+
     Examples
     --------
     >>> colour_style(".a").splitlines()[0]
@@ -36,5 +38,6 @@ def colour_style(prefix: str) -> str:
     """
     return "\n".join(
         f"{prefix} .c{place} {{ fill: {colour}; background: {colour}; }}"
+        f"\n{prefix} .s{place} {{ stroke: {colour}; }}"
         for place, colour in enumerate((*OKABE_ITO, OTHERS))
     )

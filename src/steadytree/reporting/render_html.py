@@ -6,13 +6,44 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from steadytree.reporting.compare_pictures import comparison_pictures
+from steadytree.reporting.diff_svg import draw_diff
 from steadytree.reporting.numbers import percent_text, rows_text
 from steadytree.reporting.palette import N_COLOURS, class_colours, colour_style
+from steadytree.reporting.report_pictures import (
+    calibration_chart,
+    certified_curve,
+    cut_strips,
+    distance_strip,
+    epsilon_chart,
+    first_heat,
+    separation_curve,
+)
 from steadytree.reporting.rules_text import indented_rules, leaf_rules
+from steadytree.reporting.section_groups import picture_of_card
 from steadytree.reporting.tree_svg import answer_line, draw_tree, picture_size
 from steadytree.reporting.wording import cut_text
 
 LONGEST_NAME = 40
+CHARTS = (
+    calibration_chart,
+    certified_curve,
+    cut_strips,
+    distance_strip,
+    epsilon_chart,
+    first_heat,
+    separation_curve,
+)
+UNMEASURED = {
+    "stability": "whether a tree learned again on slightly other data would look the same (it "
+    "takes the learner and the rows it was fitted on).",
+    "robustness": "whether small changes of a row would flip its answer.",
+    "separation": "whether alike rows have different classes.",
+    "groups": "whether groups of people are treated alike (name a column with --by).",
+    "change": "what changed since an earlier tree (pass one with --previous).",
+    "comparison": "what other learners would have given (name some with --learners).",
+    "privacy": "what the tree tells about single rows; it makes no privacy promise.",
+}
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
 
@@ -44,8 +75,27 @@ def render_html(data: dict[str, Any]) -> str:
             rules=leaf_rules(tree),
             text=indented_rules(tree),
             confusion=_confusion_rows(data["confusion"]),
+            change_picture=draw_diff(data["change"]) if data["change"] else "",
+            card_picture=_card_picture(data["card"]),
+            unmeasured=unmeasured(data),
         )
     )
+
+
+def render_comparison(data: dict[str, Any]) -> str:
+    """A comparison as one page that needs no scripts and fetches nothing."""
+    template = _environment().get_template("compare.html.j2")
+    style = Markup(colour_style("body"))
+    return template.render(data=data, comparison=data["comparison"], colour_style=style)
+
+
+def unmeasured(data: dict[str, Any]) -> list[str]:
+    """Sections that are not there, and what would bring them."""
+    return [text for section, text in UNMEASURED.items() if not data[section] and text is not None]
+
+
+def _card_picture(card: dict[str, Any] | None) -> str:
+    return picture_of_card(card) if card is not None and card["is_binary"] else ""
 
 
 @cache
@@ -59,7 +109,13 @@ def _environment() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
-    environment.globals |= {"answer_line": answer_line, "bar_parts": _bar_parts}
+    environment.globals |= {
+        "answer_line": answer_line,
+        "bar_parts": _bar_parts,
+        "comparison_pictures": comparison_pictures,
+        "draw_tree": draw_tree,
+        **{chart.__name__: chart for chart in CHARTS},
+    }
     return environment
 
 

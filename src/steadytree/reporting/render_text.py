@@ -1,16 +1,27 @@
 """Render text: the collected dict for a terminal."""
 
 import io
+from collections.abc import Collection
+from itertools import compress
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from steadytree.reporting.numbers import rows_text
 from steadytree.reporting.rules_text import indented_rules
 
 MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
 WIDTH = 100
+NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
+SECTIONS = {
+    "calibration": "Whether its percentages hold",
+    "stability": "Would it come out again, one row left out",
+    "refits": "Would it come out again, a tenth of the rows left out",
+    "robustness": "How small an error turns a decision",
+    "separation": "Could any tree do better",
+}
 
 
 def terminal_view(data: dict[str, Any]) -> RenderableType:
@@ -31,11 +42,20 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
     ]
     if data["origin"]["seen"]:
         parts.append(Text("These seem to be the rows the tree was fitted on.", style="yellow"))
+    if data["verdict"]:
+        parts += _titled("Stated limits", _verdict(data["verdict"]))
     parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
     if len(data["confusion"]["labels"]) <= MOST_CLASSES:
         title = "Rows by true class (down) and answer (across)"
         parts += _titled(title, _confusion(data["confusion"]))
     parts += _titled("How much there is to read", _readings(data["readings"]["complexity"]))
+    for section, title in SECTIONS.items():
+        if data["readings"].get(section):
+            parts += _titled(title, _readings(data["readings"][section]))
+    if data["change"] is not None:
+        parts += _titled("What changed since the previous tree", Text(data["change"]["headline"]))
+    if data["comparison"] is not None:
+        parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
     parts += _titled("The rules", rules)
     return Group(*parts)
@@ -43,10 +63,45 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
 
 def render_text(data: dict[str, Any], width: int = WIDTH) -> str:
     """The same as plain text."""
+    return _plain(terminal_view(data), width)
+
+
+def _plain(view: RenderableType, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
-    console.print(terminal_view(data))
+    console.print(view)
     text: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def comparison_view(words: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
+    """What a rich console shows for a comparison; some columns of it, or all."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("learner", no_wrap=True)
+    shown = [not keys or column["key"] in keys for column in words["columns"]]
+    for column in compress(words["columns"], shown):
+        table.add_column(column["head"], justify="right")
+    for row in words["rows"]:
+        cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
+        table.add_row(Text(row["name"], style="bold"), *cells)
+    folds = f"{words['n_folds']} folds of {rows_text(words['n_rows'])}. {words['note']}"
+    notes = [
+        Text(f"{row['name']}: {note}.", style="dim")
+        for row in words["rows"]
+        for note in row["notes"]
+    ]
+    noise = "" if words["perturbation_stated"] else " Noise: 2 % of each column's range."
+    below = Text(f"{folds.strip()}{noise} * best of the column, ≈ sampled.", style="dim")
+    return Group(table, Text(), Text(words["headline"]), below, *notes)
+
+
+def _comparison_cell(cell: dict[str, Any]) -> Text:
+    mark = "*" if cell["best"] else ""
+    return Text(cell["shown"] + mark, style="bold green" if cell["best"] else "")
+
+
+def comparison_text(words: dict[str, Any], width: int = 140) -> str:
+    """A comparison as plain text."""
+    return _plain(comparison_view(words), width)
 
 
 def _titled(title: str, body: RenderableType) -> list[RenderableType]:
@@ -70,6 +125,17 @@ def _readings(readings: list[dict[str, Any]]) -> Table:
         if with_interval:
             cells.insert(2, reading["shown_interval"])
         table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _verdict(verdict: list[dict[str, Any]]) -> Table:
+    table = _table()
+    for head in ("verdict", "limit", "asked for", "found"):
+        table.add_column(head)
+    styles = {"pass": "green", "fail": "bold red"}
+    for one in verdict:
+        flag = Text(one["verdict"], style=styles.get(one["verdict"], "yellow"))
+        table.add_row(flag, Text(one["meaning"]), Text(one["shown_limit"]), Text(one["shown"]))
     return table
 
 

@@ -1,13 +1,21 @@
 """Report: one tree judged on given rows, as a dict, a page or text."""
 
 import html
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from typing import Any
 
 from steadytree.core.atomic import check_can_write, write_text_atomically
-from steadytree.reporting.collect import Origin, collect
+from steadytree.core.perturbation import Perturbation
+from steadytree.core.schema import Schema
+from steadytree.core.table import Table, quote
+from steadytree.privacy.ledger import Ledger
+from steadytree.reporting.collect import collect
+from steadytree.reporting.evidence import Evidence
+from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
+from steadytree.reporting.origin import Origin
 from steadytree.reporting.render_html import render_html
 from steadytree.reporting.render_text import render_text
 
@@ -28,6 +36,11 @@ class Report:
     def html(self) -> str:
         """The report as one page that needs nothing else."""
         return render_html(self.data)
+
+    @property
+    def failed(self) -> list[dict[str, Any]]:
+        """Stated limits that the tree exceeds, or that nobody could measure."""
+        return [one for one in self.data["verdict"] if one["verdict"] in (FAIL, UNMEASURED)]
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
@@ -54,10 +67,27 @@ def report(
     path: str | PathLike[str] | None = None,
     title: str | None = None,
     *,
+    previous: Any = None,
+    train: tuple[Any, Any] | None = None,
+    learner: Any = None,
+    perturbation: Perturbation | None = None,
+    limits: Any = None,
+    by: Any = (),
+    card: Any = None,
+    ledger: Ledger | None = None,
+    schema: Schema | None = None,
+    comparison: Any = None,
+    quick: bool = False,
+    random_state: int = 0,
     date: str | None = None,
     origin: Origin | None = None,
 ) -> Report:
-    """Judge a tree on given rows: accuracy, size, the drawn tree and its rules.
+    """Judge a tree on given rows: one page that answers "can I trust this tree?".
+
+    Always there: the tree, its rules, accuracy, calibration, size, robustness, the separation of
+    the data, and what all this does not prove. Further sections appear with what they need: the
+    change with `previous`, stability with `train`, groups with `by`, and so on. Slow sections use
+    a sample of many rows, and say so.
 
     Parameters
     ----------
@@ -69,6 +99,30 @@ def report(
     path : str or path-like, optional
         Where to write the report as one offline HTML page.
     title : str, optional
+    previous : Tree, fitted learner or fitted scikit-learn tree, optional
+        The tree in use so far: what changed since, and which decisions.
+    train : pair (X, y), optional
+        The rows the tree was learned from: how it changes when some of them are left out.
+    learner : learner, optional
+        How it was learned; by default `model`, where that can be fitted again.
+    perturbation : Perturbation, optional
+        How far inputs may move. By default every number by 2 % of its column's range.
+    limits : mapping or path of a TOML file, optional
+        Limits such as ``{"min_accuracy": 0.9}``, each of which passes, fails or was not measured.
+    by : names of columns of X, or mapping of name to labels of the rows
+        Groups to judge the tree in.
+    card : Scorecard or fitted RiskScoreClassifier, optional
+        A card of points to show beside the tree.
+    ledger : Ledger, optional
+        What was spent on the data.
+    schema : Schema, optional
+        Declared columns: adds accuracy against epsilon to the privacy section.
+    comparison : Comparison, optional
+        What `compare` returned: adds the learners side by side.
+    quick : bool, default=False
+        Leave out stability, robustness and separation.
+    random_state : int, default=0
+        Which rows are drawn where a sample is used.
     date : str, optional
         Date the report shows; today where it is not given. With it the same input gives the
         same file, byte for byte.
@@ -89,7 +143,36 @@ def report(
     """
     if path is not None:
         check_can_write(path)
-    made = Report(collect(model, X, y, title=title, date=date, origin=origin))
+    if learner is None and hasattr(model, "fit"):
+        learner = model
+    evidence = Evidence(
+        previous=previous,
+        learner=learner,
+        train=train,
+        perturbation=perturbation,
+        limits=Limits.of(limits),
+        groups=_groups(by, X),
+        card=card,
+        ledger=ledger if ledger is not None else getattr(model, "ledger", None),
+        schema=schema,
+        comparison=getattr(comparison, "words", comparison),
+        quick=quick,
+        seed=random_state,
+    )
+    made = Report(collect(model, X, y, title, date, origin, evidence))
     if path is not None:
         made.write(path)
     return made
+
+
+def _groups(by: Any, X: Any) -> dict[str, Any]:
+    """Labels of the rows by the name of what divides them."""
+    if isinstance(by, Mapping):
+        return dict(by)
+    names = [by] if isinstance(by, str) else list(by)
+    table = Table.read(X)
+    known = table.names or ()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"by names {quote(unknown)}, but the columns are {quote(known)}.")
+    return {name: table.columns[known.index(name)] for name in names}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree.core.column import MAX_CATEGORIES
 from steadytree.core.table import Table, quote
+from steadytree.measure.groups import MOST_GROUPS, group_names
 
 MOST_NUMBERS = 50  # different whole numbers a target may hold
 MOST_CLASSES = 200
@@ -47,6 +48,17 @@ def check_features(table: Table) -> None:
             raise ValueError(
                 f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
                 f"{drops}"
+            )
+
+
+def check_groups(table: Table, names: Sequence[str]) -> None:
+    """Refuse columns that would divide the rows into too many groups."""
+    for name in names:
+        n_values = len(np.unique(group_names(table.select([name]).columns[0])))
+        if n_values > MOST_GROUPS:
+            raise ValueError(
+                f"--by {name}: the column holds {n_values:,} different values, and a table has "
+                f"room for {MOST_GROUPS} groups: put values together first."
             )
 
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from steadytree.reporting.numbers import percent_text, rows_text
-from steadytree.reporting.palette import class_colours, colour_style
+from steadytree.reporting.palette import class_colours
+from steadytree.reporting.picture import RECT, Picture, frame_picture, text_at
 from steadytree.reporting.text_width import fit_text, text_width
 from steadytree.reporting.tree_layout import (
     BOX_HEIGHT,
@@ -25,28 +26,9 @@ NARROWEST_ANSWER, WIDEST_ANSWER = 64, 160
 THICKEST = 9.0
 ANSWER_HEIGHT = 26
 BAR_HEIGHT = 9
-SMALLEST = 0.8  # share of its size a picture may shrink to before it scrolls
-RECT = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="{}"/>')
-
-STYLE = """
-.steadytree-picture { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
-  --empty: #e4e8ed; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-picture { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --empty: #3a414a; } }
-@media print { .steadytree-picture { --ink: #000; --quiet: #444; --line: #999; --paper: #fff;
-  --empty: #ddd; } }
-.steadytree-picture text { fill: var(--ink); font-size: 12.5px; }
-.steadytree-picture .small { fill: var(--quiet); font-size: 11px; }
-.steadytree-picture .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
-  paint-order: stroke; }
-.steadytree-picture .name { font-weight: bold; }
-.steadytree-picture .box { fill: var(--paper); stroke: var(--line); }
-.steadytree-picture .edge { fill: none; stroke: var(--line); }
-.steadytree-picture .empty { fill: var(--empty); }
-"""
 
 
-def draw_tree(tree: dict[str, Any]) -> Markup:
+def draw_tree(tree: dict[str, Any]) -> Picture:
     """Draw what `collect_tree` returned.
 
     Parameters
@@ -70,23 +52,11 @@ def draw_tree(tree: dict[str, Any]) -> Markup:
             parts.append(_question(node, layout, tree["classes"], colours))
         else:
             parts.append(_answer(node, layout, tree["classes"], colours, answer))
-    body = Markup("\n").join(parts)
-    return Markup(
-        '<svg class="steadytree-picture" viewBox="0 0 {} {}" width="{}" height="{}" '
-        'style="min-width:{}px" role="img" aria-label="{}"><style>{}</style>'
-        '<g transform="translate({} {})">{}</g></svg>'
-    ).format(
-        width,
-        height,
-        width,
-        height,
-        round(SMALLEST * width),
-        f"Decision tree with {tree['n_leaves_shown']} answers",
-        Markup(STYLE + colour_style(".steadytree-picture")),
-        MARGIN,
-        MARGIN + TOP,
-        body,
+    body = Markup('<g transform="translate({} {})">{}</g>').format(
+        MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
+    label = f"Decision tree with {tree['n_leaves_shown']} answers"
+    return frame_picture(width, height, label, body)
 
 
 def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
@@ -138,13 +108,13 @@ def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
                 end,
             )
         )
-        labels.append(_text(start + GAP / 2, (middle + y) / 2 + 4, node["side"], "small side"))
+        labels.append(text_at(start + GAP / 2, (middle + y) / 2 + 4, node["side"], "small side"))
     return Markup("").join(parts + labels)
 
 
 def _heads(x: float, answer: float) -> Markup:
     places = {"answer": x, "true classes": x + answer, "rows": x + answer + BAR}
-    return Markup("").join(_text(place, -9, head, "small") for head, place in places.items())
+    return Markup("").join(text_at(place, -9, head, "small") for head, place in places.items())
 
 
 def _question(
@@ -158,10 +128,10 @@ def _question(
     return Markup("<g>{}{}{}{}{}{}</g>").format(
         _title(node, classes),
         RECT.format("box", x, top, width, BOX_HEIGHT, 5),
-        _text(x + PADDING, top + 18, fit_text(node["feature"], room, TEXT, bold=True), "name"),
-        _text(x + PADDING, top + 34, fit_text(test_line(node), room, TEXT)),
+        text_at(x + PADDING, top + 18, fit_text(node["feature"], room, TEXT, bold=True), "name"),
+        text_at(x + PADDING, top + 34, fit_text(test_line(node), room, TEXT)),
         _bar(x + PADDING, top + 42, bar, node["counts"], colours),
-        _text(x + width - PADDING, top + 50, rows, "small", anchor="end"),
+        text_at(x + width - PADDING, top + 50, rows, "small", anchor="end"),
     )
 
 
@@ -176,9 +146,9 @@ def _answer(
         _title(node, classes),
         RECT.format("box", x, top, width + BAR + ROWS + PADDING, height, 5),
         RECT.format(f"c{colours[node['answer']]}", x, top, 5, height, 2),
-        _text(inner + 2, y + 4.5, line, "name"),
+        text_at(inner + 2, y + 4.5, line, "name"),
         _bar(inner + width, y - BAR_HEIGHT / 2, BAR - 10, node["counts"], colours),
-        _text(inner + width + BAR, y + 4, fit_text(rows, ROWS - 4, SMALL), "small"),
+        text_at(inner + width + BAR, y + 4, fit_text(rows, ROWS - 4, SMALL), "small"),
     )
 
 
@@ -206,13 +176,6 @@ def _title(node: dict[str, Any], classes: list[str]) -> Markup:
     if node.get("conditions"):
         lines.append("if " + " and ".join(node["conditions"]))
     return Markup("<title>{}</title>").format("\n".join(lines))
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    attributes = Markup(' class="{}"').format(kind) if kind else Markup("")
-    if anchor != "start":
-        attributes += Markup(' text-anchor="{}"').format(anchor)
-    return Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>').format(x, y, attributes, escape(text))
 
 
 def _short_rows(count: int) -> str:

@@ -1,0 +1,119 @@
+"""The command `steadytree compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from steadytree.reporting.data_set import DataSet
+
+LEARNERS = "cart,stable,pareto,robust,score,private"
+EXAMPLES = """\b
+Examples:
+  steadytree compare
+  steadytree compare patients.csv --target outcome --out learners.html
+  steadytree compare patients.csv --target outcome --learners cart,stable --noise noise.toml
+
+Without DATA, scikit-learn's breast cancer data are used."""
+
+
+def compare(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="[DATA]", help="A csv or parquet file.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
+    ] = None,
+    learners: Annotated[
+        str, typer.Option(metavar="NAMES", help="Learners, with commas between.")
+    ] = LEARNERS,
+    noise: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="How far inputs may move, as TOML; else 2% of ranges."),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Declared columns of the private learner.")
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of the private learner.")] = 1.0,
+    folds: Annotated[int, typer.Option(min=2, max=20, help="Parts to judge on in turn.")] = 5,
+    max_depth: Annotated[int, typer.Option(min=1, max=30, help="Most questions in a row.")] = 4,
+    time_limit: Annotated[
+        float, typer.Option(help="Seconds for each search of the robust learner.")
+    ] = 2.0,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Which rows are in which fold.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = Path(
+        "compare.html"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Put learners side by side on the same folds: accuracy, size, stability, robustness, time."""
+    from steadytree.core.atomic import check_can_write, write_text_atomically
+    from steadytree.reporting.progress import Progress
+
+    check_can_write(out)
+    named = [name.strip() for name in learners.split(",") if name.strip()]
+    with Progress() as progress:
+        progress.say("starting")
+        from steadytree.core.perturbation import Perturbation
+        from steadytree.core.schema import Schema
+        from steadytree.reporting.compare import compare as compare_models
+        from steadytree.reporting.data_set import DataSet
+        from steadytree.reporting.render_html import render_comparison
+
+        perturbation = None if noise is None else Perturbation.from_toml(noise)
+        declared = None if schema is None else Schema.load(schema)
+        progress.say(f"reading {data or 'the data'}")
+        rows = DataSet.open(data, target, drop or [])
+        rows.check()
+        found = compare_models(
+            named,
+            rows.features,
+            rows.labels,
+            n_folds=folds,
+            max_depth=max_depth,
+            perturbation=perturbation,
+            epsilon=epsilon,
+            schema=declared,
+            time_limit=time_limit,
+            n_jobs=jobs,
+            random_state=seed,
+            progress=progress.say,
+        )
+        page = _page(found, rows)
+        write_text_atomically(out, render_comparison(page))
+    _show(page, out, as_json)
+
+
+def _page(found: Any, rows: DataSet) -> dict[str, Any]:
+    from steadytree.cli._command import command_line
+    from steadytree.reporting.compare import page_data
+    from steadytree.reporting.fingerprint import hash_data
+
+    sha256 = hash_data(rows.features, rows.labels)
+    return page_data(found, rows.title, sha256, rows.origin(command_line(), None))
+
+
+def _show(page: dict[str, Any], out: Path, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(page, ensure_ascii=False, allow_nan=False))
+        return
+    from rich.console import Console
+
+    from steadytree.reporting.render_text import comparison_text, comparison_view
+
+    console = Console()
+    if console.is_terminal:
+        console.print(comparison_view(page["comparison"]))
+    else:
+        typer.echo(comparison_text(page["comparison"]))
+    typer.echo(f"\nwritten: {out}")

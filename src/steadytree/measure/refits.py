@@ -1,0 +1,140 @@
+"""Refits: trees that come out when a learner is fitted again on part of its rows."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from steadytree.core.reading import Reading
+from steadytree.core.table import Table
+from steadytree.core.tree import Tree
+from steadytree.interop.sklearn_tree import from_sklearn
+from steadytree.measure.collection import CollectionFacts, collection_facts
+from steadytree.measure.distance import tree_distances
+from steadytree.measure.removal import fresh
+from steadytree.measure.sensitivity import mean_interval
+
+KEPT = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Refits:
+    """A tree and those learned again on part of the rows.
+
+    Parameters
+    ----------
+    whole : Tree
+        From all rows.
+    trees : tuple of Tree
+    distances : float64 array (n_trees,)
+        Path distance of each to the whole one.
+    agreement : float64 array (n_trees,)
+        Share of all rows to which each gives the same answer as the whole one.
+    """
+
+    whole: Tree
+    trees: tuple[Tree, ...]
+    distances: NDArray[np.float64]
+    agreement: NDArray[np.float64]
+
+    @property
+    def value(self) -> float:
+        """Mean distance."""
+        return float(self.distances.mean())
+
+    @cached_property
+    def facts(self) -> CollectionFacts:
+        """What all the trees have in common, the whole one among them."""
+        return collection_facts([self.whole, *self.trees])
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        several = len(self.trees) > 1
+        return (
+            Reading(
+                "retraining distance",
+                self.value,
+                "mean path distance to trees learned again on part of the rows",
+                mean_interval(self.distances) if several else None,
+            ),
+            Reading(
+                "same answers",
+                100 * float(self.agreement.mean()),
+                "share of rows that get the same answer from a tree learned again",
+                None,
+                "%",
+            ),
+            Reading(
+                "same tree",
+                100 * float((self.distances == 0).mean()),
+                "share of refits that give the very same tree",
+                None,
+                "%",
+            ),
+        )
+
+
+def refits(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    repeats: int = 20,
+    kept: float = KEPT,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+) -> Refits:
+    """Fit a learner again on parts of its rows, and measure how far the trees are apart.
+
+    Every refit uses the learner as it is, its ``random_state`` included, on rows drawn without
+    replacement: it shows what other rows do, not what other seeds do.
+
+    Parameters
+    ----------
+    estimator : StableTreeClassifier, scikit-learn tree classifier, or any with a tree inside
+        Fitted or not; it is not changed.
+    X, y : training data
+    repeats : int, default=20
+    kept : float, default=0.9
+        Share of the rows that each refit gets.
+    n_jobs : int or None, default=None
+        Processes.
+    random_state : int, default=0
+        Which rows.
+
+    Returns
+    -------
+    refits : Refits
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from steadytree import StableTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = refits(StableTreeClassifier(max_depth=2, random_state=0), X, y, repeats=3)
+    >>> len(found.trees), bool(found.value >= 0)
+    (3, True)
+    """
+    if not isinstance(repeats, Integral) or repeats < 1:
+        raise ValueError(f"repeats must be a number of at least 1, got {repeats!r}.")
+    if not (isinstance(kept, Real) and 0 < kept < 1):
+        raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
+    labels, n_rows = np.asarray(y), Table.read(X).n_rows
+    size = int(kept * n_rows)
+    rng = np.random.default_rng(random_state)
+    sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(int(repeats))]
+    whole = _fit(estimator, X, labels, np.arange(n_rows))
+    trees = Parallel(n_jobs=n_jobs)(delayed(_fit)(estimator, X, labels, rows) for rows in sets)
+    distances = tree_distances([whole], trees, space=X)[0]
+    own = whole.predict(X)
+    agreement = np.array([float(np.mean(tree.predict(X) == own)) for tree in trees])
+    return Refits(whole, tuple(trees), distances, agreement)
+
+
+def _fit(estimator: Any, X: Any, y: NDArray[Any], rows: NDArray[np.int64]) -> Tree:
+    fitted = fresh(estimator).fit(Table.pick(X, rows), y[rows])
+    inside = getattr(fitted, "tree_", None)
+    return inside if isinstance(inside, Tree) else from_sklearn(fitted, X)

@@ -1,0 +1,74 @@
+"""Sections on groups, calibration, the card and the change since the previous tree."""
+
+from typing import Any
+
+from steadytree.core.risk_table import RiskRow, RiskTable
+from steadytree.core.tree import Tree
+from steadytree.interop.card_dict import card_from_dict, card_to_dict
+from steadytree.measure.accuracy import accuracy
+from steadytree.measure.calibration import calibration
+from steadytree.measure.card_distance import as_card
+from steadytree.measure.groups import by_group
+from steadytree.reporting.card_svg import draw_card
+from steadytree.reporting.card_text import card_text
+from steadytree.reporting.diff import diff
+from steadytree.reporting.evidence import Evidence
+from steadytree.reporting.plain import plain, plain_reading
+from steadytree.reporting.wording import label_text, one_line
+
+MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told in any case
+
+
+def collect_groups(tree: Tree, X: Any, y: Any, evidence: Evidence) -> list[dict[str, Any]]:
+    """How often the tree is right in each group of each named column."""
+    found = []
+    for name, labels in evidence.groups.items():
+        groups = by_group(tree, X, y, labels, one_line(name))
+        shown = plain(groups.to_dict())
+        for one in shown["groups"]:
+            one["name"] = label_text(one["name"])
+        readings = [plain_reading(reading) for reading in groups.readings()]
+        found.append(shown | {"label": label_text(shown["label"]), "readings": readings})
+    return found
+
+
+def collect_calibration(tree: Tree, X: Any, y: Any) -> dict[str, Any]:
+    """Stated shares beside those that came true."""
+    found = calibration(tree, X, y)
+    shown = plain(found.to_dict())
+    readings = [plain_reading(reading) for reading in found.readings()]
+    return shown | {"label": label_text(shown["label"]), "readings": readings}
+
+
+def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+    """A card of points for the same decision, drawn and as text."""
+    card = as_card(evidence.card)
+    if card is None:
+        return None
+    table = getattr(evidence.card, "risk_table_", None)
+    return {
+        "text": card_text(card, table),
+        "card": plain(card_to_dict(card)),
+        "is_binary": card.is_binary,
+        "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
+        "readings": [plain_reading(reading) for reading in accuracy(card, X, y).readings()],
+    }
+
+
+def picture_of_card(data: dict[str, Any]) -> str:
+    """The card drawn from its plain values."""
+    card = card_from_dict(data["card"])
+    rows = [RiskRow(**one | {"interval": tuple(one["interval"])}) for one in data["risks"]]
+    return draw_card(card, RiskTable(tuple(rows)) if rows else None)
+
+
+def collect_change(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+    """What changed since the previous tree, with the picture of it."""
+    if evidence.previous is None:
+        return None
+    found = diff(evidence.previous, tree, X, y)
+    words = plain(found.words)
+    rows = words["rows"]
+    if rows is not None:
+        rows["flipped"] = rows["flipped"][:MOST_LISTED]
+    return words | {"text": str(found)}

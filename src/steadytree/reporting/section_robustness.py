@@ -1,0 +1,70 @@
+"""Sections on robustness and separation: what small changes of inputs can do."""
+
+from typing import Any
+
+import numpy as np
+
+from steadytree.core.tree import Tree
+from steadytree.judging.compare import thin_curve
+from steadytree.judging.learners import NOISE_SHARE, usual_perturbation
+from steadytree.judging.sampling import Sampled
+from steadytree.measure.certify import certify
+from steadytree.measure.separation import MOST_CLASSES, separation
+from steadytree.reporting.evidence import Evidence
+from steadytree.reporting.plain import plain, plain_reading
+from steadytree.reporting.wording import label_text, one_line
+
+MOST_ROWS = 20_000
+MOST_SEPARATED = 3_000  # rows of which all pairs are looked at
+ATTACKS = 5
+
+
+def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+    """Certified accuracy by size of move, worst case, and the smallest attacks on real rows."""
+    rows = Sampled.of(X, y, MOST_ROWS, evidence.seed)
+    noise = evidence.perturbation
+    if noise is None:
+        noise = usual_perturbation(rows.features)
+        if not noise.radius:
+            return None  # nothing but text and 0/1 columns: no usual noise to speak of
+    found = certify(tree, rows.features, rows.labels, noise)
+    sizes, shares = thin_curve(found.right, found.distance)
+    return {
+        "note": rows.note,
+        "n_rows": len(rows.labels),
+        "stated": evidence.perturbation is not None,
+        "usual_share": NOISE_SHARE,
+        "perturbation": plain(noise.to_dict()),
+        "readings": [plain_reading(reading) for reading in found.readings()],
+        "n_attacked": len(found.attacked) if noise.budget is not None else None,
+        "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
+        "attacks": [_attack(example) for example in found.counterexamples(ATTACKS)],
+    }
+
+
+def _attack(example: Any) -> dict[str, Any]:
+    return {
+        "row": example.row,
+        "size": example.size,
+        "answer": label_text(example.answer),
+        "other": label_text(example.other),
+        "steps": [one_line(str(step)) for step in example.steps],
+    }
+
+
+def collect_separation(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+    """Whether a tree that noise cannot turn could exist on these rows at all."""
+    rows = Sampled.of(X, y, MOST_SEPARATED, evidence.seed)
+    n_classes = len(np.unique(rows.labels))
+    if not 2 <= n_classes <= MOST_CLASSES:
+        return None
+    found = separation(rows.features, rows.labels, time_limit=10.0)
+    near = np.sort(found.nearest_enemy)
+    places = np.linspace(0, len(near) - 1, min(len(near), 200)).round().astype(np.int64)
+    return {
+        "note": rows.note,
+        "n_rows": len(rows.labels),
+        "readings": [plain_reading(reading) for reading in found.readings()],
+        "nearest_enemy": plain(near[places]),
+        "share": plain((len(near) - places) / len(near)),
+    }

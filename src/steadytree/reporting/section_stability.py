@@ -1,0 +1,122 @@
+"""Section stability: what of a tree stays when rows are left out."""
+
+from typing import Any
+
+import numpy as np
+
+from steadytree.core.column import Column
+from steadytree.core.tree import Tree
+from steadytree.interop.sklearn_tree import from_sklearn
+from steadytree.judging.sampling import Sampled
+from steadytree.measure.accuracy import label_indices
+from steadytree.measure.collection import PLACES, CollectionFacts
+from steadytree.measure.refits import Refits, refits
+from steadytree.measure.removal import is_repeatable
+from steadytree.measure.sensitivity import Sensitivity, average_sensitivity
+from steadytree.reporting.evidence import Evidence
+from steadytree.reporting.numbers import number_text
+from steadytree.reporting.plain import plain, plain_reading
+from steadytree.reporting.tree_nodes import collect_tree
+from steadytree.reporting.wording import one_line
+
+MOST_ROWS = 10_000
+REPEATS = 20
+SAMPLED = 20  # removals where trying all rows takes too long
+MOST_FEATURES = 8
+MOST_ALTERNATIVES = 3
+
+
+def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
+    """Exact leave-one-out, refits, first questions, cut points and alternative trees.
+
+    None where nobody says how the tree was learned, and from which rows.
+    """
+    if evidence.learner is None or evidence.train is None:
+        return None
+    rows = Sampled.of(*evidence.train, MOST_ROWS, evidence.seed)
+    exact = is_repeatable(evidence.learner)
+    found = average_sensitivity(
+        evidence.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
+    )
+    again = refits(
+        evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
+    )
+    return {
+        "learner": type(evidence.learner).__name__,
+        "note": rows.note,
+        "n_rows": len(rows.labels),
+        "exact": found.exact,
+        "n_removals": int(found.distances.shape[1]),
+        "readings": [plain_reading(reading) for reading in found.readings],
+        "refit_readings": [plain_reading(reading) for reading in again.readings()],
+        "kept": 0.9,
+        "distances": plain(again.distances),
+        "worst": [
+            {"row": int(removed[0]), "distance": distance}
+            for removed, distance in found.worst(5)
+            if distance > 0
+        ],
+        "first": _first_questions(again.facts),
+        "cuts": _cut_points(again),
+        "alternatives": _alternatives(found, rows),
+    }
+
+
+def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
+    """How often each feature is asked at the root and right below it."""
+    shares = facts.first_splits / facts.n_trees
+    names = [*(one_line(name) for name in facts.space.names), "(an answer)"]
+    order = np.argsort(-shares.max(axis=0), kind="stable")[:MOST_FEATURES]
+    kept = [int(k) for k in order if shares[:, k].max() > 0]
+    return {
+        "n_trees": facts.n_trees,
+        "places": list(PLACES),
+        "features": [names[k] for k in kept],
+        "shares": [plain(shares[:, k]) for k in kept],
+    }
+
+
+def _cut_points(again: Refits) -> list[dict[str, Any]]:
+    """Where the features asked most often are cut, and where the tree itself cuts them."""
+    facts = again.facts
+    columns = facts.columns()
+    found: list[dict[str, Any]] = []
+    by_name: dict[str, Column] = {column.name: column for column in facts.space}
+    for name in columns["feature"].tolist():
+        cuts, column = facts.cuts.get(name, np.empty(0)), by_name[name]
+        if not len(cuts) or not column.high > column.low or len(found) == MOST_FEATURES:
+            continue
+        own = _own_cuts(again.whole, name)
+        trees = sum(bool(len(_own_cuts(tree, name))) for tree in (again.whole, *again.trees))
+        tolerance = (column.high - column.low) * 1e-3
+        found.append(
+            {
+                "feature": one_line(name),
+                "low": column.low,
+                "high": column.high,
+                "low_text": number_text(column.low, tolerance),
+                "high_text": number_text(column.high, tolerance),
+                "cuts": plain(cuts),
+                "own": plain(own),
+                "share": trees / facts.n_trees,
+            }
+        )
+    return found
+
+
+def _own_cuts(tree: Tree, name: str) -> Any:
+    asked = tree.space.names.index(name)
+    cuts = tree.threshold[tree.feature == asked]
+    return np.sort(cuts[np.isfinite(cuts)])
+
+
+def _alternatives(found: Sensitivity, rows: Sampled) -> list[dict[str, Any]]:
+    """The most frequent trees that come out without one row, the usual one left out."""
+    listed = [one for one in found.alternatives if one.distance > 0][:MOST_ALTERNATIVES]
+    shown = []
+    for one in listed:
+        tree = one.tree if isinstance(one.tree, Tree) else from_sklearn(one.tree, rows.features)
+        truth = label_indices(tree.classes, rows.labels)
+        drawn = collect_tree(tree, rows.features, truth)
+        shown.append({"share": one.share, "distance": one.distance, "tree": drawn})
+    return shown
