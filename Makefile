@@ -47,13 +47,15 @@ test-interop: $(VENV)/.with-test $(VENV)/.with-interop  ## exported trees in sha
 test-marked: $(VENV)/.with-test $(VENV)/.with-interop  ## the tests marked interop, slow or data in one run
 	$(BIN)/python -m pytest -n 2 -m "interop or slow or data"
 
+test-federated: $(VENV)/.with-federated
+
 # A mark that no test carries yet is no failure: pytest then ends with 5.
 test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test
 	$(BIN)/python -m pytest -n 2 -m "$(@:test-%=%)" || [ $$? -eq 5 ]
 
 test-slow:  ## the tests marked slow
 test-data:  ## the tests on the papers' data, in the folder named by STEADYTREE_DATA
-test-federated:  ## the tests that start several processes
+test-federated:  ## three hospitals over Flower, with TLS, keys, and processes that die
 test-browser: about-browser  ## the tests that open pages in a headless browser
 
 about-browser:

@@ -1,8 +1,13 @@
-"""How long does a card take to fit, beside FasterRisk with ten conditions?
+"""How long does a card take to fit, beside imodels' and FasterRisk's with ten conditions?
 
-Ours includes choosing its settings by cross-validation; FasterRisk's includes turning columns
-into conditions, at most 63 thresholds each. `python benchmarks/risk_score_speed.py`.
+Ours includes choosing its settings by cross-validation; theirs turn columns into conditions
+first, FasterRisk's at most 63 thresholds each, imodels' nine. Accuracies on the same splits are
+in studies/separation. `python benchmarks/risk_score_speed.py`; with STEADYTREE_DATA set to a
+folder, also on some of the paper's sets that are there.
 """
+
+import os
+import pathlib
 
 import numpy as np
 from side_by_side import Case, Contender, compare
@@ -27,6 +32,13 @@ def fasterrisk_fit():
     return fit
 
 
+def imodels_fit():
+    """FastRiskScore of imodels, ten conditions."""
+    from imodels import FastRiskScoreClassifier
+
+    return FastRiskScoreClassifier(k=10).fit
+
+
 def conditions(X, most=63):
     """Columns of 0 and 1, one a threshold."""
     found = []
@@ -46,10 +58,30 @@ def breast_cancer():
     return load_breast_cancer(return_X_y=True)
 
 
+def set_of(path):
+    """A function that reads one of the paper's sets, in random order."""
+
+    def made():
+        import pandas as pd
+
+        frame = pd.read_csv(path)
+        y = frame.pop("target" if "target" in frame else frame.columns[-1]).to_numpy()
+        order = np.random.default_rng(0).permutation(len(y))
+        return frame.to_numpy(float)[order], (y == 1).astype(np.int64)[order]
+
+    return made
+
+
 CONTENDERS = [
     Contender("steadytree", "steadytree_fit"),
+    Contender("imodels", "imodels_fit", requirements=("imodels==3.0.4", "numba", "six")),
     Contender("fasterrisk", "fasterrisk_fit", requirements=("fasterrisk==0.1.10",)),
 ]
 
 if __name__ == "__main__":
-    compare(__file__, CONTENDERS, [Case("breast cancer", breast_cancer, repeats=3)])
+    cases = [Case("breast cancer", breast_cancer, repeats=3)]
+    folder = pathlib.Path(os.environ.get("STEADYTREE_DATA", ""))
+    for name in ("heart_sep", "diabetes_sep", "careval_sep"):
+        if (folder / f"{name}.csv.gz").is_file():
+            cases.append(Case(name, set_of(folder / f"{name}.csv.gz"), repeats=3))
+    compare(__file__, CONTENDERS, cases)

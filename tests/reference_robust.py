@@ -234,6 +234,28 @@ def flat(tree, depth):
     return [tree[0], *flat(tree[1], depth - 1), *flat(tree[2], depth - 1)]
 
 
+# ---- what others can stand in for ----
+def plain_cost(cost, limit, shared):
+    return np.inf if cost > limit else (cost if shared else 0.0)
+
+
+def undominated(costs, splits, limit, shared, window):
+    plain = np.array([[plain_cost(c, limit, shared) for c in row] for row in costs])
+    flags, kept = np.zeros(len(costs), bool), []
+    for item in range(len(costs)):
+        beaten = [
+            (plain[k] >= plain[item]).all() and splits[k] <= splits[item] for k in kept[:window]
+        ]
+        if not any(beaten):
+            flags[item] = True
+            kept.append(item)
+    return flags
+
+
+def strongest_first(costs, limit):
+    return np.argsort(-np.minimum(costs, 2 * limit).sum(axis=1), kind="stable")
+
+
 # ---- cases ----
 def random_problem(case, shared=None):
     rng = case.rng
@@ -357,7 +379,17 @@ def for_list(case):
     return path, rows, (region, bounds), table, cells, charge, target, found
 
 
+def for_better(case):
+    rng = case.rng
+    costs = rng.choice([0.0, 1.0, 2.0, 5.0, np.inf], (int(rng.integers(1, 30)), 3))
+    splits = rng.integers(0, 3, len(costs))
+    return costs, splits, 2.5, bool(rng.integers(2)), int(rng.integers(1, 9))
+
+
 CASES = {
+    "plain_cost": lambda case: (float(case.rng.choice([0.0, 1.0, 3.0])), 2.0, bool(case.n % 2)),
+    "undominated": for_better,
+    "strongest_first": lambda case: (for_better(case)[0], 2.5),
     "box_costs": for_box,
     "lost_weight": for_lost,
     "tree_costs": lambda case: (

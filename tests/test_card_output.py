@@ -1,6 +1,7 @@
 """The card as people see it: text, picture, command line."""
 
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from steadytree.core.risk_table import RiskTable
 from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.interop.tree_file import load
+from steadytree.reporting.card_html import card_html
 from steadytree.reporting.card_svg import draw_card
 from steadytree.reporting.card_text import card_text
 
@@ -32,18 +34,39 @@ def test_text_holds_every_condition_and_total():
 def test_text_of_several_classes_has_a_column_each():
     card = random_card(np.random.default_rng(0), n_classes=3)
     assert "points for" in card_text(card)
-    with pytest.raises(ValueError, match="a column for each"):
-        draw_card(card)
+
+
+def texts_of(svg):
+    nodes = ElementTree.fromstring(str(svg)).iter()
+    return [node.text for node in nodes if node.tag.endswith("text")]
 
 
 def test_picture_is_whole_and_escaped():
-    from xml.etree import ElementTree
-
     svg = str(draw_card(CARD, TABLE, title="<script>"))
     assert "<script>" not in svg
-    texts = [node.text for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")]
-    assert "a <b> & c ≥ 0.5" in texts
-    assert "+3" in texts
+    assert {"a <b> & c ≥ 0.5", "+3", "above 0: yes · else: no"} <= set(texts_of(svg))
+    page = card_html(CARD, TABLE, title="<script>")
+    assert "<script>" not in page
+    assert svg in page
+
+
+def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 2)), np.arange(60) % 3
+    conditions = [Condition(0, "at_least", 0.5), Condition(1, "below", 0.25)]
+    space = FeatureSpace.declare(bounds={"x0": (0, 1), "x1": (0, 1)})
+    names = ["red", "green", "blue"]
+    card = Scorecard(space, names, conditions, [[1, 0, 2], [0, 4, 0]], [0, -1, 0], 1.0, 0.0)
+    svg = draw_card(card, RiskTable.of(card, card.score(X), y))
+    texts = texts_of(svg)
+    assert {*names, "+1", "+2", "+4", "-1", "total"} <= set(texts)
+    assert {f"share of rows by total, {name}" for name in names} <= set(texts)
+    boxes = [n for n in ElementTree.fromstring(str(svg)).iter() if n.get("height") == "24"]
+    assert len(boxes) == 3 + 3 + 3  # to start with, for points above 0, for totals
+
+
+def test_picture_of_an_empty_card_says_so():
+    assert "no condition is better than chance" in draw_card(Scorecard(SPACE, [0, 1], [], [], 1))
 
 
 def run(monkeypatch, *arguments):
@@ -60,9 +83,11 @@ def test_command_fits_prints_saves_and_scores(monkeypatch, capsys, tmp_path):
     data, card = tmp_path / "d.csv", tmp_path / "d.card.json"
     frame.to_csv(data, index=False)
     fit = ["--target", "y", "--tau", "0", "--save", card, "--svg", tmp_path / "d.svg"]
+    fit += ["--html", tmp_path / "d.html"]
     assert run(monkeypatch, data, *fit) == 0
     assert "a ≥ 0." in capsys.readouterr().out
     assert (tmp_path / "d.svg").read_text().startswith("<svg")
+    assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
     out = tmp_path / "scores.csv"
     assert run(monkeypatch, data, "--card", card, "--out", out) == 0
     assert (pd.read_csv(out)["answer"] == frame["y"]).all()

@@ -54,15 +54,26 @@ def least_move(card, moves, x, own):
 
 @pytest.mark.parametrize("block", range(10))
 def test_distance_equals_brute_force(block):
-    """6,000 rows in all, two to four classes, both norms, frozen, one-sided, bounded columns."""
-    rng = np.random.default_rng(block)
-    for _ in range(60):
+    """2,000 rows in all, two to four classes, both norms, frozen, one-sided, bounded columns."""
+    check_against_brute_force(np.random.default_rng(block), n_cards=20, most_classes=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most_classes", [2, 4])
+@pytest.mark.parametrize("block", range(10, 20))
+def test_distance_equals_brute_force_in_many_cases(block, most_classes):
+    """5,000 rows of two classes, and as many of two to four."""
+    check_against_brute_force(np.random.default_rng(block), 50, most_classes)
+
+
+def check_against_brute_force(rng, n_cards, most_classes):
+    for _ in range(n_cards):
         card = random_card(
             rng,
             n_conditions=int(rng.integers(0, 7)),
             n_numeric=int(rng.integers(1, 4)),
             n_categorical=int(rng.integers(0, 2)),
-            n_classes=int(rng.integers(2, 5)),
+            n_classes=int(rng.integers(2, most_classes + 1)),
         )
         rows = random_rows_of_card(rng, card, 10)
         noise = random_perturbation(rng, card.space)

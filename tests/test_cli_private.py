@@ -108,3 +108,21 @@ def test_wrong_use_is_one_line(run, data, arguments, message):
     assert code == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_a_tree_is_evaluated_for_a_price(run, data, tmp_path):
+    pytest.importorskip("opendp")
+    assert fit(run, data, 9)[0] == 0
+    arguments = (
+        *("evaluate", "a.tree.json", data, "--target", "outcome", "--schema", "filled.toml"),
+        *("--epsilon", 1, "--ledger", "p.ledger", "--budget", 10),
+    )
+    code, out, _ = run(*arguments)
+    assert code == 0
+    assert out.startswith("accuracy ")
+    assert float(out.split()[1].rstrip(",")) > 0.8  # noise of a dozen rows at most, of 400
+    assert "Whoever sees this answer" in out
+    assert "left in the ledger: 0" in out
+    code, out, err = run(*arguments)
+    assert (code, out) == (3, "")
+    assert err.startswith("refused: ")

@@ -1,7 +1,6 @@
 """Facts about collections of trees."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -51,7 +50,7 @@ def test_columns_make_a_frame_and_a_plot():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     forest = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X.to_numpy(), y)
     facts = collection_facts([from_sklearn(one, X) for one in forest.estimators_])
-    frame = pd.DataFrame(facts.columns())
+    frame = facts.frame()
     assert len(frame) == 30
     assert frame["importance"].is_monotonic_decreasing
     assert len(plot_collection(facts).axes) == 3

@@ -13,8 +13,10 @@ BRINGS = {
     "private": "opendp",
     "federated": "flwr",
     "dask": "dask",
+    "parquet": "pyarrow",
     "mio": "pyscipopt",
     "plot": "matplotlib",
+    "frame": "pandas",
 }
 FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}
 

@@ -34,6 +34,7 @@ PUBLIC_NAMES = [
     "average_sensitivity",
     "by_group",
     "calibration",
+    "card_html",
     "card_text",
     "card_to_sql",
     "card_to_tree",
@@ -50,6 +51,7 @@ PUBLIC_NAMES = [
     "path_distance",
     "plot_collection",
     "plot_stability_curve",
+    "private_accuracy",
     "refits",
     "report",
     "save",
@@ -126,6 +128,24 @@ def test_works_without_optional_packages():
         "print(model.predict([[1.0]])[0])"
     )
     assert run_python(blocked + fit).strip() == "b"
+
+
+@pytest.mark.parametrize(
+    ("call", "needed"),
+    [
+        ("st.StableTreeClassifier().fit(Collection(), Collection())", "steadytree[dask]"),
+        ("st.StableTreeClassifier().fit_files('rows.parquet', 'y')", "steadytree[parquet]"),
+    ],
+)
+def test_without_optional_packages_it_says_what_to_install(call, needed):
+    blocked = BLOCK.format(names=OPTIONAL)
+    code = (
+        "import steadytree as st\n"
+        "class Collection:\n"
+        "    def __dask_graph__(self): return {}\n"
+        f"try:\n    {call}\nexcept ImportError as error:\n    print(error)"
+    )
+    assert f"pip install '{needed}'" in run_python(blocked + code)
 
 
 @pytest.mark.parametrize("heavy", ["jinja2", "numba", "numpy", "pandas", "sklearn"])

@@ -14,9 +14,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from steadytree.core.rebase import rename
 from steadytree.learn._candidates import PAPER_GRID, _area
-from steadytree.learn._closest import Regrower, leaves_of, renewals, split_rows
+from steadytree.learn._closest import Regrower, hold_out, leaves_of, renewals, split_rows
 from steadytree.learn._frontier import choose, on_frontier
-from steadytree.learn.pareto import ParetoTreeClassifier, _hold_out
+from steadytree.learn.pareto import ParetoTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.path_distance import path_distance, path_distances
 from trees import random_rows, random_tree
@@ -70,7 +70,7 @@ def test_each_way_of_choosing():
 
 def test_candidates_tell_the_truth(model, data):
     X, _ = data
-    found = pd.DataFrame(model.candidates_)
+    found = model.candidates_frame()
     assert len(found) == len(model.trees_) == 30
     space = model.tree_.space
     between = path_distances(model.trees_, model.first_trees_, space=space)
@@ -276,7 +276,7 @@ def test_too_few_rows():
 def test_rows_that_the_tree_in_use_has_seen_are_not_held_out(data):
     labels = np.tile([0, 1], 50)
     seen = np.arange(100) < 70
-    held = _hold_out(labels, 0.25, seen, np.random.default_rng(0))
+    held = hold_out(labels, 0.25, seen, np.random.default_rng(0))
     assert not (held & seen).any()
     assert 20 <= held.sum() <= 24
     X, y = data
@@ -287,6 +287,21 @@ def test_rows_that_the_tree_in_use_has_seen_are_not_held_out(data):
         model.fit(X, y, seen=[1, 2])
     with pytest.raises(ValueError, match="at least 2 must be new"):
         model.fit(X, y, seen=np.ones(len(X), bool))
+
+
+def test_a_tree_that_knows_its_rows_by_heart_is_judged_by_new_ones():
+    """Labels are noise, so a tree in use is worth nothing on rows that it has not seen."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 3)), rng.integers(2, size=300)
+    X[200:, 0] = np.where(y[200:] == 1, 5.0, -5.0)  # what there is to learn came later
+    old = StableTreeClassifier(max_depth=8, epsilon=0, random_state=0).fit(X[:200], y[:200])
+    seen = np.arange(300) < 200
+    retrained = StableTreeClassifier(max_depth=8, epsilon=0, previous=old, random_state=0)
+    blind = retrained.fit(X, y).tree_
+    aware = retrained.fit(X, y, seen=seen).tree_
+    assert path_distance(aware, old.tree_).value > path_distance(blind, old.tree_).value
+    with pytest.raises(ValueError, match="give previous too"):
+        StableTreeClassifier().fit(X, y, seen=seen)
 
 
 def test_split_keeps_rows_of_every_class_on_both_sides():

@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.space import FeatureSpace
+from steadytree.measure.certify import certify
 
 SPACE = FeatureSpace.observe(
     pd.DataFrame({"age": [20, 30], "income": [1.5, 2.5], "job": ["a", "b"], "member": [0, 1]})
@@ -68,7 +70,8 @@ def test_certainty_follows_section_4():
         ({"radius": 1, "scope": "all"}, "scope must be one of"),
         ({"radius": 1, "direction": {"age": "sideways"}}, "direction of 'age'"),
         ({"radius": 1, "frozen": "age"}, "frozen must be a list"),
-        ({"radius": 1, "bounds": {"age": (3, 2)}}, "bounds of 'age' must be in order"),
+        ({"radius": 1, "bounds": {"age": 3}}, "bounds of 'age' must be two numbers"),
+        ({"radius": 1, "bounds": {"age": (3, 2)}}, "bounds of 'age' must be two numbers in order"),
         ({"radius": 1, "missing_cost": {"age": -2}}, "missing_cost of 'age'"),
     ],
 )
@@ -170,3 +173,18 @@ def test_wrong_readings_are_refused():
         Perturbation.from_readings(np.ones((5, 1)), np.ones((5, 1)), coverage=1)
     with pytest.raises(ValueError, match="no pair of readings"):
         Perturbation.from_readings([[1.0], [2.0]], [[np.nan], [np.nan]], coverage=0.5)
+
+
+def test_whole_steps_end_at_whole_numbers_within_fractional_bounds():
+    space = FeatureSpace.observe(pd.DataFrame({"a": [0, 1, 2, 3, 4]}))
+    moves = Perturbation(radius=1, bounds={"a": (0.5, 3.5)}).moves(space)
+    everything, above = np.array([-np.inf, 2.0]), np.array([np.inf, np.inf])
+    least, greatest = moves.ends(np.array([0, 0]), everything, above)
+    assert (least.tolist(), greatest.tolist()) == ([1.0, 3.0], [3.0, 3.0])
+    least, greatest = moves.ends(np.array([0]), np.array([3.0]), np.array([np.inf]))
+    assert least[0] > greatest[0]  # 4 is out of bounds, and 3.5 is no whole number
+    tree = DecisionTreeClassifier().fit([[0], [1], [2], [3], [4]], [0, 0, 0, 0, 1])
+    X = pd.DataFrame({"x0": [0, 1, 2, 3, 4]})
+    bounded = Perturbation(step_cost=1, bounds={"x0": (0.5, 3.5)}, whole=["x0"])
+    found = certify(tree, X.to_numpy(), [0, 0, 0, 0, 1], bounded)
+    assert found.distance.tolist() == [np.inf, np.inf, np.inf, np.inf, 1.0]

@@ -8,10 +8,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
+from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
 from steadytree.interop.tree_file import load
 from steadytree.learn._private_grow import TopDown, grow_greedy, split_shares
 from steadytree.learn._private_plan import greedy_depth, plan_blocks
+from steadytree.learn._private_rows import read_rows
 from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.privacy.drawn import Drawn
@@ -170,7 +172,6 @@ class Recorder(SeededNoise):
 
 
 def block_of(n_rows):
-    from steadytree.core.candidates import Candidates
     from steadytree.privacy.drawn import BlockRows
 
     X, y = frame(n_rows)
@@ -180,9 +181,10 @@ def block_of(n_rows):
 
 
 def test_greedy_asks_one_question_a_node_at_the_level_s_budget():
-    block, candidates = block_of(200)
-    noise = Recorder()
-    grow_greedy(block, candidates, [0.5, 0.25], "gini", noise)
+    X, y = frame(200)
+    candidates, noise = Candidates.of(SCHEMA.space, 8), Recorder()
+    source = read_rows(SCHEMA, X, y).source(candidates)
+    grow_greedy(source, candidates, [0.5, 0.25], "gini", noise)
     np.testing.assert_allclose(noise.highest_scales, [4.0, 8.0, 8.0], rtol=1e-5)
 
 

@@ -6,7 +6,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from steadytree.core.perturbation import Perturbation
-from steadytree.learn._majority import majority_shares
+from steadytree.learn._choose_boosting import last_within_error
+from steadytree.learn._majority import Points, majority_shares, smallest_points
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.certify import certify
 
@@ -89,9 +90,21 @@ def test_limits_on_the_card_are_kept(loss):
     assert model.card_.n_conditions <= 4
     assert model.card_.points.max() <= 3
     assert not {"worst area", "worst perimeter"} & set(names)
-    if loss == "majority":
-        assert "mean smoothness" in names
+    assert "mean smoothness" in names
     assert model.score(X, y) > 0.88
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_a_forced_column_of_no_use_is_on_the_card_and_costs_no_answer(loss):
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 3))
+    y = (X[:, 0] > 0.6).astype(int)
+    X[:, 2] = 1 - y + 0.0  # against the only direction that it may be asked in
+    model = quick(loss=loss, tau=0.0, forced=["x2"], monotone={"x2": "up"}).fit(X, y)
+    assert "x2" in {model.card_.space[c.feature].name for c in model.card_.conditions}
+    assert model.score(X, y) > 0.95
+    alone = quick(loss=loss, forced=["x2"], forbidden=["x0", "x1"], monotone={"x2": "up"})
+    assert alone.fit(X, y).score(X, y) == pytest.approx(max(y.mean(), 1 - y.mean()))
 
 
 def test_boosting_weights_are_the_chance_to_decide():
@@ -157,6 +170,15 @@ def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
         ({"loss": "hinge"}, "loss must be one of"),
         ({"directions": "down"}, "directions must be one of"),
         ({"tau": -0.1}, "tau == -0.1"),
+        ({"tau": "2se"}, "tau must be '1se' or a number up to 1, got '2se'"),
+        ({"tau": float("nan")}, "tau must be '1se' or a number up to 1, got nan"),
+        ({"gamma": "best"}, "gamma must be 'cv' or a number"),
+        ({"n_rounds": "all"}, "n_rounds must be 'cv' or a whole number"),
+        ({"monotone": ["x0"]}, "monotone must map names to 'up' or 'down', got a list"),
+        (
+            {"forced": ["x0"], "directions": "up", "monotone": {"x0": "down"}},
+            "'x0' is forced, but",
+        ),
         ({"gamma": 0.5}, "gamma == 0.5"),
         ({"max_conditions": 0}, "max_conditions == 0"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
@@ -177,3 +199,20 @@ def test_monotone_of_several_classes_is_refused():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="3 classes"):
         quick(monotone={"x0": "up"}).fit(X, y)
+
+
+def test_noise_is_the_largest_before_accuracy_falls_by_more_than_its_error():
+    spread = np.array([-0.02, 0.0, 0.02])  # a standard error of 0.0115
+    means = [0.80, 0.81, 0.805, 0.79, 0.809]
+    assert last_within_error([mean + spread for mean in means]) == 2  # the last is beyond a dip
+    assert last_within_error([mean + spread for mean in means[:3]]) == 2
+    assert last_within_error([np.array([0.5])]) == 0
+
+
+@pytest.mark.parametrize("offset", range(-9, 5))
+def test_points_are_divided_by_what_divides_them_all(offset):
+    worst = np.array([0, 2, 4, 6, 10]) + offset
+    found = smallest_points(Points([], np.array([4, 6]), offset, worst))
+    assert found.points.tolist() == [2, 3]
+    np.testing.assert_array_equal(found.worst_totals > 0, worst > 0)
+    np.testing.assert_array_equal(found.worst_totals, np.array([0, 1, 2, 3, 5]) + found.offset)

@@ -17,9 +17,6 @@ def test_follows_the_sklearn_contract(estimator, check):
     check(estimator)
 
 
-# slow, and so not run with the oldest versions: with their optimiser repeated rows and weights end
-# a hair apart, and rounding to whole points can make a point of it
-@pytest.mark.slow
 @parametrize_with_checks([RiskScoreClassifier(loss="logistic", tau=0.02)])
 def test_logistic_follows_the_sklearn_contract(estimator, check):
     check(estimator)

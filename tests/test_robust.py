@@ -1,5 +1,6 @@
 """The robust tree is the best one: checked against every tree and every perturbation."""
 
+import functools
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ from steadytree.core.perturbation import Perturbation
 from steadytree.learn.robust import RobustTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.certify import certify
+from steadytree.solve.search import Search
 
 
 @parametrize_with_checks([RobustTreeClassifier(max_depth=2, n_thresholds=4, time_limit=5)])
@@ -83,19 +85,27 @@ def tiny_case(rng):
     return X, y, noise, high
 
 
+def every_tree(X, y, moves, high):
+    """Every tree of depth 2 over whole-number cuts, with each row's cost of a wrong answer."""
+    points = np.array(list(itertools.product(*(range(-1, h + 2) for h in high))), float)
+    points = np.unique(np.vstack([np.clip(points, moves.low, moves.high), X]), axis=0)
+    questions = [(j, float(cut)) for j, h in enumerate(high) for cut in range(h)]
+    for tree in all_trees(questions, sorted(set(y.tolist())), 2):
+        yield tree, attack_costs(tree, X, y, moves, points)
+
+
+@pytest.mark.parametrize("local_search", [True, False])
 @pytest.mark.parametrize("block", range(4))
-def test_no_tree_is_better(block):
-    rng = np.random.default_rng(100 + block)
+def test_no_tree_is_better(block, local_search, monkeypatch):
+    if not local_search:  # the proof must find the optimum by itself
+        monkeypatch.setattr(Search, "_descend", lambda search: None)
+    rng = np.random.default_rng(100 + block + 10 * local_search)
     for _ in range(6):
         X, y, noise, high = tiny_case(rng)
         model = RobustTreeClassifier(max_depth=2, perturbation=noise, random_state=0).fit(X, y)
         moves, limit = noise.moves(model.space_), noise.spend(len(y))
-        points = np.array(list(itertools.product(*(range(-1, h + 2) for h in high))), float)
-        points = np.unique(np.vstack([np.clip(points, moves.low, moves.high), X]), axis=0)
-        questions = [(j, float(cut)) for j, h in enumerate(high) for cut in range(h)]
         best = (-1, 0)
-        for tree in all_trees(questions, sorted(set(y.tolist())), 2):
-            costs = attack_costs(tree, X, y, moves, points)
+        for tree, costs in every_tree(X, y, moves, high):
             best = max(best, (kept_rows(costs, limit, noise.scope), -n_splits(tree)))
         assert model.proven_
         assert model.optimality_gap_ == 0
@@ -159,6 +169,44 @@ def test_depth_3_equals_every_tree_over_three_questions():
         assert model.objective_ == best
 
 
+@functools.cache
+def fewest_splits(labels):
+    """Questions of the smallest tree that labels the cells of some binary columns so."""
+    if len(set(labels)) == 1:
+        return 0
+    n_columns = len(labels).bit_length() - 1
+    cells = np.arange(len(labels))
+    sizes = []
+    for j in range(n_columns):
+        on_right = (cells >> (n_columns - 1 - j)) & 1 == 1
+        halves = [tuple(np.array(labels)[side].tolist()) for side in (~on_right, on_right)]
+        sizes.append(1 + sum(map(fewest_splits, halves)))
+    return min(sizes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_depth_3_has_fewest_questions(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(8, 30))
+    X = rng.integers(0, 2, (n, 3)).astype(float)
+    X[0], X[1] = 0, 1
+    y = (rng.random(n) < 0.3 + 0.4 * (X[:, 0] != X[:, 1])).astype(int)
+    costs = rng.uniform(0.3, 3, 3)
+    noise = Perturbation(
+        step_cost={f"x{j}": float(c) for j, c in enumerate(costs)},
+        budget=float(rng.uniform(0.02, 0.2)),
+        scope="mean",
+    )
+    model = RobustTreeClassifier(max_depth=3, perturbation=noise, random_state=0).fit(X, y)
+    cells = np.array(list(itertools.product([0, 1], repeat=3)), float)
+    size = (np.abs(cells[None] - X[:, None]) * costs).sum(axis=2)
+    best = (-1, 0)
+    for labels in itertools.product([0, 1], repeat=8):
+        wrong = np.where(np.array(labels)[None] != y[:, None], size, np.inf).min(axis=1)
+        best = max(best, (kept_rows(wrong, noise.spend(n), "mean"), -fewest_splits(labels)))
+    assert (model.objective_, -int((~model.tree_.is_leaf).sum())) == best
+
+
 # ---- what else it can do ----
 def mixed_frame(rng, n=60):
     frame = pd.DataFrame(
@@ -200,13 +248,35 @@ def test_whole_weights_are_repeated_rows(scope):
     assert (weighted.predict(X) == repeated.predict(X)).mean() > 0.5
 
 
-def test_fractional_weights():
-    rng = np.random.default_rng(2)
-    X, y, weights = rng.integers(0, 3, (20, 3)), rng.integers(0, 2, 20), rng.uniform(0.1, 2, 20)
-    noise = Perturbation(step_cost=1.0, budget=0.1, scope="mean")
-    model = RobustTreeClassifier(2, noise, random_state=0).fit(X, y, sample_weight=weights)
+def kept_weight(costs, weights, limit, scope):
+    """Weight that stays when parts of rows may be lost, cheapest first."""
+    if scope == "row":
+        return weights[costs > limit].sum()
+    kept, left = weights.sum(), limit
+    for row in np.argsort(costs):
+        if np.isinf(costs[row]):
+            break
+        part = min(weights[row], left / costs[row]) if costs[row] > 0 else weights[row]
+        kept, left = kept - part, left - part * costs[row]
+    return kept
+
+
+@pytest.mark.parametrize("seed", [*range(6), 61])
+def test_fractional_weights_and_penalties(seed, monkeypatch):
+    """The proof alone, without the local search that finds most optima before it."""
+    monkeypatch.setattr(Search, "_descend", lambda search: None)
+    rng = np.random.default_rng(seed)
+    X, y, noise, high = tiny_case(rng)
+    weights, rate = rng.uniform(0.1, 2, len(y)), float(rng.choice([0, 0, 0.3]))
+    model = RobustTreeClassifier(2, noise, regularisation=rate, random_state=0)
+    model.fit(X, y, sample_weight=weights)
+    moves, limit = noise.moves(model.space_), noise.spend(weights.sum())
+    best = max(
+        kept_weight(costs, weights, limit, noise.scope) - rate / (1 - rate) * n_splits(tree)
+        for tree, costs in every_tree(X, y, moves, high)
+    )
     assert model.proven_
-    assert model.majority_ - 1e-9 <= model.objective_ <= weights.sum()
+    assert model.objective_ == pytest.approx(best)
 
 
 def test_without_perturbation_it_is_the_optimal_tree():
@@ -265,6 +335,28 @@ def test_interrupting_keeps_the_best_tree():
     assert len(model.predict(X)) == 150
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_threads_find_the_same_objective(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 2, (60, 8)), rng.integers(0, 2, 60)
+    noise = Perturbation(step_cost=1.0, budget=0.03, scope="mean")
+    one = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
+    two = RobustTreeClassifier(3, noise, n_jobs=2, random_state=0).fit(X, y)
+    assert one.proven_
+    assert two.proven_
+    assert one.is_shortest_
+    assert two.is_shortest_
+    assert one.objective_ == two.objective_
+    assert one.tree_.n_leaves == two.tree_.n_leaves
+
+
+def test_threads_stop_in_time():
+    X, y, noise = hard_problem()
+    model = RobustTreeClassifier(4, noise, n_jobs=2, time_limit=2, random_state=0).fit(X, y)
+    assert model.status_ == "time limit"
+    assert not model.is_shortest_
+
+
 def test_start():
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 2, (60, 5)).astype(float), rng.integers(0, 2, 60)
@@ -302,6 +394,8 @@ def test_declared_cuts_are_the_only_ones():
         ({"solver": "gurobi"}, ValueError, "solver must be one of"),
         ({"cuts": {"age": [1]}}, ValueError, "cuts names 'age'"),
         ({"cuts": [1]}, TypeError, "cuts must map names"),
+        ({"cuts": {"x0": ["a"]}}, ValueError, "cuts of 'x0' must be a list of numbers"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None, -1 or a number"),
         ({"max_depth": 0}, ValueError, "max_depth"),
         (
             {"perturbation": Perturbation(radius=1, whole=["x0"])},
@@ -318,5 +412,9 @@ def test_wrong_parameters_are_refused_before_any_search(arguments, error, messag
 
 def test_too_many_questions_are_refused():
     X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
-    with pytest.raises(ValueError, match=r"999 questions, more than the 400 .*999 about 'x0'"):
+    with pytest.raises(ValueError, match=r"'x0' gives 999 questions, more than the 400"):
         RobustTreeClassifier().fit(X, y)
+    X = np.column_stack([X % 300, X % 200])
+    with pytest.raises(ValueError, match=r"X gives 498 questions.*299 about 'x0', 199 about 'x1'"):
+        RobustTreeClassifier().fit(X, y)
+    assert RobustTreeClassifier(1, cuts={"x0": [100, 200], "x1": [50]}).fit(X, y).n_questions_ == 3

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from steadytree.measure._conflicts import Distinct
-from steadytree.measure.separation import scaled_columns, separation
+from steadytree.measure.separation import LinearSeparation, scaled_columns, separation
 
 
 def distances(X):
@@ -128,3 +128,38 @@ def test_equal_rows_of_different_classes_must_go():
     assert found.dropped.tolist() == [2]
     assert len(found.pairs) == 1
     assert found.nearest_enemy.tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_statements_name_what_they_need():
+    X, y = load_iris(return_X_y=True)
+    found = separation(X[:100], y[:100])
+    assert all(one.holds for one in found.statements())
+    assert len(found.statements()) == 5
+    assert "holds: a card of" in str(found)
+    same = separation(np.ones((4, 1)), [0, 1, 0, 1])
+    assert same.linear.separateness == 0.5  # a constant answer is a hyperplane too
+    several = separation(X, y, r=0.05)
+    assert len(several.statements()) == 2
+
+
+def test_units_change_distances_but_neither_the_margin_nor_the_depth():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[:100], y[:100]
+    ranges = {f"x{j}": 10 * float(np.ptp(X[:, j])) for j in range(4)}
+    plain, wide = separation(X, y), separation(X, y, scale=ranges)
+    assert wide.two_r == pytest.approx(plain.two_r / 10)
+    assert wide.depth_bound == pytest.approx(plain.depth_bound)
+    assert wide.linear.gamma == pytest.approx(plain.linear.gamma)
+
+
+def test_without_a_margin_no_card_size_is_promised():
+    assert LinearSeparation(0.5, 0.0, True).card_size(0.1) == np.inf
+
+
+def test_rows_that_are_lost_do_not_hold_a_hyperplane_back():
+    """Four of a hundred rows lie far on the wrong side; the other 96 can be separated."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(-1, -0.02, 48), rng.uniform(0.02, 1, 48), [8.0] * 4])
+    y = np.repeat([0, 1, 0], [48, 48, 4])
+    found = separation(x[:, None], y)
+    assert found.linear.separateness == 0.96

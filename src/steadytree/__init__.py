@@ -37,12 +37,14 @@ if TYPE_CHECKING:
     from steadytree.measure.groups import by_group
     from steadytree.measure.path_distance import path_distance
     from steadytree.measure.privacy_audit import audit_privacy
+    from steadytree.measure.private_accuracy import private_accuracy
     from steadytree.measure.refits import refits
     from steadytree.measure.sensitivity import average_sensitivity
     from steadytree.measure.separation import separation
     from steadytree.measure.shift import shift_accuracy
     from steadytree.measure.stability_curve import stability_curve
     from steadytree.privacy.ledger import Ledger
+    from steadytree.reporting.card_html import card_html
     from steadytree.reporting.card_svg import draw_card
     from steadytree.reporting.card_text import card_text
     from steadytree.reporting.collection_plot import plot_collection
@@ -74,6 +76,7 @@ _WHERE = {
     "average_sensitivity": "measure.sensitivity",
     "by_group": "measure.groups",
     "calibration": "measure.calibration",
+    "card_html": "reporting.card_html",
     "card_text": "reporting.card_text",
     "card_to_sql": "interop.card_sql",
     "card_to_tree": "interop.card_tree",
@@ -90,6 +93,7 @@ _WHERE = {
     "path_distance": "measure.path_distance",
     "plot_collection": "reporting.collection_plot",
     "plot_stability_curve": "reporting.stability_plot",
+    "private_accuracy": "measure.private_accuracy",
     "refits": "measure.refits",
     "report": "reporting.report",
     "save": "interop.tree_file",
@@ -124,6 +128,7 @@ __all__ = [
     "average_sensitivity",
     "by_group",
     "calibration",
+    "card_html",
     "card_text",
     "card_to_sql",
     "card_to_tree",
@@ -140,6 +145,7 @@ __all__ = [
     "path_distance",
     "plot_collection",
     "plot_stability_curve",
+    "private_accuracy",
     "refits",
     "report",
     "save",

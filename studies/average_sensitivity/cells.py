@@ -17,21 +17,21 @@ def measure_cell(data, epsilon, removed, plan):
 def _measure_sample(data, epsilon, removed, plan, sample):
     X, y = data.sample(sample)
     learner = StableTreeClassifier(max_depth=data.depth, epsilon=epsilon)
-    shared = (X, y, removed, None if removed == 1 else plan["repeats"], plan["seeds"])
+    # seeds of its own for each sample: shared ones would make the means of all samples err alike
+    seeds = range(sample * plan["seeds"], (sample + 1) * plan["seeds"])
+    shared = (X, y, removed, None if removed == 1 else plan["repeats"], seeds)
     found = [
         average_sensitivity(learner, *shared, distance=distance, random_state=sample).value
         for distance in ("node", "node-features")
     ]
-    accuracies = (
-        _accuracies(learner, X, y, data.test, plan["seeds"]) if removed == 1 else (None, None)
-    )
+    accuracies = _accuracies(learner, X, y, data.test, seeds) if removed == 1 else (None, None)
     return *found, *accuracies
 
 
-def _accuracies(learner, X, y, test, n_seeds):
+def _accuracies(learner, X, y, test, seeds):
     """Training and test accuracy, means over seeds."""
     scores = []
-    for seed in range(n_seeds):
+    for seed in seeds:
         model = clone(learner).set_params(random_state=seed).fit(X, y)
         scores.append((model.score(X, y), model.score(*test)))
     return np.mean(scores, axis=0).tolist()

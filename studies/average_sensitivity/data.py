@@ -1,11 +1,13 @@
-"""The data sets of the study: breast cancer from scikit-learn, the paper's from a data folder.
+"""The data sets of the study: breast cancer from scikit-learn, all others from a data folder.
 
-The folder is named by STEADYTREE_DATA; sets that are not in it are skipped. Two of the paper's
-eight are in no public place we know (sensorless, webspam), covtype and higgs are samples.
+The folder is named by STEADYTREE_DATA; the paper's sets that are not in it are skipped. Two of its
+eight are in no public place we know (sensorless, webspam), covtype and higgs are samples. Any other
+`name.csv.gz` there with a column `target` is measured too, at depth 5.
 """
 
 import os
 import pathlib
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +17,9 @@ from sklearn.model_selection import train_test_split
 
 SMALL_EPSILONS = tuple(sorted({0.0, 0.3, *np.round(np.logspace(-2, 0, 9), 4).tolist()}))
 LARGE_EPSILONS = (0.0, *np.logspace(-5, 0, 11).round(6).tolist())
+LARGE = 2_000  # rows above which a set is sampled
+VARIANT = re.compile(r"(_sep|_enc|_rebuilt|_test|_train|-avgsens.*|-pixels.*)$")
+NAMED = {"diabetes", "covtype_random10k", "higgs_sample"}
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class DataSet:
         X, y = self.train
         size = 1000 if self.is_large else int(0.8 * len(y))
         rows = np.random.default_rng(seed).choice(len(y), size, replace=False)
-        return X[rows], y[rows]
+        return _take(X, rows), y[rows]
 
 
 def quick_sets():
@@ -62,6 +67,23 @@ def all_sets():
             yield from make(pathlib.Path(folder))
         except FileNotFoundError as error:
             print(f"skipped: {error.filename} is not there")
+    yield from _others(pathlib.Path(folder))
+
+
+def _others(folder):
+    """Sets of no paper on this subject; other forms of the same rows are left out."""
+    for path in sorted(folder.glob("*.csv.gz")):
+        name = path.name.removesuffix(".csv.gz")
+        if VARIANT.search(name) or name in NAMED:
+            continue
+        frame, y = _read(folder, name)
+        parts = train_test_split(frame, y, test_size=0.2, random_state=0, stratify=y)
+        train, test = (parts[0], parts[2]), (parts[1], parts[3])
+        yield DataSet(name, train, test, 5, len(y) > LARGE)
+
+
+def _take(X, rows):
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
 
 
 def _read(folder, name):

@@ -1,6 +1,9 @@
 """Figures of private-distributed, with its mechanisms corrected, and our whole-tree method beside.
 
     python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER [--repeats 5] [--sets a,b]
+    python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER --quick
+
+`--quick` takes two repeats, three epsilons and at most 4,000 rows of each set.
 
 DATA_FOLDER holds NAME.csv.gz files with the label in the last column, `target`. Writes one csv of
 all runs and one picture a figure: leaf share (figure 1), privacy curves (2 and 5), training size
@@ -11,57 +14,27 @@ fits cost nothing here: these are published data.
 import argparse
 import csv
 import pathlib
-import tempfile
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
+from common import public_schema, read, several, single, split
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.core.schema import Schema
-from steadytree.learn.coordinator import Coordinator
-from steadytree.learn.private import PrivateTreeClassifier
-from steadytree.privacy.ledger import Ledger
-from steadytree.sources.holder import Holder
-
 SETS = ("adult", "bank", "kddcup99_10pct", "mnist-blocks_train", "creditcard", "skin")
-EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
+EPSILONS, QUICK_EPSILONS, QUICK_ROWS = (0.1, 0.5, 1.0, 2.0, 8.0), (0.1, 1.0, 8.0), 4_000
+SHARES, QUICK_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.1, 0.5, 0.9)
+SHARE_EPSILONS = (0.125, 1.0, 8.0)
 HOLDER_METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
-MOST_CATEGORIES = 200
 COLUMNS = ("figure", "set", "method", "epsilon", "holders", "size", "seed", "part", "accuracy")
-
-
-def read(path):
-    frame = pd.read_csv(path)
-    y = frame.pop("target").to_numpy()
-    return frame, y
-
-
-def public_schema(frame, y):
-    """Ranges and categories of published data, taken as known."""
-    bounds, categories, missing = {}, {}, []
-    for name, column in frame.items():
-        if column.dtype.kind in "if":
-            if column.min() < column.max():
-                bounds[name] = (float(column.min()), float(column.max()))
-        elif column.nunique() <= MOST_CATEGORIES:
-            categories[name] = sorted(column.dropna().unique())
-        if column.isna().any() and name in {*bounds, *categories}:
-            missing.append(name)
-    return Schema(bounds, categories, np.unique(y).tolist(), missing=missing)
-
-
-def split(n_rows, seed, share=1.0):
-    order = np.random.default_rng(seed).permutation(n_rows)
-    n_train = int(0.8 * n_rows)
-    return order[: max(int(share * n_train), 20)], order[n_train:]
 
 
 class Runs:
     """Accuracy of every setting, repeated; kept as rows for the csv."""
 
-    def __init__(self, repeats):
+    def __init__(self, repeats, quick):
         self.repeats, self.rows = repeats, []
+        self.epsilons = QUICK_EPSILONS if quick else EPSILONS
+        self.shares = QUICK_SHARES if quick else SHARES
 
     def add(self, figure, name, data, setting, make, share=1.0):
         frame, y = data
@@ -79,28 +52,6 @@ class Runs:
         return 100 * np.mean([r[-1] for r in self.rows if r[:6] == key and r[-2] == part])
 
 
-def single(schema, epsilon, **more):
-    def make(X, y, seed):
-        return PrivateTreeClassifier(epsilon, schema, testing_seed=seed, **more).fit(X, y).predict
-
-    return make
-
-
-def several(schema, epsilon, method, k=4):
-    def make(X, y, seed):
-        part = np.random.default_rng(seed).permutation(len(y)) % k
-        with tempfile.TemporaryDirectory() as folder:
-            holders = [
-                Holder(f"h{j}", schema, X[part == j], y[part == j],
-                       Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
-                for j in range(k)
-            ]  # fmt: skip
-            fitted = Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()
-        return fitted.predict
-
-    return make
-
-
 def cart(schema):
     def make(X, y, seed):
         model = DecisionTreeClassifier(max_depth=6, random_state=seed)
@@ -112,13 +63,12 @@ def cart(schema):
 
 def study(name, data, runs, out):
     schema = public_schema(*data)
-    shares = (0.1, 0.3, 0.5, 0.7, 0.9)
-    for epsilon in (0.125, 1.0, 8.0):
+    for epsilon in SHARE_EPSILONS:
         for budget in ("decay", "uniform"):
-            for share in shares:
+            for share in runs.shares:
                 make = single(schema, epsilon, method="topdown", budget=budget, leaf_share=share)
                 runs.add("1", name, data, (f"{budget} {share}", epsilon, 1), make)
-    for epsilon in EPSILONS:
+    for epsilon in runs.epsilons:
         for method in ("gibbs", "greedy", "topdown"):
             make = single(schema, epsilon, method=method)
             runs.add("2", name, data, (method, epsilon, 1), make)
@@ -126,14 +76,15 @@ def study(name, data, runs, out):
             runs.add("2", name, data, (method, epsilon, 4), several(schema, epsilon, method))
     runs.add("2", name, data, ("cart", 0.0, 1), cart(schema))
     for size in (0.01, 0.1, 1.0):
-        for epsilon in EPSILONS:
+        for epsilon in runs.epsilons:
             runs.add("3", name, data, ("gibbs", epsilon, 1), single(schema, epsilon), size)
-    draw(name, runs, shares, out)
+    draw(name, runs, out)
 
 
-def draw(name, runs, shares, out):
+def draw(name, runs, out):
+    shares, epsilons = runs.shares, runs.epsilons
     figure, axes = plt.subplots(1, 4, figsize=(18, 4), layout="constrained")
-    for epsilon in (0.125, 1.0, 8.0):
+    for epsilon in SHARE_EPSILONS:
         for budget, style in (("decay", "-"), ("uniform", "--")):
             means = [runs.mean("1", name, (f"{budget} {s}", epsilon, 1)) for s in shares]
             axes[0].plot(shares, means, style, label=f"{budget}, epsilon {epsilon:g}")
@@ -144,14 +95,14 @@ def draw(name, runs, shares, out):
         for method, k in [(m, 1) for m in ("gibbs", "greedy", "topdown")] + [
             (m, 4) for m in HOLDER_METHODS
         ]:
-            means = [runs.mean("2", name, (method, e, k), part=part) for e in EPSILONS]
+            means = [runs.mean("2", name, (method, e, k), part=part) for e in epsilons]
             label = method if k == 1 else f"{method}, 4 holders"
-            axes[place].semilogx(EPSILONS, means, "-" if k == 1 else ":", marker=".", label=label)
+            axes[place].semilogx(epsilons, means, "-" if k == 1 else ":", marker=".", label=label)
         axes[place].axhline(runs.mean("2", name, ("cart", 0.0, 1), part=part), color="grey")
         axes[place].set(xlabel="epsilon", title=f"{part} accuracy (grey: CART)")
     for size in (0.01, 0.1, 1.0):
-        means = [runs.mean("3", name, ("gibbs", e, 1), size) for e in EPSILONS]
-        axes[3].semilogx(EPSILONS, means, marker=".", label=f"{100 * size:g} % of the rows")
+        means = [runs.mean("3", name, ("gibbs", e, 1), size) for e in epsilons]
+        axes[3].semilogx(epsilons, means, marker=".", label=f"{100 * size:g} % of the rows")
     axes[3].set(xlabel="epsilon", title="training size, gibbs")
     for one in axes:
         one.legend(fontsize=6)
@@ -165,17 +116,34 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--sets", default=",".join(SETS))
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    runs = Runs(options.repeats)
+    runs = Runs(2 if options.quick else options.repeats, options.quick)
     for name in options.sets.split(","):
-        path = options.data / f"{name}.csv.gz"
-        if path.exists():
-            study(name, read(path), runs, options.out)
-    with (options.out / "runs.csv").open("w", newline="") as file:
+        if (options.data / f"{name}.csv.gz").exists():
+            frame, y = read(options.data, name)
+            if options.quick and len(y) > QUICK_ROWS:
+                kept = np.random.default_rng(0).permutation(len(y))[:QUICK_ROWS]
+                frame, y = frame.iloc[kept].reset_index(drop=True), y[kept]
+            study(name, (frame, y), runs, options.out)
+            write(runs, options.out)
+
+
+def write(runs, out):
+    """All runs so far, and a table of the means on rows that were not learned from."""
+    with (out / "runs.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows(runs.rows)
+    settings = dict.fromkeys(row[:6] for row in runs.rows)
+    with (out / "results.txt").open("w") as file:
+        for figure, name, method, epsilon, k, share in settings:
+            mean = runs.mean(figure, name, (method, epsilon, k), share)
+            file.write(
+                f"figure {figure}  {name:20} {method:14} epsilon {epsilon:<6g} holders {k}  "
+                f"rows {share:<5g} {mean:6.2f}\n"
+            )
 
 
 if __name__ == "__main__":

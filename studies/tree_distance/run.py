@@ -1,8 +1,8 @@
 """Print all tables of the study.
 
-``python studies/tree_distance/run.py [frontier] [sensitivity] [sequence] [--quick] [--first]``; the
-data folder is named by STEADYTREE_DATA. ``--first`` stays with breast cancer, which needs none.
-`results.txt` holds what was printed.
+``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence] [--quick]
+[--first]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with breast cancer,
+which needs none. `results.txt` holds what was printed.
 """
 
 import sys
@@ -12,11 +12,18 @@ from itertools import islice
 import frontier
 import sensitivity
 import sequence
+import shallow
 from data import data_sets
 
-STUDIES = {"frontier": frontier.study, "sensitivity": sensitivity.study, "sequence": sequence.study}
+STUDIES = {
+    "frontier": frontier.study,
+    "shallow": shallow.study,
+    "sensitivity": sensitivity.study,
+    "sequence": sequence.study,
+}
 QUICK = {
     "frontier": {"n_splits": 2, "n_trees": 20},
+    "shallow": {"n_splits": 2, "n_trees": 20},
     "sensitivity": {"n_repeats": 2, "n_moves": 3},
     "sequence": {"n_splits": 1},
 }

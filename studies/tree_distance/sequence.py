@@ -34,7 +34,8 @@ def plain_greedy(X, y, seed, previous, seen):
 
 
 def near_greedy(X, y, seed, previous, seen):
-    return StableTreeClassifier(**STABLE, random_state=seed, previous=previous).fit(X, y)
+    learner = StableTreeClassifier(**STABLE, random_state=seed, previous=previous)
+    return learner.fit(X, y, seen=None if previous is None else seen)
 
 
 METHODS = {

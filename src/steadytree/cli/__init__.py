@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, compare, diff, private, report, reproduce, retrain, score
+from steadytree.cli import certify, compare, diff, fit, private, report, reproduce, retrain, score
 
 WRONG_USE = 2
 STOPPED = 130
@@ -73,6 +73,7 @@ app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.add_typer(private.app, name="private", epilog=private.EXAMPLES)
 app.command(epilog=diff.EXAMPLES)(diff.diff)
+app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=retrain.EXAMPLES)(retrain.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=score.EXAMPLES)(score.score)

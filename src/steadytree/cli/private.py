@@ -1,4 +1,4 @@
-"""The commands `steadytree private schema | fit | ledger`."""
+"""The commands of `steadytree private`; those for several holders are in files of their own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from steadytree.cli import private_evaluate, private_files, private_holder, private_study
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -17,6 +19,8 @@ Examples:
   steadytree private schema patients.csv --target outcome --out patients.schema.toml
   steadytree private fit patients.csv --target outcome --schema patients.schema.toml \\
       --epsilon 1 --ledger patients.ledger --budget 2 --out outcome.tree.json
+  steadytree private evaluate outcome.tree.json patients.csv --target outcome \\
+      --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
 
 app = typer.Typer(
@@ -24,6 +28,15 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_evaluate.evaluate)
+app.command()(private_study.keys)
+app.command()(private_study.coordinate)
+app.command()(private_files.ask)
+app.command()(private_files.answer)
+app.command()(private_files.merge)
 
 
 class Method(StrEnum):
@@ -83,7 +96,7 @@ def fit(
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    X, y = _read(data, declared, target)
+    X, y = read_rows(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         model.fit(X, y)
@@ -134,7 +147,8 @@ def _check_target(target: str, names: list[str]) -> None:
         raise ValueError(f"--target {target!r} is no column of the data.")
 
 
-def _read(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+def read_rows(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
+    """Rows and labels of a file, each cell read by itself."""
     from steadytree.interop.data_file import read_cells
 
     listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]

@@ -38,6 +38,9 @@ def score(
     svg: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to draw the card.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write a page to print.")
+    ] = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
@@ -59,11 +62,12 @@ def score(
     from steadytree.interop.data_file import read_data
     from steadytree.interop.tree_file import load
     from steadytree.learn.risk_score import RiskScoreClassifier
+    from steadytree.reporting.card_html import card_html
     from steadytree.reporting.card_svg import draw_card
     from steadytree.reporting.card_text import card_text
     from steadytree.reporting.data_set import DataSet
 
-    for path in (out, save, svg):
+    for path in (out, save, svg, html):
         if path is not None:
             check_can_write(path)
     if card is not None:
@@ -88,6 +92,8 @@ def score(
         save_card(found, save)
     if svg is not None:
         write_text_atomically(svg, str(draw_card(found, table)))
+    if html is not None:
+        write_text_atomically(html, card_html(found, table, title=target or ""))
     if out is not None:
         write_text_atomically(out, _scores(found, rows))
 

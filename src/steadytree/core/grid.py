@@ -1,7 +1,7 @@
 """Candidate cut points of a column, and the bins between them."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,27 @@ def equidistant_cuts(columns: Sequence[Column], n_cuts: int) -> list[Floats]:
     """For each column `n_cuts` even points between its bounds, both included.
 
     A whole-number column whose bounds hold fewer whole numbers gets those instead, since points
-    between two of them ask the same question; a constant gets none. All columns are spaced at
-    once: a fit on few rows would otherwise spend its time here.
+    between two of them ask the same question; a constant gets none. All other columns are
+    spaced at once: a fit on few rows would otherwise spend its time here.
     """
-    coarse = [_is_coarse(column, n_cuts) for column in columns]
-    if all(coarse):
-        return [_whole_points(column) for column in columns]
+    cuts = [_whole_points(column) if _is_coarse(column, n_cuts) else None for column in columns]
+    fine = [j for j, points in enumerate(cuts) if points is None]
+    if fine:
+        spaced = _evenly_spaced([columns[j] for j in fine], n_cuts)
+        rises = np.all(spaced[:, 1:] > spaced[:, :-1], axis=1)
+        for row, j in enumerate(fine):
+            cuts[j] = spaced[row] if rises[row] else _distinct(spaced[row])
+    return cast(list[Floats], cuts)
+
+
+def _evenly_spaced(columns: list[Column], n_cuts: int) -> Floats:
+    """Even points between the bounds of each column (n_columns, n_cuts)."""
     low = np.array([column.low for column in columns])
     high = np.array([column.high for column in columns])
     place = np.linspace(0.0, 1.0, n_cuts) if n_cuts > 1 else np.array([0.5])
     cuts = low[:, None] * (1 - place) + high[:, None] * place  # no overflow, unlike high - low
     step = (high / max(n_cuts - 1, 1) - low / max(n_cuts - 1, 1))[:, None]
-    cuts = _round_to_single(cuts, step / 4)
-    rises = np.all(cuts[:, 1:] > cuts[:, :-1], axis=1)
-    return [
-        _whole_points(column) if coarse[j] else cuts[j] if rises[j] else _distinct(cuts[j])
-        for j, column in enumerate(columns)
-    ]
+    return _round_to_single(cuts, step / 4)
 
 
 def _is_coarse(column: Column, n_cuts: int) -> bool:

@@ -49,7 +49,9 @@ class Moves:
         greatest = np.where(whole, np.floor(high), high)
         # nextafter(-inf) is the least finite number: nothing was asked there
         least = np.where(np.isneginf(low), -np.inf, least)
-        least = np.maximum(least, self.low[column])
+        lowest = np.where(whole, np.ceil(self.low[column]), self.low[column])
+        highest = np.where(whole, np.floor(self.high[column]), self.high[column])
+        least = np.maximum(least, lowest)
         # beyond the greatest number there is nothing to move to, as past a threshold of infinity
-        greatest = np.where(np.isposinf(least), -np.inf, np.minimum(greatest, self.high[column]))
+        greatest = np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
         return least, greatest

@@ -95,9 +95,9 @@ class Perturbation:
         for name, way in self.direction.items():
             if way not in DIRECTIONS:
                 raise ValueError(f"direction of {name!r} must be one of {DIRECTIONS}, got {way!r}.")
-        for name, (low, high) in self.bounds.items():
-            if not low <= high:
-                raise ValueError(f"bounds of {name!r} must be in order, got ({low}, {high}).")
+        for name, pair in self.bounds.items():
+            if not isinstance(pair, list | tuple) or len(pair) != 2 or not pair[0] <= pair[1]:
+                raise ValueError(f"bounds of {name!r} must be two numbers in order, got {pair}.")
 
     # ---- made from other things ----
     @classmethod

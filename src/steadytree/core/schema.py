@@ -1,6 +1,7 @@
 """Schema: what may be known of data nobody has looked at."""
 
 import json
+import logging
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +17,11 @@ from steadytree.core.atomic import write_text_atomically
 from steadytree.core.cells import canonical, numbers, places, read_columns, read_labels
 from steadytree.core.column import Column, Kind
 from steadytree.core.schema_file import from_dict, to_dict, to_toml
-from steadytree.core.space import Bounds, Categories, FeatureSpace
+from steadytree.core.space import Categories, FeatureSpace
+from steadytree.core.summary import Bounds
 from steadytree.core.table import check_unique, quote
 
+_LOG = logging.getLogger(__name__)
 NO_CLASS = -1
 
 
@@ -64,6 +67,13 @@ class Schema:
     names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        try:
+            self._settle()
+        except (TypeError, ValueError) as error:
+            _LOG.warning("refused a schema: %s", error)
+            raise
+
+    def _settle(self) -> None:
         bounds = dict(self.bounds or {})
         categories = {name: tuple(listed) for name, listed in (self.categories or {}).items()}
         names = tuple(self.names) or (*bounds, *categories)
@@ -165,6 +175,7 @@ def check_schema(schema: Any) -> Schema:
     if isinstance(schema, str | PathLike):
         return Schema.load(schema)
     if not isinstance(schema, Schema):
+        _LOG.warning("refused: no schema")
         raise TypeError(
             f"schema must be a Schema or the path of a schema file, got {type(schema).__name__}: "
             "private learning needs bounds, categories and classes that were not read off the "

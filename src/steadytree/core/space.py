@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.column import MAX_CATEGORIES, NO_CUTS, Column, Kind
+from steadytree.core.column import NO_CUTS, Column, Kind
 from steadytree.core.grid import (
     GRIDS,
     Grid,
@@ -17,10 +17,10 @@ from steadytree.core.grid import (
     quantile_cuts,
 )
 from steadytree.core.rules import Rules, smallest_code_type
+from steadytree.core.summary import Bounds, Summary, check_finite, column_text, number_text
 from steadytree.core.table import Table, check_unique, quote
-from steadytree.kernels import encode_bins, occupied_bins, summarise_columns
+from steadytree.kernels import encode_bins, occupied_bins
 
-Bounds = Mapping[str, tuple[float, float]]
 Categories = Mapping[str, Sequence[Any]]
 
 
@@ -54,19 +54,11 @@ class FeatureSpace:
         """Read names, kinds, bounds and categories off data; declared ones take their place."""
         table = Table.read(X)
         table.check_not_empty()
-        names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
-        declared = {**table.declared, **_as_text(categories or {})}
-        _check_known("bounds", bounds or {}, names)
-        _check_known("categories", categories or {}, names)
-        if table.matrix is not None and not declared:
-            return cls(tuple(_columns_of_matrix(names, table.matrix, bounds or {})))
-        columns = []
-        for name, values in zip(names, table.columns, strict=True):
-            if values.dtype == object or name in declared:
-                columns.append(_observe_categories(name, values, declared.get(name)))
-            else:
-                columns += _columns_of_matrix((name,), values[:, None], bounds or {})
-        return cls(tuple(columns))
+        bounds, categories = bounds or {}, categories or {}
+        summary = Summary.of(table, _as_text(categories))
+        _check_known("bounds", bounds, summary.names)
+        _check_known("categories", categories, summary.names)
+        return cls(summary.columns(bounds))
 
     @classmethod
     def declare(
@@ -143,7 +135,7 @@ class FeatureSpace:
             for j, (column, values) in enumerate(zip(self, table.columns, strict=True)):
                 matrix[:, j] = _encode_column(column, values)
         if not np.isfinite(matrix.sum()):  # cheap: only then look for where
-            _check_finite(self.names, matrix)
+            check_finite(self.names, matrix)
         return matrix
 
     def with_cuts(
@@ -157,6 +149,18 @@ class FeatureSpace:
 
         `values` is what `encode` returned; a binary column gets one cut.
         """
+        pairs = [(values[:, j], weights) for j in range(len(self))]
+        return self._with_cuts(grid, n_cuts, pairs)
+
+    def with_cuts_at(
+        self, grid: Grid, n_cuts: int, distinct: Sequence[tuple[NDArray[Any], NDArray[Any]]] = ()
+    ) -> "FeatureSpace":
+        """As `with_cuts` on rows with so many of each distinct value; even cuts need none."""
+        return self._with_cuts(grid, n_cuts, distinct)
+
+    def _with_cuts(
+        self, grid: Grid, n_cuts: int, values: Sequence[tuple[NDArray[Any], NDArray[Any] | None]]
+    ) -> "FeatureSpace":
         if grid not in GRIDS:
             raise ValueError(f"grid must be one of {GRIDS}, got {grid!r}.")
         if grid == "equidistant":
@@ -171,9 +175,9 @@ class FeatureSpace:
             elif grid == "equidistant":
                 cuts = even[j]
             elif grid == "quantile":
-                cuts = quantile_cuts(values[:, j], n_cuts, weights)
+                cuts = quantile_cuts(values[j][0], n_cuts, values[j][1])
             else:
-                cuts = midpoint_cuts(column.name, values[:, j])
+                cuts = midpoint_cuts(column.name, values[j][0])
             columns.append(column.with_cuts(cuts))
         return FeatureSpace(tuple(columns))
 
@@ -189,6 +193,17 @@ class FeatureSpace:
         codes = np.empty((len(self), len(values)), dtype)
         return encode_bins(values, np.concatenate(cuts), offsets, sizes, codes)
 
+    def codes_of(self, table: Table) -> NDArray[Any]:
+        """Bin codes (p, n) of a table, column by column: no matrix of all values is made."""
+        table = table.select(self.names)
+        dtype = smallest_code_type(max(column.n_bins for column in self.columns))
+        codes = np.empty((len(self), table.n_rows), dtype)
+        for j, (column, values) in enumerate(zip(self, table.columns, strict=True)):
+            encoded = np.ascontiguousarray(_encode_column(column, values))[:, None]
+            ends = np.array([0, len(column.cuts)])
+            encode_bins(encoded, column.cuts, ends, self.n_categories[j : j + 1], codes[j : j + 1])
+        return codes
+
     def rules(self, codes: NDArray[Any] | None = None) -> Rules:
         """Every candidate rule; with the codes at hand, rules they cannot tell apart are merged."""
         if codes is None:
@@ -203,44 +218,6 @@ def _check_known(parameter: str, declared: Mapping[str, Any], names: Sequence[st
         raise ValueError(f"{parameter} names {quote(unknown)}, but X has {quote(names)}.")
 
 
-def _check_finite(names: Sequence[str], matrix: NDArray[Any]) -> None:
-    bad = [name for name, column in zip(names, matrix.T, strict=True) if np.isinf(column).any()]
-    if bad:
-        raise ValueError(
-            f"column(s) {quote(bad)} hold infinity: clip such values, or mark them missing."
-        )
-
-
-def _columns_of_matrix(
-    names: Sequence[str], matrix: NDArray[Any], bounds: Bounds
-) -> Iterator[Column]:
-    low, high, missing, infinite, whole = summarise_columns(matrix)
-    if infinite.any():
-        _check_finite(names, matrix)
-    for j, name in enumerate(names):
-        if missing[j] == len(matrix):
-            raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
-        kind: Kind = "integer" if whole[j] else "numeric"
-        if whole[j] and low[j] == 0 and high[j] == 1:
-            kind = "binary"
-        least, most = bounds.get(name, (low[j], high[j]))
-        yield Column(name, kind, float(least), float(most), missing=bool(missing[j]))
-
-
-def _observe_categories(
-    name: str, values: NDArray[Any], declared: tuple[str, ...] | None
-) -> Column:
-    text = _column_text(values)
-    found = {value for value in text if value is not None}
-    if not found:
-        raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
-    known = declared if declared is not None else tuple(sorted(found))
-    if len(known) > MAX_CATEGORIES and declared is not None:
-        known = tuple(category for category in known if category in found)
-    gone = len(found - set(known)) > 0 or any(value is None for value in text)
-    return Column(name, "categorical", categories=known, missing=gone)
-
-
 def _encode_column(column: Column, values: NDArray[Any]) -> NDArray[Any]:
     if not column.is_categorical:
         if values.dtype != object:
@@ -250,24 +227,11 @@ def _encode_column(column: Column, values: NDArray[Any]) -> NDArray[Any]:
             "convert it to numbers, missing ones to nan."
         )
     codes: dict[str | None, float] = {c: float(k) for k, c in enumerate(column.categories)}
-    text = _column_text(values)
+    text = column_text(values)
     return np.fromiter((codes.get(v, np.nan) for v in text), np.float64, count=len(text))
-
-
-def _column_text(values: NDArray[Any]) -> list[str | None]:
-    if values.dtype == object:
-        return list(values.tolist())
-    return [None if v != v else _number_text(v) for v in values.tolist()]
-
-
-def _number_text(value: Any) -> str:
-    """How a number reads as a category: whole numbers without a decimal point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _as_text(categories: Categories) -> dict[str, tuple[str, ...]]:
     return {
-        name: tuple(_number_text(value) for value in listed) for name, listed in categories.items()
+        name: tuple(number_text(value) for value in listed) for name, listed in categories.items()
     }

@@ -35,6 +35,11 @@ class Table:
             return X
         if isinstance(X, np.ndarray):
             return cls._read_array(X)
+        if is_dask(X):
+            raise TypeError(
+                "X is a Dask collection, which is not taken here: load its rows with X.compute(). "
+                "StableTreeClassifier and PrivateTreeClassifier learn from one as it is."
+            )
         check_frame_names(X)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -128,6 +133,11 @@ class Table:
             )
         places = [self.names.index(name) for name in names]
         return Table(tuple(names), [self.columns[place] for place in places], self.declared)
+
+
+def is_dask(data: Any) -> bool:
+    """Whether data are a Dask collection; Dask is not imported for that."""
+    return callable(getattr(data, "__dask_graph__", None))
 
 
 def check_unique(names: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ that lead to the same new winner share one look at the new children.
 import numpy as np
 from numba import njit
 
-from steadytree.kernels.choose import LARGEST_GUMBEL, draw_rule, gumbel
+from steadytree.kernels.choose import LARGEST_GUMBEL, draw_rule, gumbel, surely_below
 from steadytree.kernels.counts import rule_goes_left
 from steadytree.kernels.flat_tree import join, leaf_tag
 from steadytree.kernels.grow_rows import (
@@ -99,57 +99,53 @@ def score_moves(score):
 
 
 @njit(cache=True, nogil=True)
-def find_candidates(scores, noise, winner, draw):
-    """Rules that can win, or set the best score, after any one row is removed.
-
-    A key is linear in the slope, so its two ends are enough.
-    """
-    margin, rise = score_moves(draw.score)
-    best = best_score(scores)
-    flat, steep = draw.sharpness / (best + rise), draw.sharpness / max(best - 1.0, 0.5)
-    found = np.empty(scores.shape[0], dtype=np.int64)
-    n_found = 0
-    for rule in range(scores.shape[0]):
-        if scores[rule] < 0.0:
-            continue
-        sets_best = scores[rule] >= best - margin - SLACK
-        wins = False
-        if draw.sharpness > 0.0:
-            gap = scores[rule] - scores[winner] + margin
-            lead = noise[rule] - noise[winner] + SLACK
-            wins = flat * gap + lead >= 0.0 or steep * gap + lead >= 0.0
-        if sets_best or wins:
-            found[n_found] = rule
-            n_found += 1
-    return found[:n_found]
+def largest_noise(rule, table, node_bits):
+    """The largest of the uniform numbers of a rule's thresholds, and whose it is."""
+    bits = hash_feature(node_bits, table.feature[rule])
+    return largest_uniform(bits, table.first[rule], table.last[rule], table.missing_left[rule])
 
 
 @njit(cache=True, nogil=True)
 def noise_of(rule, table, draw, node_bits):
     """Noise of a rule and the threshold that bears it, as in `pick_rule`."""
-    bits = hash_feature(node_bits, table.feature[rule])
-    u, where = largest_uniform(bits, table.first[rule], table.last[rule], table.missing_left[rule])
+    u, where = largest_noise(rule, table, node_bits)
     return (gumbel(u) if draw.sharpness > 0.0 else u), where
 
 
 @njit(cache=True, nogil=True)
-def fill_noise(scores, lowest, table, draw, node_bits, noise, where):
-    """Fill noise and the threshold that bears it, of rules that score at least `lowest`."""
-    for rule in range(scores.shape[0]):
-        if scores[rule] >= lowest:
-            noise[rule], where[rule] = noise_of(rule, table, draw, node_bits)
+def fill_noise(rules, table, draw, node_bits, noise, where):
+    """Fill noise and the threshold that bears it, of the given rules."""
+    for rule in rules:
+        noise[rule], where[rule] = noise_of(rule, table, draw, node_bits)
 
 
 @njit(cache=True, nogil=True)
-def lowest_candidate(scores, winner, noise, draw):
-    """The score below which a rule is no candidate, whatever its noise."""
+def find_candidates(scores, table, draw, node_bits, winner, noise, where):
+    """Rules that can win, or set the best score, after any one row is removed.
+
+    A key is linear in the slope, so its two ends are enough. Fills the candidates' noise.
+    """
     margin, rise = score_moves(draw.score)
-    best = best_score(scores)
-    lowest = best - margin - SLACK
-    if draw.sharpness > 0.0:
-        reach = (LARGEST_GUMBEL - noise + SLACK) * (best + rise) / draw.sharpness
-        lowest = min(lowest, scores[winner] - margin - reach)
-    return max(lowest, 0.0)
+    best, sharp = best_score(scores), draw.sharpness > 0.0
+    flat, steep = draw.sharpness / (best + rise), draw.sharpness / max(best - 1.0, 0.5)
+    noise[winner], where[winner] = noise_of(winner, table, draw, node_bits)
+    found = np.empty(scores.shape[0], dtype=np.int64)
+    n_found = 0
+    for rule in range(scores.shape[0]):
+        gap = scores[rule] - scores[winner] + margin
+        needed = noise[winner] - SLACK - max(flat * gap, steep * gap)
+        sets_best = scores[rule] >= best - margin - SLACK
+        if scores[rule] < 0.0 or not (sets_best or (sharp and needed <= LARGEST_GUMBEL)):
+            continue
+        u, threshold = largest_noise(rule, table, node_bits)
+        if not sets_best and surely_below(u, needed):
+            continue
+        own = gumbel(u) if sharp else u
+        if sets_best or own >= needed:
+            noise[rule], where[rule] = own, threshold
+            found[n_found] = rule
+            n_found += 1
+    return found[:n_found]
 
 
 @njit(cache=True, nogil=True)
@@ -165,12 +161,12 @@ def score_after(candidates, left, totals, class_, draw):
 
 
 @njit(cache=True, nogil=True)
-def win_without(codes, row, candidates, after, table, noise, draw):
+def win_without(codes, row, candidates, after, table, noise, draw, own):
     """The rule that wins without a row, -1 where none is valid, and the best score then.
 
-    after (n_candidates, 2) holds scores with the row taken from the left or the right side.
+    after (n_candidates, 2) holds scores with the row taken from the left or the right side; own
+    (at least n_candidates,) is overwritten: to make it anew for each row would cost most of all.
     """
-    own = np.empty(candidates.shape[0])
     best = INVALID
     for place in range(candidates.shape[0]):
         rule = candidates[place]
@@ -206,9 +202,8 @@ def winners_without(codes, labels, asked, table, draw, scores, position, counts,
     count_left_of_rules(counts, table, left)
     floor = best_score(scores) - score_moves(draw.score)[0] - SLACK
     node_bits = hash_node(draw.seed, position)
-    lowest = lowest_candidate(scores, winner, noise_of(winner, table, draw, node_bits)[0], draw)
-    fill_noise(scores, lowest, table, draw, node_bits, noise, where)
-    candidates = find_candidates(scores, noise, winner, draw)
+    candidates = find_candidates(scores, table, draw, node_bits, winner, noise, where)
+    own = np.empty(scores.shape[0])
     after = np.empty((totals.shape[0], candidates.shape[0], 2))
     for class_ in range(totals.shape[0]):
         after[class_] = score_after(candidates, left, totals, class_, draw)
@@ -220,12 +215,14 @@ def winners_without(codes, labels, asked, table, draw, scores, position, counts,
             continue
         goes_left = rule_goes_left(codes[table.feature[winner], row], table, winner)
         still = score_without(left[winner], totals, class_, goes_left, draw.score, draw.min_leaf)
-        result[place], best = win_without(codes, row, candidates, after[class_], table, noise, draw)
+        result[place], best = win_without(
+            codes, row, candidates, after[class_], table, noise, draw, own
+        )
         if still < 0.0 or best < floor:  # a side ran out of rows: look at every rule
-            fill_noise(scores, 0.0, table, draw, node_bits, noise, where)
             every = valid_rules(scores)
+            fill_noise(every, table, draw, node_bits, noise, where)
             of_every = score_after(every, left, totals, class_, draw)
-            result[place], best = win_without(codes, row, every, of_every, table, noise, draw)
+            result[place], best = win_without(codes, row, every, of_every, table, noise, draw, own)
     return result, where
 
 

@@ -3,9 +3,12 @@
 import numpy as np
 from numba import njit
 
+from steadytree.kernels.robust_better import strongest_first, undominated
 from steadytree.kernels.robust_bounds import split_losses, split_rows
 from steadytree.kernels.robust_cost import box_costs
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
+
+WINDOW = 256  # sub-trees that others are compared with
 
 
 @njit(cache=True, nogil=True)
@@ -171,24 +174,6 @@ def is_same(plan, other):
 
 
 @njit(cache=True, nogil=True)
-def hash_costs(costs):
-    """Two 64-bit hashes of each row of costs (m, n); rows that differ hardly ever share both."""
-    m, n = costs.shape
-    bits = costs.view(np.uint64)
-    found = np.empty((m, 2), dtype=np.uint64)
-    for row in range(m):
-        one, other = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-        for place in range(n):
-            word = bits[row, place]
-            one = (one ^ word) * np.uint64(0xFF51AFD7ED558CCD)
-            one ^= one >> np.uint64(32)
-            other = (other + word) * np.uint64(0xC4CEB9FE1A85EC53)
-            other ^= other >> np.uint64(29)
-        found[row, 0], found[row, 1] = one, other
-    return found
-
-
-@njit(cache=True, nogil=True)
 def add_leaves(tests, sides, n_asked, outside, table, cells, target, found):
     """Put every single leaf that may beat the target into `found`; returns their number."""
     plans, costs, losses, splits = found
@@ -215,7 +200,8 @@ def join_pairs(test, left, right, pairs, outside, table, cells, charge, target, 
     left, right and found are (plans, costs, losses, splits), the losses with penalties; outside is
     (region, bounds): region (n,) is 0 for the rows of this sub-tree, else the number of their
     region, whose least losses are bounds (n_regions, n_cells). charge is (penalty of a question,
-    most questions). Returns the number found so far, -1 where `found` is full.
+    most questions). Returns the number found so far, and the number of pairs looked at: fewer than
+    there are where `found` is full.
     """
     penalty, most_splits = charge
     left_plans, left_costs, _, left_splits = left
@@ -235,25 +221,29 @@ def join_pairs(test, left, right, pairs, outside, table, cells, charge, target, 
         if not beats(loss, bounds, cells.offset, penalty * n_splits, target):
             continue
         if n_found >= plans.shape[0]:
-            return -1
+            return n_found, place
         plans[n_found, 0] = test
         plans[n_found, 1 : 1 + size] = left_plans[a]
         plans[n_found, 1 + size :] = right_plans[b]
         costs[n_found], losses[n_found] = cost, loss[0] + penalty * n_splits
         splits[n_found] = n_splits
         n_found += 1
-    return n_found
+    return n_found, pairs.shape[0]
 
 
 @njit(cache=True, nogil=True)
-def kept_options(plans, losses, kept, tests, sides, n_asked, table):
-    """The kept leaves and questions as (plans, costs, losses, splits)."""
+def kept_options(plans, losses, kept, tests, sides, n_asked, table, cells):
+    """The kept leaves and questions as (plans, costs, losses, splits), but for worse ones."""
     costs = np.empty((kept.shape[0], table.label.shape[0]))
     stump_costs(plans, kept, tests, sides, n_asked, table, costs)
+    order = strongest_first(costs, cells.limit)
+    costs, kept = costs[order], kept[order]
     splits = np.empty(kept.shape[0], dtype=np.int64)
     for place in range(kept.shape[0]):
         splits[place] = 1 if plans[kept[place], 0] >= 0 else 0
-    return plans[kept], costs, losses[kept], splits
+    flags = undominated(costs, splits, cells.limit, cells.shared, WINDOW)
+    kept = kept[flags]
+    return plans[kept], costs[flags], losses[kept], splits[flags]
 
 
 @njit(cache=True, nogil=True)
@@ -298,17 +288,17 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
             continue
         tests[n_asked], sides[n_asked] = test, 0
         left = kept_options(
-            left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table
+            left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table, cells
         )
         tests[n_asked], sides[n_asked] = test, 1
         right = kept_options(
-            right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table
+            right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table, cells
         )
-        pairs = np.empty((n_left * n_right, 2), dtype=np.int64)
+        pairs = np.empty((left[0].shape[0] * right[0].shape[0], 2), dtype=np.int64)
         n_pairs = promising_pairs(
             (left[1], left[2]), (right[1], right[2]), around, cells, target - penalty, pairs
         )
-        n_found = join_pairs(
+        n_found, n_seen = join_pairs(
             test,
             left,
             right,
@@ -321,6 +311,6 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
             found,
             n_found,
         )
-        if n_found < 0:
+        if n_seen < n_pairs:
             return -1
     return n_found

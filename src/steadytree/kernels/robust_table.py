@@ -36,7 +36,8 @@ class Cells(NamedTuple):
     be lost is the least over t >= 0 of ``budget * t + sum of weight * max(0, 1 - t * cost)``.
     A cell holds the t between two numbers: `offset` is the budget times the lower one, `slope` the
     upper one, so offset plus losses is never more than the truth. With a budget for each row there
-    is one cell, and a row is lost where its cost is at most `limit`.
+    is one cell, and a row is lost where its cost is at most `limit`. With a shared one, costs above
+    `limit` are as good as infinite.
     `cross` (n_tests, n_codes, n_cells) is the loss at each test's crossing costs.
     """
 

@@ -1,17 +1,17 @@
 """Candidates: many trees from bootstrap samples and a grid of settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree.core.fan_out import fan_out
 from steadytree.core.rebase import rebase, with_classes
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
@@ -90,7 +90,7 @@ def bootstrap_trees(
     settings: list[Settings],
     rows: NDArray[np.int64],
     rng: np.random.Generator,
-    parallel: Parallel,
+    many: Callable[..., list[Tree]] = fan_out,
 ) -> list[Tree]:
     """One tree for each of the settings, each from a bootstrap sample of its own."""
     seeded = "random_state" in estimator.get_params()
@@ -98,8 +98,13 @@ def bootstrap_trees(
     for one in settings:
         drawn = rng.choice(rows, len(rows))
         seed = {"random_state": int(rng.integers(2**31 - 1))} if seeded else {}
-        jobs.append(delayed(sample.fit)(estimator, one | seed, drawn))
-    return list(parallel(jobs))
+        jobs.append((one | seed, drawn))
+    return many(fit_one, jobs, sample, estimator)
+
+
+def fit_one(job: tuple[Settings, NDArray[np.int64]], sample: Sample, estimator: Any) -> Tree:
+    """A tree with the given settings, from the given rows."""
+    return sample.fit(estimator, *job)
 
 
 def spread_settings(

@@ -37,11 +37,11 @@ class Chooser:
     Parameters
     ----------
     recipe : Recipe
-    rows : Rows
+    rows : Rows, optional
         The source that the tree is grown from; looked at where the recipe looks ahead.
     """
 
-    def __init__(self, recipe: Recipe, rows: Rows) -> None:
+    def __init__(self, recipe: Recipe, rows: Rows | None = None) -> None:
         self._recipe = recipe
         self._rows = rows
         self._n_cells = 0
@@ -49,8 +49,8 @@ class Chooser:
 
     def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
         recipe = self._recipe
-        if recipe.lookahead > 1:
-            rules, thresholds, scores = self._look_ahead(positions)
+        if recipe.lookahead > 1 and self._rows is not None:
+            rules, thresholds, scores = self._look_ahead(self._rows, positions)
         else:
             table, draw = recipe.rules.table, recipe.draw
             rules, thresholds, scores = choose_rules(counts.values, positions, table, draw)
@@ -60,7 +60,7 @@ class Chooser:
         return rules, thresholds
 
     def _look_ahead(
-        self, positions: NDArray[np.uint64]
+        self, source: Rows, positions: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         recipe, table = self._recipe, self._recipe.rules.table
         rules = np.full(len(positions), -1)
@@ -69,7 +69,7 @@ class Chooser:
         for slot, position in enumerate(positions):
             depth = (int(position) + 1).bit_length() - 1
             levels = min(recipe.lookahead, recipe.max_depth - depth)
-            rows = self._rows.rows_in(slot)
+            rows = source.rows_in(slot)
             data = (recipe.codes, recipe.labels, recipe.classes)
             scores[slot] = score_ahead(*data, table, rows, levels, recipe.draw.min_leaf)
             rules[slot], thresholds[slot] = draw_rule(scores[slot], table, recipe.draw, position)

@@ -85,11 +85,23 @@ def choose(
 def choose_noise(
     rows: Sequence[Rows], taus: Sequence[float], settings: Sequence[Boosting], seed: int
 ) -> Boosting:
-    """The largest noise whose held-out accuracy is within one standard error of the best."""
+    """The largest noise that costs no accuracy that held-out rows can tell."""
+    if not rows[0].questions.moved.any():
+        taus = taus[:1]  # noise moves no column, so all sizes are the same
     found = [choose(rows, [replace(s, tau=tau) for s in settings], seed) for tau in taus]
-    means = np.array([plain.mean() for _, plain in found])
+    return found[last_within_error([plain for _, plain in found])][0]
+
+
+def last_within_error(shares: Sequence[NDArray[np.float64]]) -> int:
+    """The last of rising sizes whose mean share is within one standard error of the best.
+
+    shares has one entry a size, with a share for each fold. All sizes from the best one to the
+    last must be within the error, so that a size that is good by luck, far beyond sizes that are
+    not, is never taken.
+    """
+    means = np.array([folds.mean() for folds in shares])
     best = int(means.argmax())
-    folds = found[best][1]
+    folds = shares[best]
     error = folds.std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
-    good = np.flatnonzero(means >= means[best] - error)
-    return found[int(good[-1])][0]
+    bad = np.flatnonzero(means[best:] < means[best] - error)
+    return best + int(bad[0]) - 1 if len(bad) else len(means) - 1

@@ -1,16 +1,19 @@
 """TreeClassifierMixin: what every fitted tree learner can do."""
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steadytree.core.table import Table
+from steadytree.core.labels import check_labels as check_labels  # learners take it from here
+from steadytree.core.table import Table, is_dask
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import to_sklearn
 from steadytree.interop.tree_file import save
+from steadytree.sources.dask_parts import map_rows
 
 
 class TreeClassifierMixin:
@@ -20,16 +23,22 @@ class TreeClassifierMixin:
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Index of the leaf each row falls in."""
+        if is_dask(X):
+            return self._map_rows(X, "apply", lambda tree: np.empty(0, np.int64))
         table = self._check_rows(X)
         return self.tree_.apply(table)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of ``classes_``."""
+        if is_dask(X):
+            return self._map_rows(X, "predict_proba", lambda tree: tree.value[:0])
         leaves = self.apply(X)
         return self.tree_.value[leaves]
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most frequent class of the leaf each row falls in."""
+        """Most frequent class of the leaf each row falls in; a dask array where X is Dask's."""
+        if is_dask(X):
+            return self._map_rows(X, "predict", lambda tree: tree.classes[:0])
         leaves = self.apply(X)
         return self.tree_.classes[self.tree_.label[leaves]]
 
@@ -48,6 +57,13 @@ class TreeClassifierMixin:
         check_is_fitted(self)
         return to_sklearn(self.tree_)
 
+    def _map_rows(
+        self, X: Any, method: str, sample: Callable[[Tree], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """A method's answers for a Dask collection, to be computed where its partitions lie."""
+        check_is_fitted(self)
+        return map_rows(getattr(self, method), X, sample(self.tree_))
+
     def _check_rows(self, X: Any) -> Table:
         check_is_fitted(self)
         table = Table.read(X)
@@ -60,35 +76,6 @@ class TreeClassifierMixin:
         tags.input_tags.string = True
         tags.input_tags.categorical = True
         return tags
-
-
-def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
-    """One label a row; refuses missing labels, mixed types and numbers that go on."""
-    if not (isinstance(y, np.ndarray) and y.ndim == 1):
-        y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."
-        )
-    gone = _missing_labels(y)
-    if gone.any():
-        raise ValueError(
-            f"Input y contains NaN. {gone.sum()} label(s) are missing, the first in row "
-            f"{int(gone.argmax())}: drop those rows or label them."
-        )
-    if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
-        raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
-    if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). "
-            "y must hold class labels."
-        )
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(
-            "Unknown label type: continuous. y holds fractions, so it is no class label: "
-            "cut it into classes, or use a regression method."
-        )
-    return y
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
@@ -107,11 +94,3 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     if not weights.any():
         raise ValueError("sample_weight is zero for every row: at least one row must count.")
     return None if (weights == 1).all() else weights
-
-
-def _missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype != object:
-        return np.zeros(len(y), bool)
-    return np.array([v is None or v != v or type(v).__name__ == "NAType" for v in y.tolist()])

@@ -206,6 +206,27 @@ def split_rows(
     return flags
 
 
+def hold_out(
+    labels: NDArray[np.int64], share: float, seen: Any, seed: int | np.random.Generator
+) -> NDArray[np.bool_]:
+    """Flag rows for validation, a share of all, none of them seen before."""
+    if seen is None:
+        return split_rows(labels, share, seed)
+    flags = np.asarray(seen)
+    if flags.shape != labels.shape or flags.dtype != bool:
+        raise ValueError(
+            f"seen must be one True or False a row, {len(labels)} in all, "
+            f"got shape {flags.shape} of {flags.dtype}."
+        )
+    unseen = np.flatnonzero(~flags)
+    if len(unseen) < 2:
+        raise ValueError("seen leaves no rows to judge by: at least 2 must be new.")
+    wanted = min(share * len(labels) / len(unseen), 0.75)
+    held = np.zeros(len(labels), bool)
+    held[unseen[split_rows(labels[unseen], wanted, seed)]] = True
+    return held
+
+
 def leaves_of(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     """Leaves of rows that are encoded by the tree's own space already."""
     return find_leaves(
@@ -227,12 +248,12 @@ def neighbours(regrower: Regrower) -> Iterator[tuple[Renewal, Tree]]:
         yield renewal, regrower.make(renewal)
 
 
-def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Tree:
+def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) -> Tree:
     """The neighbour of ``estimator.previous`` that its own learner, asked anew, hardly beats.
 
-    What to keep is chosen on a quarter of the rows: of all neighbours learned from the others, the
-    nearest one whose accuracy is at most ``max_score_loss`` below that of the tree learned wholly
-    anew. That choice is then carried out on all rows.
+    What to keep is chosen on a quarter of the rows, none of them seen before: of all neighbours
+    learned from the others, the nearest one whose accuracy is at most ``max_score_loss`` below that
+    of the tree learned wholly anew. That choice is then carried out on all rows.
     """
     plain = clone(estimator).set_params(previous=None, random_state=seed)
     previous, space = read_previous(estimator.previous, estimator.space_.bare())
@@ -248,7 +269,7 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int) -> Tree:
         deepest = max(int(estimator.max_depth), previous.depth)
         return Regrower(previous, reached[rows], labels[rows], classes, grow, deepest)
 
-    held = split_rows(labels, VALIDATION, seed)
+    held = hold_out(labels, VALIDATION, seen, seed)
     made = dict(neighbours(regrower(np.flatnonzero(~held))))
     found = [
         (tree.label[leaves_of(tree, values[held])] == labels[held]).mean() for tree in made.values()

@@ -12,19 +12,23 @@ from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_betwee
 MOST_CUTS = 63  # candidate thresholds a column
 RIDGE = 1e-4
 LEAST_GAIN = 1e-3
+# what sums in another order may differ by: less is a tie, so that weights and repeated rows agree
+SAME = 1e-7
 
 
 @dataclass(frozen=True)
 class Fit:
     """Chosen conditions with their weights, before rounding.
 
-    `worst` (n, k) tells which hold under noise, `beta` (k,) the weights, none negative.
+    `worst` (n, k) tells which hold under noise, `beta` (k,) the weights, none negative, and
+    `forced` (k,) which must keep at least one point.
     """
 
     conditions: list[Condition]
     worst: NDArray[np.float64]
     beta: NDArray[np.float64]
     start: float
+    forced: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -88,43 +92,50 @@ def fit_logistic(
     listed = candidates(questions, labels, weights, tau)
     target, total = (labels > 0).astype(float), weights.sum()
     base = np.clip((weights * target).sum() / total, 1e-9, 1 - 1e-9)
-    fit = Fit([], np.empty((len(labels), 0)), np.empty(0), float(np.log(base / (1 - base))))
-    waiting = set(forced)
+    start = float(np.log(base / (1 - base)))
+    fit = Fit([], np.empty((len(labels), 0)), np.empty(0), start, np.empty(0, bool))
+    features = [questions.listed[one.column].feature for one in listed]
+    waiting = set(forced) & set(features)
     while len(fit.conditions) < most:
-        level = fit.start + fit.worst @ fit.beta
-        risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
-        slope, curve = weights * (target - risk), weights * risk * (1 - risk)
-        best, at = (-np.inf if waiting else LEAST_GAIN), None
-        for one in listed:
-            if waiting and questions.listed[one.column].feature not in waiting:
-                continue
-            g, h = one.sums(slope), one.sums(curve)
-            h = h - h**2 / max(curve.sum(), 1e-300)  # the start is refitted with it
-            useful = (g > 0) & (h > 1e-9 * total)
-            gain = np.where(useful, g**2 / (2 * (h + RIDGE * total)), -np.inf)
-            for cut in np.argsort(-gain)[: len(fit.conditions) + 1]:
-                condition = questions.listed[one.column].condition(
-                    one.way, one.cuts[cut], questions.space
-                )
-                if gain[cut] > best and condition not in fit.conditions:
-                    best, at = gain[cut], (one, int(cut), condition)
-        if at is None:
+        tried = [o for o, f in zip(listed, features, strict=True) if not waiting or f in waiting]
+        found = _best_condition(tried, questions, fit, target, weights, bool(waiting))
+        if found is None:
             break
-        one, cut, condition = at
-        waiting.discard(questions.listed[one.column].feature)
-        worst = np.column_stack([fit.worst, one.holds(cut)])
+        one, cut, condition = found
         fit = _refit(
-            worst,
+            np.column_stack([fit.worst, one.holds(cut)]),
             np.append(fit.beta, 0.0),
             fit.start,
             target,
             weights,
             [*fit.conditions, condition],
+            np.append(fit.forced, bool(waiting)),
         )
+        waiting.discard(condition.feature)
     return fit
 
 
-def _refit(worst, beta, start, target, weights, conditions) -> Fit:
+def _best_condition(listed, questions, fit, target, weights, must):
+    """The condition that promises to lower the loss most; one that raises it only if it must."""
+    total = weights.sum()
+    level = fit.start + fit.worst @ fit.beta
+    risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
+    slope, curve = weights * (target - risk), weights * risk * (1 - risk)
+    best, at = (-np.inf if must else LEAST_GAIN), None
+    for one in listed:
+        g, h = one.sums(slope), one.sums(curve)
+        h = np.maximum(h - h**2 / max(curve.sum(), 1e-300), 0.0)  # the start is refitted with it
+        useful = (g > 0) & (h > 1e-9 * total)
+        gain = np.where(useful, g**2 / (2 * (h + RIDGE * total)), g if must else -np.inf)
+        for cut in np.argsort(-gain, kind="stable")[: len(fit.conditions) + 1]:
+            question = questions.listed[one.column]
+            condition = question.condition(one.way, one.cuts[cut], questions.space)
+            if gain[cut] > best + SAME * total and condition not in fit.conditions:
+                best, at = gain[cut], (one, int(cut), condition)
+    return at
+
+
+def _refit(worst, beta, start, target, weights, conditions, forced) -> Fit:
     """Newton steps on all weights, kept from falling below zero."""
     total = weights.sum()
 
@@ -136,7 +147,7 @@ def _refit(worst, beta, start, target, weights, conditions) -> Fit:
     for _ in range(12):
         level = start + worst @ beta
         risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
-        rest, curve = weights * (risk - target), weights * risk * (1 - risk) + 1e-9
+        rest, curve = weights * (risk - target), weights * (risk * (1 - risk) + 1e-9)
         design = np.column_stack([np.ones(len(worst)), worst])
         ridge = np.append(0.0, np.full(len(beta), RIDGE * total))
         slope = design.T @ rest + ridge * np.append(0.0, beta)
@@ -149,16 +160,16 @@ def _refit(worst, beta, start, target, weights, conditions) -> Fit:
             size /= 2
         change = np.abs(others - beta).max()
         start, beta = first, others
-        if change < 1e-3:
+        if change < SAME:
             break
-    return Fit(conditions, worst, beta, float(start))
+    return Fit(conditions, worst, beta, float(start), forced)
 
 
 def round_points(
     fit: Fit, labels: NDArray[np.int64], weights: NDArray[np.float64], most_points: int
 ) -> Points:
     """Small whole points: several scales are rounded, and the best is polished point by point."""
-    kept = np.flatnonzero(fit.beta > 0)
+    kept = np.flatnonzero((fit.beta > SAME) | fit.forced)
     if len(kept) == 0:
         offset = int(fit.start > 0)
         return Points([], np.zeros(0, np.int64), offset, np.full(len(labels), offset))
@@ -172,21 +183,24 @@ def round_points(
         slope, _, lost = calibrate(held @ points, positive, mass)
         return lost if slope > 0 else np.inf
 
-    beta = fit.beta[kept]
+    beta, least = fit.beta[kept] / max(fit.beta.max(), SAME), fit.forced[kept].astype(int)
     scales = np.linspace(1, most_points, 3 * (most_points - 1) + 1)
-    tried = {tuple(np.rint(beta * scale / beta.max()).astype(int)) for scale in scales}
-    points = np.array(min(sorted(tried), key=lambda one: loss(np.array(one))))
-    points = _polish(points, loss, most_points)
+    rounded = [np.floor(beta * scale + 0.5 + SAME).astype(int) for scale in scales]
+    tried = np.unique(np.maximum(rounded, least), axis=0)
+    losses = np.array([loss(one) for one in tried])
+    points = tried[np.flatnonzero(losses <= losses.min() + SAME)[0]]
+    points = _polish(points, loss, least, most_points)
     slope, start, _ = calibrate(held @ points, positive, mass)
     # risk is above one half where slope * total + start > 0, so where total > floor(-start/slope)
-    offset = -int(np.floor(-start / slope)) if slope > 0 else int(start > 0)
+    level = np.floor(-start / slope + SAME) if slope > 0 else -1 if start > 0 else points.sum()
+    offset = -int(level)
     asked = points > 0
     conditions = [fit.conditions[k] for k in kept[asked]]
     worst = fit.worst[:, kept].astype(np.int64) @ points + offset
     return Points(conditions, points[asked].astype(np.int64), offset, worst)
 
 
-def _polish(points, loss, most_points):
+def _polish(points, loss, least, most_points):
     now = loss(points)
     for _ in range(5):
         before = now
@@ -194,7 +208,7 @@ def _polish(points, loss, most_points):
             for step in (-1, 1):
                 other = points.copy()
                 other[k] += step
-                if 0 <= other[k] <= most_points and other.any():
+                if least[k] <= other[k] <= most_points and other.any():
                     found = loss(other)
                     if found < now - 1e-7:
                         points, now = other, found

@@ -146,6 +146,17 @@ def tuned_offset(
     return -int(good[np.argmin(np.abs(good + usual))])
 
 
+def smallest_points(found: Points) -> Points:
+    """The same answers with points divided by what divides them all."""
+    common = int(np.gcd.reduce(found.points)) if len(found.points) else 1
+    if common <= 1:
+        return found
+    # common * k + offset > 0 where k > -offset / common, so where k > its floor
+    offset = -(-found.offset // common)
+    worst = (found.worst_totals - found.offset) // common + offset
+    return Points(found.conditions, found.points // common, offset, worst)
+
+
 def _constant(labels: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:
     offset = int((weights * labels).sum() > 0)
     return offset, np.full(len(labels), offset)

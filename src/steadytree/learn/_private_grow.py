@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.candidates import Candidates
+from steadytree.core.counts import Source, Splits
+from steadytree.kernels import child_counts, impurity_scores
 from steadytree.privacy.drawn import OPEN, BlockRows, Drawn, extend
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import Noise
@@ -42,21 +44,31 @@ def grow_blocks(
 
 
 def grow_greedy(
-    block: BlockRows,
+    source: Source,
     candidates: Candidates,
     epsilons: Sequence[float],
     criterion: str,
     noise: Noise,
-) -> Drawn:
-    """Level by level, each node's question by `select`: nodes of a level share no row."""
-    slots = np.full(block.codes.shape[1], -1, np.int32)
-    slots[block.rows] = 0
+) -> tuple[Drawn, NDArray[np.int64]]:
+    """Level by level, each node's question by `select`: nodes of a level share no row.
+
+    The source's rules must be the candidates, by number. Returns the tree, and the exact class
+    counts (leaves, classes) of its leaves, to be noised before they go anywhere.
+    """
+    source.start()
+    table = source.rules.table
     chosen: list[list[int]] = []
     for depth, epsilon in enumerate(epsilons):
-        scores = score_questions(block, candidates, slots, 2**depth, criterion)
+        if depth:
+            yes = np.arange(2**depth, step=2)
+            source.advance(Splits(np.array(chosen[-1]), yes, yes + 1))
+        counts = source.count(0, 2**depth).values
+        entropy = criterion == "entropy"
+        scores = impurity_scores(counts, table.bin_offsets, *candidates.arrays, entropy)
         limits = (epsilon, SENSITIVITY[criterion], noise, candidates.log_prior)
-        chosen.append([select(node, *limits, n_terms=block.n_classes) for node in scores])
-        slots = _advance(block, candidates, slots, np.array(chosen[-1]))
+        chosen.append([select(node, *limits, n_terms=source.n_classes) for node in scores])
+    below = child_counts(counts, table, np.array(chosen[-1]))[1]
+    leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
 
     def build(depth: int, place: int) -> Drawn:
         if depth == len(chosen):
@@ -64,21 +76,7 @@ def grow_greedy(
         below = (build(depth + 1, 2 * place), build(depth + 1, 2 * place + 1))
         return Drawn(chosen[depth][place], *below)
 
-    return build(0, 0)
-
-
-def _advance(
-    block: BlockRows, candidates: Candidates, slots: NDArray[np.int32], chosen: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """Rows to the slots of the next level: yes first."""
-    feature, bin_, by_value = candidates.arrays
-    rows = np.flatnonzero(slots >= 0)
-    asked = chosen[slots[rows]]
-    codes = block.codes[feature[asked], rows].astype(np.int64)
-    yes = (codes == bin_[asked]) | (~by_value[asked] & (codes < bin_[asked]))
-    moved = slots.copy()
-    moved[rows] = 2 * slots[rows] + ~yes
-    return moved
+    return build(0, 0), leaves
 
 
 def split_shares(budget: str, max_depth: int) -> NDArray[np.float64]:

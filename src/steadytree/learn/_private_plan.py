@@ -6,14 +6,15 @@ from steadytree.core.candidates import Candidates
 from steadytree.core.space import FeatureSpace
 
 ROWS_SHARE = 0.02
-LEAF_SHARE = 0.05
+LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
 TRIPLE_CANDIDATES = 160  # blocks of depth 3 take time with the third power of this
 PAIR_CANDIDATES = 1_000
 FINEST = 100  # bins of a numeric column
-LAST_WEIGHT = 1.5  # the last block draws the labels too, and has fewer rows at each draw
+LAST_WEIGHT = 2.0  # the last block draws the labels too, and has fewer rows at each draw
 # in units of epsilon * rows, below which more questions would only fit noise
 SMALL, MEDIUM = 150.0, 2_000.0
 ENOUGH_FOR_COUNTS = 1_000.0
+LEAF_STRENGTH = 50.0  # of the leaf counts: noise of a third of a leaf in sixteen
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,19 @@ def plan_blocks(
     weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
     epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
     return Plan(depths, epsilons, leaf, candidates)
+
+
+def gibbs_leaf_share(strength: float) -> float:
+    """As much as counts of a certain precision need; nothing where they would mean nothing.
+
+    Examples
+    --------
+    >>> gibbs_leaf_share(500.0), gibbs_leaf_share(1_000.0), gibbs_leaf_share(1e6)
+    (0.0, 0.05, 0.01)
+    """
+    if strength < ENOUGH_FOR_COUNTS:
+        return 0.0
+    return max(LEAST_LEAF_SHARE, min(LARGEST_LEAF_SHARE, LEAF_STRENGTH / strength))
 
 
 def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:

@@ -1,38 +1,60 @@
 """Six ways to grow one tree from several holders' noised answers."""
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
+from steadytree.learn._journal import Journal
+from steadytree.learn._private_plan import TRIPLE_CANDIDATES
 from steadytree.privacy.drawn import OPEN, Drawn, from_numbers, leaves_of, to_numbers
+from steadytree.privacy.mechanisms import SMALLEST_EPSILON
 from steadytree.privacy.questions import sides_from_bins, size_gain
 from steadytree.sources.holder import schema_digest
-from steadytree.sources.messages import Party, RefusedError, Request
+from steadytree.sources.messages import Answer, RefusedError, Request
+from steadytree.sources.parties import Parties
 from steadytree.sources.secure_sum import SecureSum
 
+_LOG = logging.getLogger(__name__)
 Integers = NDArray[np.int64]
 ROWS_SHARE = 0.02
 ROUNDING = 1e-9
-BLOCK_STRENGTH = 800.0  # epsilon times rows of a holder, from which a second block pays
+LEAST_LABEL_SHARE = 0.3  # of what each party pays, for the counts of the leaves
+# epsilon times rows of a holder, from which a third level pays, and a second block
+TRIPLE_STRENGTH, BLOCK_STRENGTH = 100.0, 400.0
 
 
 class Table:
-    """The coordinator's side of a session: asks, checks answers, remembers what was spent."""
+    """The coordinator's side of a session: asks, checks answers, remembers what was spent.
+
+    A party that gives no usable answer leaves the table, and the others go on while they are
+    at least `minimum`; otherwise its error ends the session.
+    """
 
     def __init__(
-        self, parties: Sequence[Party], schema: Schema, epsilon: float, session: str, n_bins: int
+        self,
+        parties: Parties,
+        schema: Schema,
+        epsilon: float,
+        session: str,
+        n_bins: int,
+        minimum: int | None = None,
+        journal: Journal | None = None,
     ) -> None:
-        self.parties, self.schema = list(parties), schema
+        self.parties, self.schema = parties, schema
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = Candidates.of(schema.space, n_bins)
         self._session, self._n_bins, self._round = session, n_bins, -1
         self._digest = schema_digest(schema)
-        self.spent = np.zeros(len(self.parties))
-        self._spent_on: list[dict[str, float]] = [{} for _ in self.parties]
+        self._minimum = len(parties.names) if minimum is None else minimum
+        self._journal = journal or Journal()
+        self.present = list(range(len(parties.names)))
+        self.spent = np.zeros(len(parties.names))
+        self._spent_on: list[dict[str, float]] = [{} for _ in parties.names]
 
     @property
     def n_classes(self) -> int:
@@ -45,56 +67,113 @@ class Table:
 
     def ask(
         self,
-        who: Sequence[int],
+        epsilons: Mapping[int, float],
         kind: str,
-        epsilons: Sequence[float],
         size: int | None = None,
-        trees: Sequence[Drawn] = (OPEN,),
+        trees: Sequence[Drawn] | Mapping[int, Drawn] = (OPEN,),
+        check: Callable[[int, Integers], object] | None = None,
         **more: object,
-    ) -> list[Integers]:
-        """One round: the same question to some parties, each with its own epsilon."""
+    ) -> dict[int, Integers]:
+        """One round: the same kind of question to some parties, each with its own epsilon.
+
+        Returns the numbers of those who answered, by their place. `trees` are the same for all, or
+        one for each place.
+        """
         self._round += 1
-        numbers = tuple(to_numbers(tree) for tree in trees)
-        answers = []
-        for place, epsilon in zip(who, epsilons, strict=True):
-            request = Request(
+        requests = {}
+        for place, epsilon in epsilons.items():
+            asked = (trees[place],) if isinstance(trees, Mapping) else trees
+            requests[self.parties.names[place]] = Request(
                 self._session,
                 self._round,
                 kind,
                 float(epsilon),
                 self._digest,
                 self._n_bins,
-                numbers,
+                tuple(to_numbers(tree) for tree in asked),
                 **more,  # type: ignore[arg-type]
             )
-            answers.append(self.parties[place].answer(request).check(request, size))
-            self.spent[place] += epsilon
-            own = self._spent_on[place]
-            own[kind] = own.get(kind, 0.0) + float(epsilon)
-        return answers
+        outcome = self._journal.recall(self._round, requests)
+        fresh = outcome is None
+        if outcome is None:
+            outcome = self.parties.ask(requests)
+        found: dict[int, Integers] = {}
+        for place, (name, request) in zip(epsilons, requests.items(), strict=True):
+            try:
+                numbers = _numbers_of(outcome[name], request, size)
+                if check is not None:
+                    check(place, numbers)
+            except ValueError as error:
+                outcome[name] = error
+                self._dismiss(place, error)
+                continue
+            found[place] = numbers
+            self._book(place, kind, request.epsilon)
+        if fresh:
+            self._journal.note(self._round, requests, outcome)
+        return found
+
+    def _dismiss(self, place: int, error: Exception) -> None:
+        self.present.remove(place)
+        if len(self.present) < self._minimum:
+            raise error
+        _LOG.warning("%s: the study goes on with %d holders", error, len(self.present))
+
+    def _book(self, place: int, kind: str, epsilon: float) -> None:
+        self.spent[place] += epsilon
+        own = self._spent_on[place]
+        own[kind] = own.get(kind, 0.0) + epsilon
 
     def everyone(self, kind: str, epsilon: float, size: int, trees: Sequence[Drawn]) -> Integers:
-        """Sum of all parties' answers at one epsilon."""
-        who = range(len(self.parties))
-        return np.sum(self.ask(who, kind, [epsilon] * len(who), size, trees), axis=0)
+        """Sum of all present parties' answers at one epsilon."""
+        found = self.ask(dict.fromkeys(self.present, epsilon), kind, size, trees)
+        return np.sum(list(found.values()), axis=0)
 
     def count_rows(self) -> float:
         noisy = self.everyone("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
         return float(max(noisy[0], 1))
 
-    def block(self, who: int, epsilon: float, tree: Drawn, depth: int) -> Drawn:
-        """The tree with blocks that one party drew below its leaves."""
-        (numbers,) = self.ask([who], "block", [epsilon], None, (tree,), depth=depth)
-        grown = from_numbers(numbers.tolist(), len(self.candidates))
-        _check_grown(tree, grown, depth)
-        return grown
+    def blocks(
+        self, epsilons: Mapping[int, float], trees: Mapping[int, Drawn], depth: int, last: bool
+    ) -> dict[int, Drawn]:
+        """Trees with blocks that parties drew below the leaves, all in one round."""
+        epsilons = {place: amount for place, amount in epsilons.items() if place in self.present}
+        if not epsilons:
+            return {}
+
+        def read(place: int, numbers: Integers) -> Drawn:
+            grown = from_numbers(numbers.tolist(), len(self.candidates))
+            _check_grown(trees[place], grown, depth)
+            return grown
+
+        kind = "last block" if last else "block"
+        found = self.ask(epsilons, kind, None, trees, read, depth=depth)
+        return {place: read(place, numbers) for place, numbers in found.items()}
+
+    def block(self, who: int, epsilon: float, tree: Drawn, depth: int, last: bool) -> Drawn:
+        """The tree with blocks of one party; where it is gone, of one that has paid least."""
+        most = (1 - LEAST_LABEL_SHARE) * self.epsilon
+        for place in [who, *np.argsort(self.spent, kind="stable").tolist()]:
+            left = epsilon if place == who else min(epsilon, most - self.spent[place])
+            if place in self.present and left >= SMALLEST_EPSILON:
+                grown = self.blocks({place: left}, {place: tree}, depth, last)
+                if grown:
+                    return grown[place]
+        return tree  # nobody is left who can pay for it
 
     def label(self, tree: Drawn) -> tuple[Drawn, Integers]:
         """Class counts of the leaves from everyone, for all that is left of each one's epsilon."""
         left = self.epsilon - self.spent
         size = len(leaves_of(tree)) * self.n_classes
-        parts = self.ask(range(len(left)), "leaf counts", left.tolist(), size, (tree,))
-        return tree, np.sum(parts, axis=0).reshape(-1, self.n_classes)
+        asked = {place: float(left[place]) for place in self.present}
+        parts = self.ask(asked, "leaf counts", size, (tree,))
+        return tree, np.sum(list(parts.values()), axis=0).reshape(-1, self.n_classes)
+
+
+def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -> Integers:
+    if isinstance(found, Exception):
+        raise found
+    return found.check(request, size)
 
 
 def _check_grown(before: Drawn, after: Drawn, depth: int) -> None:
@@ -114,8 +193,12 @@ def _depth(tree: Drawn) -> int:
 
 
 def _depths(table: Table) -> tuple[int, ...]:
-    strength = table.epsilon * table.count_rows() / len(table.parties)
-    return (2, 2) if strength >= BLOCK_STRENGTH else (2,)
+    n_rows = table.count_rows()
+    strength = table.epsilon * n_rows / len(table.present)
+    if strength >= BLOCK_STRENGTH:
+        return (2, 2)
+    fits = len(table.candidates) <= TRIPLE_CANDIDATES
+    return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 
 def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
@@ -126,7 +209,7 @@ def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     for level, depth in enumerate(depths):
         who = drawers[level]
         epsilon = (0.7 - ROWS_SHARE) * table.epsilon / drawers.count(who)
-        tree = table.block(who, epsilon, tree, depth)
+        tree = table.block(who, epsilon, tree, depth, level == len(depths) - 1)
     return table.label(tree)
 
 
@@ -136,22 +219,24 @@ def duel(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     slots = [[order[(2 * b) % k], order[(2 * b + 1) % k]] for b in range(len(depths))]
     turns = [who for slot in slots for who in set(slot)]
     tree, judge = OPEN, 0.2 * table.epsilon / len(depths)
-    for slot, depth in zip(slots, depths, strict=True):
-        base = (0.5 - ROWS_SHARE) * table.epsilon
-        proposals = [table.block(w, base / turns.count(w), tree, depth) for w in set(slot)]
-        tree = _purest(table, proposals, judge)
+    for level, (slot, depth) in enumerate(zip(slots, depths, strict=True)):
+        base, last = (0.5 - ROWS_SHARE) * table.epsilon, level == len(depths) - 1
+        epsilons = {who: base / turns.count(who) for who in sorted(set(slot))}
+        grown = table.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last)
+        if grown:
+            tree = _purest(table, list(grown.values()), judge)
     return table.label(tree)
 
 
 def vote(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     """Every holder proposes a whole tree, and all judge all of them."""
     depths = _depths(table)
-    proposals = []
-    for who in order:
-        tree = OPEN
-        for depth in depths:
-            tree = table.block(who, (0.6 - ROWS_SHARE) * table.epsilon / len(depths), tree, depth)
-        proposals.append(tree)
+    epsilon = (0.6 - ROWS_SHARE) * table.epsilon / len(depths)
+    grown = dict.fromkeys(order, OPEN)
+    for level, depth in enumerate(depths):
+        last = level == len(depths) - 1
+        grown = table.blocks(dict.fromkeys(grown, epsilon), grown, depth, last)
+    proposals = list(grown.values()) or [OPEN]
     counts = _judge(table, proposals, 0.4 * table.epsilon)
     best = max(range(len(counts)), key=lambda place: counts[place].max(axis=1).sum())
     return proposals[best], counts[best]
@@ -197,10 +282,13 @@ def local_rnm(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     """Everyone names a question for each leaf by `select`; then only those are counted."""
 
     def ask(tree: Drawn, epsilon: float) -> list[tuple[int, ...]]:
-        size, who = len(leaves_of(tree)), range(len(table.parties))
-        named = np.array(table.ask(who, "choice", [epsilon / 2] * len(who), size, (tree,)))
-        if named.min() < 0 or named.max() >= len(table.candidates):
-            raise RefusedError("a holder named a question that does not exist.")
+        def check(_: int, named: Integers) -> None:
+            if named.min() < 0 or named.max() >= len(table.candidates):
+                raise RefusedError("a holder named a question that does not exist.")
+
+        each = dict.fromkeys(table.present, epsilon / 2)
+        found = table.ask(each, "choice", len(leaves_of(tree)), (tree,), check)
+        named = np.array(list(found.values()))
         return [tuple(sorted(set(column.tolist()))) for column in named.T]
 
     return _by_levels(table, ask, 0.5)
@@ -211,13 +299,13 @@ def _by_levels(
 ) -> tuple[Drawn, Integers]:
     depth = level_depth(table.epsilon * table.count_rows())
     epsilon = (0.7 - ROWS_SHARE) * table.epsilon / depth
-    tree, who = OPEN, range(len(table.parties))
+    tree = OPEN
     for _ in range(depth):
         asked = ask(tree, epsilon)
         size = sum(len(listed) for listed in asked) * 2 * table.n_classes
-        each = [epsilon * count_share] * len(who)
-        parts = table.ask(who, "side counts", each, size, (tree,), questions=tuple(asked))
-        sides = np.maximum(np.sum(parts, axis=0), 0).reshape(-1, 2, table.n_classes)
+        each = dict.fromkeys(table.present, epsilon * count_share)
+        parts = table.ask(each, "side counts", size, (tree,), questions=tuple(asked))
+        sides = np.maximum(np.sum(list(parts.values()), axis=0), 0).reshape(-1, 2, table.n_classes)
         best, place = [], 0
         for listed in asked:
             gains = [size_gain(side, "gini") for side in sides[place : place + len(listed)]]

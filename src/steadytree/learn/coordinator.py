@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.candidates import Candidates
 from steadytree.core.schema import check_schema
 from steadytree.core.tree import Tree
 from steadytree.learn._private_tree import build_tree, plausible_counts
@@ -15,6 +16,7 @@ from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.sources.holder import Holder, schema_digest
 from steadytree.sources.messages import Party
+from steadytree.sources.parties import Together
 from steadytree.sources.secure_sum import SecureSum
 
 RELATION = "add or remove one row of one holder"
@@ -105,16 +107,14 @@ class Coordinator:
         n_bins = self.n_bins
         if self.method == "noisy_counts":
             n_bins = min(n_bins, MOST_SIDE_QUESTIONS)
-        table = Table(self.holders, self.schema, self.epsilon, session, n_bins)
+        table = Table(Together(self.holders), self.schema, self.epsilon, session, n_bins)
         order = np.random.default_rng(self.testing_seed).permutation(len(self.holders)).tolist()
         drawn, counts = METHODS[self.method](table, order)
         tree = build_tree(drawn, table.candidates, self.schema, plausible_counts(counts))
         return tree, table.spent_on
 
     def _fit_sums(self, session: str) -> tuple[Tree, dict[str, float]]:
-        candidates = Table(
-            self.holders, self.schema, self.epsilon, session, min(self.n_bins, 16)
-        ).candidates
+        candidates = Candidates.of(self.schema.space, min(self.n_bins, 16))
         holders = [holder for holder in self.holders if isinstance(holder, Holder)]
         if len(holders) < len(self.holders):
             raise TypeError("method='secure_sum' needs holders in this process.")

@@ -1,10 +1,10 @@
 """ParetoTreeClassifier: of many trees, one that is accurate and close to what others would be."""
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
@@ -12,6 +12,8 @@ from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.extras import require
+from steadytree.core.fan_out import fan_out
+from steadytree.core.frame import to_frame
 from steadytree.core.paths import distances_between
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
@@ -22,6 +24,7 @@ from steadytree.learn._candidates import (
     Settings,
     bootstrap_trees,
     check_grid,
+    fit_one,
     score_trees,
     spread_settings,
 )
@@ -29,6 +32,7 @@ from steadytree.learn._classifier import TreeClassifierMixin, check_labels
 from steadytree.learn._closest import (
     Regrower,
     closest,
+    hold_out,
     leaves_of,
     neighbours,
     read_previous,
@@ -98,7 +102,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         The chosen tree.
     candidates_ : dict of arrays
         Distance, score, leaves, depth and settings of every candidate, and whether it is on the
-        frontier; ``pandas.DataFrame(candidates_)`` makes a frame.
+        frontier; ``candidates_frame()`` returns them as a frame.
     trees_ : list of Tree
         The candidates.
     first_trees_ : list of Tree
@@ -182,7 +186,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         sample = Sample.of(X, estimator, y, space, table)
         _check_enough_rows(sample.labels)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        held = _hold_out(sample.labels, self.validation_fraction, seen, rng)
+        held = hold_out(sample.labels, self.validation_fraction, seen, rng)
         settings = check_grid(estimator, PAPER_GRID if self.grid is None else self.grid)
         chosen = spread_settings(settings, self.n_trees, rng)
         self._learn(sample, estimator, chosen, ~held, rng, previous)
@@ -202,19 +206,18 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         previous: Tree | None,
     ) -> None:
         """Set the collections of trees and, for each candidate, where it comes from."""
-        parallel = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)
+        many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
         rows = np.flatnonzero(train)
         self.first_trees_ = []
         if previous is None:
             half = rows[split_rows(sample.labels[rows], 0.5, rng)]
             again = spread_settings(settings, len(settings), rng)
-            self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, parallel)
-        self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, parallel)
+            self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
+        self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, many)
         self._settings, self._origin = list(settings), ["bootstrap"] * len(settings)
         if previous is not None:
             unique = list({repr(sorted(one.items())): one for one in settings}.values())
-            jobs = (delayed(sample.fit)(estimator, one, rows) for one in unique)
-            self.trees_ += parallel(jobs)
+            self.trees_ += many(fit_one, [(one, rows) for one in unique], sample, estimator)
             self._settings += unique
             self._origin += [PLAIN] * len(unique)
             self._add_neighbours(sample, estimator, settings, rows, previous)
@@ -275,6 +278,11 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             )
         self.tree_ = self.trees_[self.chosen_]
         del self._settings, self._origin
+
+    def candidates_frame(self) -> Any:
+        """``candidates_`` as a pandas frame, or a polars frame where only that is installed."""
+        check_is_fitted(self)
+        return to_frame(self.candidates_)
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw score against distance of all candidates, the frontier and the chosen tree.
@@ -339,27 +347,6 @@ def _columns_of(settings: list[Settings]) -> dict[str, NDArray[Any]]:
         f"param_{name}": np.array([one.get(name) for one in settings], dtype=object)
         for name in names
     }
-
-
-def _hold_out(
-    labels: NDArray[np.int64], share: float, seen: Any, rng: np.random.Generator
-) -> NDArray[np.bool_]:
-    """Flag rows for validation, a share of all, none of them seen before."""
-    if seen is None:
-        return split_rows(labels, share, rng)
-    flags = np.asarray(seen)
-    if flags.shape != labels.shape or flags.dtype != bool:
-        raise ValueError(
-            f"seen must be one True or False a row, {len(labels)} in all, "
-            f"got shape {flags.shape} of {flags.dtype}."
-        )
-    unseen = np.flatnonzero(~flags)
-    if len(unseen) < 2:
-        raise ValueError("seen leaves no rows to judge by: at least 2 must be new.")
-    wanted = min(share * len(labels) / len(unseen), 0.75)
-    held = np.zeros(len(labels), bool)
-    held[unseen[split_rows(labels[unseen], wanted, rng)]] = True
-    return held
 
 
 def _check_enough_rows(labels: NDArray[np.int64]) -> None:

@@ -1,40 +1,44 @@
 """PrivateTreeClassifier: a tree that tells next to nothing about any one row."""
 
+import logging
 import warnings
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
 from steadytree.core.candidates import Candidates
-from steadytree.core.schema import NO_CLASS, Schema, check_schema
+from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
 from steadytree.learn._classifier import TreeClassifierMixin
 from steadytree.learn._private_grow import TopDown, grow_blocks, grow_greedy, split_shares
 from steadytree.learn._private_plan import (
-    ENOUGH_FOR_COUNTS,
-    LEAF_SHARE,
+    LEAST_LEAF_SHARE,
     ROWS_SHARE,
+    gibbs_leaf_share,
     greedy_depth,
     greedy_leaf_share,
     plan_blocks,
 )
+from steadytree.learn._private_rows import RowsInDask, RowsInMemory, read_rows
 from steadytree.learn._private_tree import build_tree, counts_from_labels, plausible_counts
 from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
 from steadytree.privacy.ledger import Ledger, charge
-from steadytree.privacy.mechanisms import check_epsilon, release_counts
+from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
 from steadytree.privacy.noise import Noise, ledger_mark, make_noise
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.privacy.whole_tree import MOST_ROWS
 
+_LOG = logging.getLogger(__name__)
 METHODS = ("gibbs", "greedy", "topdown")
 CRITERIA = ("gini", "entropy")
 BUDGETS = ("decay", "uniform")
-DEEPEST = 16
+DEEPEST, TOPDOWN_DEPTH = 16, 8
 
 
 class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -128,34 +132,39 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self.ledger = ledger
         self.testing_seed = testing_seed
 
-    def fit(self, X: Any, y: Any) -> "PrivateTreeClassifier":
+    def fit(self, X: Any, y: Any, client: Any = None) -> "PrivateTreeClassifier":
         """Fit the tree and spend `epsilon`.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Values outside the schema's bounds are clipped, unknown ones count as missing.
+            Values outside the schema's bounds are clipped, unknown ones count as missing. A dask
+            array or dataframe is read where its partitions lie; only bins come here.
         y : array-like of shape (n_samples,)
             Rows whose label is not among the schema's classes are left out.
+        client : distributed.Client, optional
+            The cluster that a Dask collection is computed on; by default the active client, and
+            without one Dask's own scheduler.
 
         Returns
         -------
         self : PrivateTreeClassifier
         """
-        schema = self._check_parameters()
-        validate_data(self, X, skip_check_array=True)
-        values, labels = schema.encode(X), schema.encode_labels(y)
-        if len(values) != len(labels):
-            raise ValueError("X and y have different numbers of rows: pass one label a row.")
-        if len(labels) > MOST_ROWS:
+        try:
+            schema = self._check_parameters()
+        except (TypeError, ValueError) as error:
+            _LOG.warning("refused a private fit: %s", error)
+            raise
+        read = read_rows(schema, X, y, client)
+        validate_data(self, read.sample, skip_check_array=True)
+        if read.n_read > MOST_ROWS:
             raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
-        kept = labels != NO_CLASS
         noise = make_noise(self.testing_seed)
-        charge(self.ledger, {"private tree": self.epsilon}, ledger_mark(noise, self.method))
+        charge(self.ledger, {"private tree": float(self.epsilon)}, ledger_mark(noise, self.method))
         spent: dict[str, float] = {}
-        self.n_rows_ = self._count_rows(int(kept.sum()), noise, spent)
+        self.n_rows_ = self._count_rows(read.n_kept, noise, spent)
         self.classes_ = np.array(schema.classes)
-        rows = _Rows(schema, values[kept], labels[kept], noise)
+        rows = _Rows(schema, read, noise)
         left = self.epsilon - sum(spent.values())
         self.tree_ = self._grow(rows, left, spent)
         self.privacy_ = PrivacyStatement(
@@ -185,35 +194,41 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         strength = self.epsilon * self.n_rows_
         if self.method == "gibbs":
             return self._grow_gibbs(rows, left, strength, spent)
-        depth = self.max_depth or (8 if self.method == "topdown" else greedy_depth(strength))
+        depth = self.max_depth or (
+            TOPDOWN_DEPTH if self.method == "topdown" else greedy_depth(strength)
+        )
         share = self.leaf_share
         if share == "auto":
             share = greedy_leaf_share(strength, depth) if self.method == "greedy" else 0.5
         leaf_epsilon = left * share
         candidates = Candidates.at_most(rows.schema.space, 32, 4_000)
-        block = rows.block(candidates)
         epsilon = left - leaf_epsilon
         if self.method == "greedy":
-            drawn = grow_greedy(block, candidates, [epsilon / depth] * depth, *self._how(rows))
+            source = rows.read.source(candidates)
+            epsilons = [epsilon / depth] * depth
+            drawn, exact = grow_greedy(source, candidates, epsilons, *self._how(rows))
         else:
             grower = TopDown(candidates, *self._how(rows), split_shares(self.budget, depth))
+            block = rows.block(candidates)
             drawn = grower.grow(block, epsilon, self.max_splits, self.error)
+            exact = leaf_counts(drawn, block, candidates)
         spent["questions"] = epsilon
-        return rows.finish(drawn, block, candidates, leaf_epsilon, spent)
+        return rows.finish(drawn, exact, candidates, leaf_epsilon, spent)
 
     def _grow_gibbs(
         self, rows: "_Rows", left: float, strength: float, spent: dict[str, float]
     ) -> Tree:
         share = self.leaf_share
         if share == "auto":
-            share = LEAF_SHARE if strength >= ENOUGH_FOR_COUNTS else 0.0
+            share = gibbs_leaf_share(strength)
         plan = plan_blocks(rows.schema.space, left, strength, self.max_depth, share)
         block = rows.block(plan.candidates)
         drawn = grow_blocks(block, plan.candidates, plan.epsilons, plan.depths, rows.noise)
         spent["questions and labels"] = float(sum(plan.epsilons))
         labels = np.array([leaf.label for leaf in leaves_of(drawn)])
         if plan.leaf_epsilon > 0:
-            return rows.finish(drawn, block, plan.candidates, plan.leaf_epsilon, spent, labels)
+            exact = leaf_counts(drawn, block, plan.candidates)
+            return rows.finish(drawn, exact, plan.candidates, plan.leaf_epsilon, spent, labels)
         counts = counts_from_labels(labels, len(rows.schema.classes), self.n_rows_)
         return build_tree(drawn, plan.candidates, rows.schema, counts)
 
@@ -234,36 +249,50 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
         check_scalar(self.max_splits, "max_splits", Integral, min_val=1, max_val=10_000)
         check_scalar(self.error, "error", Real, min_val=0, max_val=1)
+        if self._smallest_part() < SMALLEST_PART:
+            raise ValueError(
+                f"epsilon must be more than {self.epsilon} to be divided as asked: give more, or "
+                "take a smaller max_depth."
+            )
         if self.public_rows is not None:
             check_scalar(self.public_rows, "public_rows", Integral, min_val=1)
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(self.ledger).__name__}.")
         return schema
 
+    def _smallest_part(self) -> float:
+        """The least that epsilon may be divided into, whatever the number of rows."""
+        epsilon = float(self.epsilon)
+        share = 0.5 if self.leaf_share == "auto" else float(self.leaf_share)
+        if self.method == "topdown":
+            depth = self.max_depth or TOPDOWN_DEPTH
+            splits = (1 - share) * float(split_shares(self.budget, depth).min()) / 2
+        else:
+            splits = (1 - share) / DEEPEST
+        leaf = share if self.leaf_share not in ("auto", 0) else LEAST_LEAF_SHARE
+        return epsilon * min(ROWS_SHARE, splits * (1 - ROWS_SHARE), leaf * (1 - ROWS_SHARE))
+
 
 class _Rows:
     """Rows read through the schema; what leaves them has been noised."""
 
-    def __init__(self, schema: Schema, values: Any, labels: Any, noise: Noise) -> None:
-        self.schema, self.noise = schema, noise
-        self._values, self._labels = values, labels
+    def __init__(self, schema: Schema, read: RowsInMemory | RowsInDask, noise: Noise) -> None:
+        self.schema, self.noise, self.read = schema, noise, read
 
     def block(self, candidates: Candidates) -> BlockRows:
-        codes = candidates.codes(self._values)
-        every = np.arange(len(self._labels))
-        return BlockRows(codes, self._labels, len(self.schema.classes), every)
+        codes, labels = self.read.codes(candidates)
+        return BlockRows(codes, labels, len(self.schema.classes), np.arange(len(labels)))
 
     def finish(
         self,
         drawn: Drawn,
-        block: BlockRows,
+        exact: NDArray[np.int64],
         candidates: Candidates,
         leaf_epsilon: float,
         spent: dict[str, float],
         labels: Any = None,
     ) -> Tree:
         """Noisy leaf counts, made plausible, on the drawn questions."""
-        exact = leaf_counts(drawn, block, candidates)  # a row is in one leaf and one class
-        spent["leaf counts"] = leaf_epsilon
+        spent["leaf counts"] = leaf_epsilon  # a row is in one leaf and one class
         counts = plausible_counts(release_counts(exact, leaf_epsilon, self.noise), labels)
         return build_tree(drawn, candidates, self.schema, counts)

@@ -2,19 +2,18 @@
 
 import warnings
 from dataclasses import replace
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.risk_table import RiskTable
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table, quote
+from steadytree.core.table import Table
 from steadytree.learn._card import binary_card, joint_card
 from steadytree.learn._choose_boosting import (
     GAMMAS,
@@ -25,16 +24,23 @@ from steadytree.learn._choose_boosting import (
     Rows,
     choose,
     choose_noise,
+    last_within_error,
     right_share,
 )
 from steadytree.learn._classifier import check_labels, check_weights
 from steadytree.learn._logistic import fit_logistic, round_points
-from steadytree.learn._majority import Boosting, Points, boost, tuned_offset, worst_totals
+from steadytree.learn._majority import (
+    Boosting,
+    Points,
+    boost,
+    smallest_points,
+    tuned_offset,
+    worst_totals,
+)
 from steadytree.learn._questions import SLACK, Questions
+from steadytree.learn._risk_parameters import allowed_ways, check_parameters
 
-LOSSES = ("majority", "logistic")
 MOST_POINTS = {"majority": 10, "logistic": 5}
-DIRECTIONS = ("both", "up")
 NO_LIMIT = 10**6
 
 
@@ -54,9 +60,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         of the moved rows and rounds the weights.
     tau : float or "1se", default="1se"
         Noise that numbers are hardened against, as a share of each column's range in the
-        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes
-        the largest of a few sizes whose cross-validated accuracy is within one standard error
-        of the best.
+        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
+        out of a few sizes, the largest up to which the cross-validated accuracy stays within one
+        standard error of the best.
     max_conditions : int or None, default=10
         Most conditions on the card (for each class, above two).
     directions : {"both", "up"}, default="both"
@@ -66,7 +72,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         second class. For two classes.
     max_points : int or None, default=None
         Most points for one condition; None is 10 for "majority" and 5 for "logistic".
-    forced, forbidden : sequence of str
+    forced, forbidden : sequence of str, optional
         Columns that must be, or may not be, on the card.
     gamma : float in (0, 0.5) or "cv", default="cv"
         Edge that every vote is expected to have over one half; for "majority".
@@ -107,8 +113,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         directions="both",
         monotone=None,
         max_points=None,
-        forced=(),
-        forbidden=(),
+        forced=None,
+        forbidden=None,
         gamma="cv",
         n_rounds="cv",
         as_published=False,
@@ -161,7 +167,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : RiskScoreClassifier
         """
-        self._check_parameters()
+        check_parameters(self)
         X, y = validate_data(self, X, y, skip_check_array=True)
         table = Table.read(X)
         table.check_not_empty()
@@ -188,10 +194,12 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> None:
-        questions = Questions.of(space, values, self._ways(space), self.as_published)
+        questions = Questions.of(
+            space, values, allowed_ways(self, space, len(self.classes_)), self.as_published
+        )
         asked = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         rows = [Rows(questions, np.where(labels == k, 1, -1), weights) for k in asked]
-        forced = tuple(space.names.index(name) for name in self.forced)
+        forced = tuple(space.names.index(name) for name in self.forced or ())
         seed = int(check_random_state(self.random_state).randint(2**31))
         found = self._fit_rows(rows, forced, seed)
         if len(found) == 1:
@@ -225,7 +233,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         else:
             how = settings[0] if len(settings) == 1 else choose(rows, settings, seed)[0]
         self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
-        return [self._majority(one, how) for one in rows]
+        found = [self._majority(one, how) for one in rows]
+        # totals of several classes are compared with each other, so their points stay as they are
+        return found if len(found) > 1 or self.as_published else [smallest_points(found[0])]
 
     def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
         usual = PUBLISHED_ROUNDS if self.as_published else ROUNDS
@@ -255,17 +265,16 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
         if self.tau != "1se":
             return float(self.tau)
-        shares = np.zeros((len(TAUS), 0))
-        for one in rows:
-            for fit, judge in one.sample(MOST_ROWS, seed).folds():
-                right = [right_share(self._logistic(fit, t, forced), judge, 0.0) for t in TAUS]
-                shares = np.column_stack([shares, right])
-        if shares.shape[1] < 2:
+        folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds()]
+        if len(folds) < 2 or not rows[0].questions.moved.any():
             return 0.0
-        best = int(shares.mean(axis=1).argmax())
-        error = shares[best].std(ddof=1) / np.sqrt(shares.shape[1])
-        good = np.flatnonzero(shares.mean(axis=1) >= shares[best].mean() - error)
-        return TAUS[int(good[-1])]
+        shares = [
+            np.array(
+                [right_share(self._logistic(fit, t, forced), held, 0.0) for fit, held in folds]
+            )
+            for t in TAUS
+        ]
+        return TAUS[last_within_error(shares)]
 
     @property
     def _most(self) -> int:
@@ -325,67 +334,3 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         # points for large values only cannot tell what small values stand for
         tags.classifier_tags.poor_score = self.directions == "up"
         return tags
-
-    # ---- checks ----
-    def _ways(self, space: FeatureSpace) -> dict[int, tuple[bool, bool]]:
-        """Columns that may be asked about, each with the directions it may give points in."""
-        monotone = self.monotone or {}
-        for parameter, names in (
-            ("monotone", monotone),
-            ("forced", self.forced),
-            ("forbidden", self.forbidden),
-        ):
-            unknown = [name for name in names if name not in space.names]
-            if unknown:
-                raise ValueError(
-                    f"{parameter} names {quote(unknown)}, but the columns are {quote(space.names)}."
-                )
-        both = [name for name in self.forced if name in self.forbidden]
-        if both:
-            raise ValueError(f"{quote(both)} is both forced and forbidden: choose one.")
-        if monotone and len(self.classes_) > 2:
-            raise ValueError(
-                f"monotone says which way the second class goes, but y has {len(self.classes_)} "
-                "classes: leave it out, or fit one class against the rest."
-            )
-        ways = {}
-        for j, column in enumerate(space):
-            way = monotone.get(column.name)
-            if way not in (None, "up", "down"):
-                raise ValueError(
-                    f"monotone of {column.name!r} must be 'up' or 'down', got {way!r}."
-                )
-            if way and column.is_categorical:
-                raise ValueError(f"monotone of {column.name!r}: its categories have no order.")
-            up, down = way != "down", way != "up" and self.directions == "both"
-            if column.name not in self.forbidden and (up or down):
-                ways[j] = (up, down)
-        return ways
-
-    def _check_parameters(self) -> None:
-        if self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}.")
-        if self.directions not in DIRECTIONS:
-            raise ValueError(f"directions must be one of {DIRECTIONS}, got {self.directions!r}.")
-        if self.as_published and (self.loss != "majority" or self.directions != "up"):
-            raise ValueError("as_published needs loss='majority' and directions='up'.")
-        if self.tau != "1se":
-            check_scalar(self.tau, "tau", Real, min_val=0, max_val=1)
-        if self.gamma != "cv":
-            check_scalar(
-                self.gamma, "gamma", Real, min_val=0, max_val=0.5, include_boundaries="neither"
-            )
-        if self.n_rounds != "cv":
-            check_scalar(self.n_rounds, "n_rounds", Integral, min_val=1, max_val=1000)
-        if self.max_conditions is not None:
-            check_scalar(self.max_conditions, "max_conditions", Integral, min_val=1)
-        if self.max_points is not None:
-            check_scalar(self.max_points, "max_points", Integral, min_val=1)
-        for name in ("forced", "forbidden"):
-            if isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} must be a list of names, got {getattr(self, name)!r}.")
-        if len(self.forced) > self._most:
-            raise ValueError(
-                f"forced names {len(self.forced)} columns, more than max_conditions="
-                f"{self.max_conditions} allows: raise it."
-            )

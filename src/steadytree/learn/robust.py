@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
@@ -20,7 +21,7 @@ from steadytree.interop.sklearn_tree import as_tree
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
 from steadytree.solve.outcome import Outcome
 from steadytree.solve.plan import plan_of, tree_of
-from steadytree.solve.problem import Problem, make_problem
+from steadytree.solve.problem import MOST_TESTS, Problem, make_problem
 from steadytree.solve.search import Search
 
 DEEPEST = 8
@@ -55,6 +56,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         A tree to begin with, over the same questions.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``).
+    n_jobs : int, optional
+        Threads among which the questions at the root are shared; None is one, -1 all cores. The
+        objective is the same for any number; of equally good trees another may be found.
     progress : callable, optional
         Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
     random_state : int, RandomState or None, default=None
@@ -72,6 +76,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     proven_ : bool
     status_ : str
         "proven", "time limit", "interrupted" or "too many candidates".
+    is_shortest_ : bool
+        Whether it is proven, too, that no equally good tree has fewer questions.
     majority_ : float
         Weight kept right by always answering the most frequent class, which no move can change.
     n_questions_ : int
@@ -102,6 +108,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         cuts=None,
         start=None,
         solver="search",
+        n_jobs=None,
         progress=None,
         random_state=None,
     ):
@@ -113,6 +120,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.cuts = cuts
         self.start = start
         self.solver = solver
+        self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
 
@@ -177,13 +185,15 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             tree = as_tree(self.start)
             start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        search = Search(problem, self.max_depth, self.time_limit, seed, self.progress)
+        threads = effective_n_jobs(self.n_jobs)
+        search = Search(problem, self.max_depth, self.time_limit, seed, self.progress, threads)
         return search.run(start)
 
     def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
         self.objective_ = problem.total - outcome.value
         self.bound_ = problem.total - outcome.bound
         self.proven_, self.status_ = outcome.proven, outcome.reason
+        self.is_shortest_ = outcome.shortest
         gap = self.bound_ - self.objective_
         self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
         self.majority_ = float(majority)
@@ -207,6 +217,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             self.perturbation.spend(1.0)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
+        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(f"n_jobs must be None, -1 or a number of threads, got {self.n_jobs}.")
         if self.cuts is not None and not isinstance(self.cuts, Mapping):
             raise TypeError(f"cuts must map names to thresholds, got {type(self.cuts).__name__}.")
 
@@ -229,11 +241,27 @@ def _with_cuts(
                 raise ValueError(f"cuts of {column.name!r}: categories are asked about one by one.")
             columns.append(column)
         elif column.name in declared:
-            columns.append(column.with_cuts(np.unique(np.asarray(declared[column.name], float))))
+            columns.append(column.with_cuts(_declared_cuts(column.name, declared[column.name])))
         elif column.kind in ("integer", "binary"):
-            most = 10 * n_thresholds + 1_000  # a column of identifiers would fill the memory
-            whole = np.arange(column.low, min(column.high, column.low + most))
-            columns.append(column.with_cuts(whole))
+            columns.append(column.with_cuts(_whole_cuts(column)))
         else:
             columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
     return FeatureSpace(tuple(columns))
+
+
+def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
+    try:
+        return np.unique(np.asarray(cuts, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"cuts of {name!r} must be a list of numbers, got {cuts!r}.") from None
+
+
+def _whole_cuts(column: Column) -> NDArray[np.float64]:
+    """Every whole number of a column but the last; refused where a column alone has too many."""
+    if column.high - column.low > MOST_TESTS:
+        raise ValueError(
+            f"column {column.name!r} gives {column.high - column.low:,.0f} questions, more than "
+            f"the {MOST_TESTS} the exact search can take: pass fewer thresholds for it in cuts, "
+            "round it to fewer values, or drop it."
+        )
+    return np.arange(column.low, column.high)

@@ -1,24 +1,32 @@
 """StableTreeClassifier: splits that stay when rows go."""
 
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from steadytree.core.counts import Source
 from steadytree.core.grid import GRIDS
 from steadytree.core.recipe import Recipe
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table
+from steadytree.core.table import Table, is_dask
 from steadytree.core.tree import Tree
 from steadytree.kernels import COUNT, GINI, GUMBEL, REJECTION, Draw
 from steadytree.learn._choose import Chooser, SplitProbability, split_probabilities
 from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
 from steadytree.learn._closest import stay_close
+from steadytree.learn._elsewhere import Elsewhere, make_ready
 from steadytree.learn._grow import grow, tree_positions
+from steadytree.sources.dask_parts import DaskParts
+from steadytree.sources.data_files import DataFiles, Paths
+from steadytree.sources.file_parts import FileParts
 from steadytree.sources.rows import Rows
 
 CRITERIA = {"count": COUNT, "gini": GINI}
@@ -115,37 +123,122 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.previous = previous
         self.max_score_loss = max_score_loss
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "StableTreeClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None, client: Any = None
+    ) -> "StableTreeClassifier":
         """Fit the tree.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Numbers, text, categories; missing values welcome.
+            Numbers, text, categories; missing values welcome. A dask array or dataframe is read,
+            binned and counted where its partitions lie, and gives the same tree.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels; a Dask collection where X is one.
         sample_weight : array-like of shape (n_samples,), optional
-            A row of weight w counts as w equal rows; rows of weight 0 are left out.
+            A row of weight w counts as w equal rows; rows of weight 0 are left out. Not for Dask
+            collections.
+        seen : bool array-like of shape (n_samples,), optional
+            Rows that `previous` was learned from. They do not judge it, since on them it would
+            look better than it is.
+        client : distributed.Client, optional
+            The cluster that a Dask collection is computed on; by default the active client, and
+            without one Dask's own scheduler.
 
         Returns
         -------
         self : StableTreeClassifier
         """
+        if seen is not None and self.previous is None:
+            raise ValueError("seen tells which rows previous was learned from: give previous too.")
+        if is_dask(X) or is_dask(y):
+            parts = DaskParts(X, y, client)
+            self._check_elsewhere(sample_weight)
+            validate_data(self, parts.sample, skip_check_array=True)
+            return self._fit_elsewhere(parts)
+        if client is not None:
+            raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
         recipe = self.recipe(X, y, sample_weight)
+        rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
+        self._fit_from(recipe, rows)
+        if self.previous is not None:
+            self._stay_close(X, recipe, seen)
+        return self
+
+    def fit_files(
+        self,
+        paths: Paths,
+        target: str,
+        columns: Sequence[str] | None = None,
+        cache: str | PathLike[str] | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> "StableTreeClassifier":
+        """Fit the tree on Parquet or Arrow files with more rows than memory holds.
+
+        The files are read twice: for ranges, categories and labels, then to write the bins of
+        all rows, one or two bytes a value, to a folder. The tree is the one that ``fit`` grows
+        on the same rows in memory.
+
+        Parameters
+        ----------
+        paths : path of a file or of a folder of files, or a list of them
+            All with the same columns.
+        target : str
+            The column of labels.
+        columns : list of str, optional
+            The columns to learn from; by default all others.
+        cache : path, optional
+            Folder for the binned rows. It is kept, and a later fit on the same files, columns and
+            grid begins there. By default a temporary folder is used and removed.
+        progress : callable, optional
+            Told in words, a few times a second, what is being done; ``print`` will do.
+
+        Returns
+        -------
+        self : StableTreeClassifier
+        """
+        self._check_elsewhere()
+        files = DataFiles(paths, target, columns)
+        with FileParts(files, cache, progress) as parts:
+            self._fit_elsewhere(parts)
+        self.n_features_in_ = len(files.names)
+        self.feature_names_in_ = np.array(files.names, dtype=object)
+        return self
+
+    def _fit_from(self, recipe: Recipe, source: Source) -> None:
         self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
-        self.tree_, chooser = self._grow(recipe)
+        self.tree_, chooser = self._grow(recipe, source)
         self._rules, self._draw_, self._levels = recipe.rules, recipe.draw, chooser.levels
         best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
         self.score_bound_ = self._score_bound(max(best, self._majority()))
-        if self.previous is not None:
-            self._stay_close(X, recipe)
+
+    def _fit_elsewhere(self, parts: Elsewhere) -> "StableTreeClassifier":
+        space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
+        self._fit_from(self._recipe_without_rows(space, classes, source.rules), source)
         return self
 
-    def _stay_close(self, X: Any, recipe: Recipe) -> None:
+    def _recipe_without_rows(
+        self, space: FeatureSpace, classes: NDArray[Any], rules: Rules
+    ) -> Recipe:
+        codes, labels = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
+        return Recipe(space, codes, labels, classes, rules, self._draw(rules), self.max_depth)
+
+    def _check_elsewhere(self, sample_weight: Any = None) -> None:
+        """Refuse what needs all rows in memory."""
+        self._check_parameters()
+        for name, given in (
+            ("sample_weight", sample_weight is not None),
+            ("previous", self.previous is not None),
+            ("lookahead above 1", self.lookahead > 1),
+        ):
+            if given:
+                raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
+
+    def _stay_close(self, X: Any, recipe: Recipe, seen: Any) -> None:
         """Put a tree near `previous` in place of the one learned wholly anew."""
         if recipe.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
-        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_)
+        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_, seen)
         self.classes_ = self.tree_.classes
         self.score_bound_, self._levels = None, []  # both are about the other tree
 
@@ -184,12 +277,12 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """Grow the tree of a recipe: what `fit` does with it."""
         if self.previous is not None:
             raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
-        return self._grow(recipe)[0]
-
-    def _grow(self, recipe: Recipe) -> tuple[Tree, Chooser]:
         rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
-        chooser = Chooser(recipe, rows)
-        tree = grow(rows, chooser, recipe.space, recipe.classes, recipe.max_depth)
+        return self._grow(recipe, rows)[0]
+
+    def _grow(self, recipe: Recipe, source: Source) -> tuple[Tree, Chooser]:
+        chooser = Chooser(recipe, source if isinstance(source, Rows) else None)
+        tree = grow(source, chooser, recipe.space, recipe.classes, recipe.max_depth)
         return tree, chooser
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.frame import to_frame
 from steadytree.core.rebase import rebase, shared_space
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
@@ -74,7 +75,7 @@ class CollectionFacts:
         return found
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row a feature, most important first; ``pandas.DataFrame`` makes a frame of it."""
+        """One row a feature, most important first."""
         order = np.argsort(-self.importances.mean(axis=0), kind="stable")
         names = np.array(self.space.names)
         quartiles = np.array([self._quartiles(name) for name in names])
@@ -91,6 +92,10 @@ class CollectionFacts:
             "cut_75": quartiles[:, 2],
         }
         return {name: column[order] for name, column in found.items()}
+
+    def frame(self) -> Any:
+        """`columns` as a frame: pandas', or polars' where that is what is installed."""
+        return to_frame(self.columns())
 
     def _quartiles(self, name: str) -> NDArray[np.float64]:
         cuts = self.cuts.get(name, np.empty(0))

@@ -6,10 +6,10 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from steadytree.core.fan_out import fan_out
 from steadytree.core.recipe import Recipe
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -131,18 +131,18 @@ def refit_without(
     n_jobs: int | None,
 ) -> Removal:
     """Clone and refit any estimator that ends in a tree; bins are then those of the rows left."""
-
-    def fit(without: NDArray[np.int64]) -> Tree:
-        kept = np.setdiff1d(np.arange(len(y)), without)
-        fitted = fresh(estimator).fit(Table.pick(X, kept), y[kept])
-        # scikit-learn's trees do not tell whether there were missing values: all rows do
-        is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
-        return fitted.tree_ if is_ours else from_sklearn(fitted, X)
-
-    whole = fit(np.empty(0, np.int64))
-    trees = Parallel(n_jobs=n_jobs)(delayed(fit)(without) for without in removed)
+    whole = _refit(np.empty(0, np.int64), estimator, X, y)
+    trees = fan_out(_refit, list(removed), estimator, X, y, n_jobs=n_jobs)
     depth = max(tree.depth for tree in (whole, *trees))
     return _compare(whole, trees, removed, distance, n_alternatives, depth)
+
+
+def _refit(without: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
+    kept = np.setdiff1d(np.arange(len(y)), without)
+    fitted = fresh(estimator).fit(Table.pick(X, kept), y[kept])
+    # scikit-learn's trees do not tell whether there were missing values: all rows do
+    is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
+    return fitted.tree_ if is_ours else from_sklearn(fitted, X)
 
 
 def _grow_without(estimator: Any, recipe: Recipe, rows: NDArray[np.int64]) -> Tree:

@@ -1,6 +1,7 @@
 """Average sensitivity: what removing rows does to a tree."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils import check_random_state
 
+from steadytree.core.fan_out import fan_out
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.measure.distance import Distance
@@ -138,7 +140,8 @@ def average_sensitivity(
         Divide node distances by 2^(B + 2) - 2, B being the learner's depth limit (for other
         estimators, the depth of the deepest tree that came out).
     n_jobs : int or None, default=None
-        Processes for cloned refits.
+        Processes, as in joblib: for cloned refits, or for the seeds of steadytree's own learners.
+        ``joblib.parallel_config("dask")`` sends batches of them to a cluster.
     random_state : int, RandomState or None, default=0
         For sampled sets, and for the seed of a learner that has none.
 
@@ -160,11 +163,18 @@ def average_sensitivity(
     n_removed = _check_removed(removed, n_rows)
     n_sets = _check_repeats(repeats, n_removed)
     random = _generator(random_state)
-    removals = []
-    estimators = _with_seeds(estimator, seeds, random)
-    for one in estimators:
-        sets = _choose_sets(n_rows, n_removed, n_sets, random)
-        removals.append(_remove(one, X, y, sets, distance, n_jobs))
+    jobs = [
+        (one, _choose_sets(n_rows, n_removed, n_sets, random), place == 0)
+        for place, one in enumerate(_with_seeds(estimator, seeds, random))
+    ]
+    if is_repeatable(estimator):
+        removals = fan_out(_repeat, jobs, X, y, distance, n_jobs=n_jobs)
+    else:
+        labels = np.asarray(y)
+        removals = [
+            refit_without(one, X, labels, sets, distance, N_ALTERNATIVES, n_jobs)
+            for one, sets, _ in jobs
+        ]
     scale = 1.0
     if normalise and distance in ("node", "node-features"):
         scale = 2.0 ** (max(removal.depth for removal in removals) + 2) - 2
@@ -176,29 +186,32 @@ def average_sensitivity(
     )
 
 
-def _remove(
-    estimator: Any, X: Any, y: Any, sets: NDArray[np.int64], distance: Distance, n_jobs: int | None
+def _repeat(
+    job: tuple[Any, NDArray[np.int64], bool], X: Any, y: Any, distance: Distance
 ) -> Removal:
-    if is_repeatable(estimator):
-        recipe = estimator.recipe(X, y)
-        return remove_from_recipe(estimator, recipe, sets, distance, N_ALTERNATIVES)
-    return refit_without(estimator, X, np.asarray(y), sets, distance, N_ALTERNATIVES, n_jobs)
+    """Removals for one seed; only the first seed's other trees are kept."""
+    estimator, sets, is_first = job
+    estimator = copy(estimator)  # the caller's own learns nothing of these columns
+    n_alternatives = N_ALTERNATIVES if is_first else 0
+    return remove_from_recipe(estimator, estimator.recipe(X, y), sets, distance, n_alternatives)
 
 
 def _with_seeds(
     estimator: Any, seeds: int | Sequence[int] | None, random: np.random.Generator
 ) -> list[Any]:
-    """Unfitted copies of the estimator, one a seed; all refits must share their randomness."""
+    """The estimator with each seed; all refits must share their randomness.
+
+    One that has its seed stays as it is, since whoever refits it takes a copy.
+    """
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
             f"average_sensitivity needs a learner with fit, got {type(estimator).__name__}: "
             "pass the estimator, not its tree."
         )
+    if seeds is None and getattr(estimator, "random_state", 0) is not None:
+        return [estimator]
     if seeds is None:
-        copy = fresh(estimator)
-        if getattr(copy, "random_state", 0) is None:
-            copy.set_params(random_state=int(random.integers(np.iinfo(np.int32).max)))
-        return [copy]
+        seeds = [int(random.integers(np.iinfo(np.int32).max))]
     if "random_state" not in estimator.get_params():
         raise ValueError(f"seeds given, but {type(estimator).__name__} has no random_state.")
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)

@@ -15,9 +15,12 @@ from steadytree.core.reading import Reading
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import quote
 from steadytree.measure._conflicts import MOST_CLASSES, Cover, Distinct, least_cover
+from steadytree.measure._theorems import Statement, all_statements
 from steadytree.measure.accuracy import _plain_labels
 
 LISTED = 1000  # conflicting pairs kept for reading
+REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many cells
+LARGE = 1_000_000
 LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
 
 
@@ -45,10 +48,20 @@ class LinearSeparation:
         """A single condition is right on at least this share more than one half of any weights."""
         return self.gamma / 2
 
-    def card_size(self, error: float) -> int:
-        """Votes after which boosting by majority errs on at most this share of those rows."""
+    @property
+    def noise(self) -> float:
+        """Noise, as a share of each column's range, after which half the margin is left."""
+        return self.gamma / 4  # half of gamma in columns that are 2 wide
+
+    def card_size(self, error: float) -> float:
+        """Votes after which boosting by majority errs on at most this share of those rows.
+
+        Infinite where there is no margin.
+        """
         if not 0 < error < 1:
             raise ValueError(f"error must be between 0 and 1, got {error}.")
+        if self.edge == 0:
+            return math.inf
         return math.ceil(math.log(1 / error) / (2 * self.edge**2))
 
 
@@ -102,8 +115,19 @@ class Separation:
     @property
     def depth_bound(self) -> float:
         """Some tree of at most this depth is right on all rows that stay: 6 d / r in [-1, 1]."""
-        # scaling [0, 1] to [-1, 1] doubles distances, and two_r is twice the radius
-        return 6 * self.n_features / self.two_r if self.two_r > 0 else np.inf
+        # scaled to be 2 wide, distances grow by 2 / width, and two_r is twice the radius
+        width = float(np.ptp(self.distinct.rows, axis=0).max())
+        return 6 * self.n_features * width / self.two_r if self.two_r > 0 else np.inf
+
+    def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
+        """What the theorems say about these rows, with what they assume and whether it holds.
+
+        Parameters
+        ----------
+        error : float, default=0.05
+            Share of rows that a card may get wrong.
+        """
+        return all_statements(self, error)
 
     def readings(self) -> tuple[Reading, ...]:
         """The numbers with what they mean."""
@@ -122,7 +146,7 @@ class Separation:
         return tuple(found)
 
     def __str__(self) -> str:
-        return "\n".join(str(reading) for reading in self.readings())
+        return "\n".join(map(str, [*self.readings(), *self.statements()]))
 
 
 def separation(
@@ -167,6 +191,8 @@ def separation(
     """
     if r is not None and not (isinstance(r, int | float | np.number) and 0 <= r < np.inf):
         raise ValueError(f"r must be a number of at least 0, got {r}.")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be above 0 seconds, got {time_limit}.")
     classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
     numbers = scaled_columns(X, scale)
     if len(numbers) != len(labels):
@@ -223,15 +249,14 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     where, which = np.nonzero(distinct.counts)
     weight = distinct.counts[where, which].astype(float)
     signs = np.where(which == 1, 1.0, -1.0)
-    rows = np.column_stack([2 * distinct.rows[where] - 1, np.ones(len(where))])
-    model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
-    model.fit(rows, signs, sample_weight=weight)
-    margin = signs * (rows @ model.coef_[0])
+    low, wide = distinct.rows.min(axis=0), np.ptp(distinct.rows, axis=0)
+    scaled = 2 * (distinct.rows - low) / np.where(wide > 0, wide, 1.0) - 1
+    rows = np.column_stack([scaled[where], np.ones(len(where))])
+    plane = _best_plane(rows, signs, weight)
+    margin = signs * (rows @ plane)
     right = margin > 0
     share = float(weight[right].sum() / weight.sum())
-    if not right.any():
-        return LinearSeparation(0.0, 0.0, False)
-    gamma = float(margin[right].min() / np.abs(model.coef_).sum())
+    gamma = float(margin[right].min() / np.abs(plane).sum())
     widest = (
         _widest_margin(rows[right], signs[right])
         if right.sum() * 2 * rows.shape[1] <= (LARGEST_PROGRAM)
@@ -240,6 +265,32 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     return LinearSeparation(
         share, gamma if widest is None else max(gamma, widest), widest is not None
     )
+
+
+def _best_plane(
+    rows: NDArray[np.float64], signs: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The hyperplane, of several that are fitted, that is right on most weight.
+
+    Rows far on the wrong side pull a hyperplane towards them although they are lost: they are
+    left out and it is fitted again, for as long as that changes which they are.
+    """
+
+    def right(plane: NDArray[np.float64]) -> float:
+        return float(weight[signs * (rows @ plane) > 0].sum())
+
+    best = np.append(np.zeros(rows.shape[1] - 1), np.sign(weight @ signs) or 1.0)
+    kept = np.ones(len(rows), bool)
+    for _ in range(REFITS if rows.size <= LARGE else FEW_REFITS):
+        model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
+        plane = model.fit(rows, signs, sample_weight=weight * kept).coef_[0]
+        if right(plane) > right(best):
+            best = plane
+        near = signs * (rows @ plane) > -1
+        if (near == kept).all() or len(np.unique(signs[near])) < 2:
+            break
+        kept = near
+    return best
 
 
 def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> float | None:

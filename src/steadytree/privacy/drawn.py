@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from steadytree.core.candidates import Candidates
 
 MOST_NODES = 200_000
+DEEPEST = 64  # trees are walked by recursion, so one from outside must not be a chain
 
 
 class Drawn(NamedTuple):
@@ -96,13 +97,20 @@ def from_numbers(numbers: Sequence[int], n_questions: int) -> Drawn:
     wrong = ValueError("tree: questions must be whole numbers that make up one tree.")
     if not 0 < len(numbers) <= MOST_NODES:
         raise wrong
-    done: list[Drawn] = []
+    done: list[tuple[Drawn, int]] = []  # with their depths
     for number in reversed(numbers):  # from behind, both sides are ready when their question comes
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise wrong
         if not -1 <= number < n_questions or (number >= 0 and len(done) < 2):
             raise wrong
-        done.append(Drawn(int(number), done.pop(), done.pop()) if number >= 0 else OPEN)
+        if number < 0:
+            done.append((OPEN, 0))
+            continue
+        (yes, one), (no, other) = done.pop(), done.pop()
+        depth = 1 + max(one, other)
+        if depth > DEEPEST:
+            raise ValueError(f"tree: may have at most {DEEPEST} questions one below the other.")
+        done.append((Drawn(int(number), yes, no), depth))
     if len(done) != 1:
         raise wrong
-    return done[0]
+    return done[0][0]

@@ -142,6 +142,11 @@ left: ask for less.
             self._append(handle, entry.to_line())
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
+    def check(self, epsilon: float, what: str, *, request: str = "") -> None:
+        """Refuse what `spend` would refuse, and write nothing."""
+        entry = Entry(decimal_of(epsilon, "epsilon"), what=what, request=request)
+        self._check(entry, self.entries)
+
     def _check(self, entry: Entry, entries: list[Entry]) -> None:
         if entry.request and any(old.request == entry.request for old in entries):
             _LOG.warning("refused: request %s was answered before", entry.request)
@@ -210,9 +215,15 @@ left: ask for less.
         if content and not content.endswith(b"\n"):
             line = b"\n" + line  # behind a line that was cut off, which stays as it is
         written = 0
-        while written < len(line):
-            written += os.write(handle, line[written:])
-        os.fsync(handle)
+        try:
+            while written < len(line):
+                written += os.write(handle, line[written:])
+            os.fsync(handle)
+        except OSError:
+            # a full disk: nothing leaves after a failed line, so it must not count as spent
+            with contextlib.suppress(OSError):
+                os.ftruncate(handle, len(content))
+            raise
 
 
 def _content(handle: int) -> bytes:

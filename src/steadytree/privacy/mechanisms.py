@@ -4,6 +4,7 @@ Throughout, neighbours are data sets of which one has one row more (add or remov
 epsilon bounds the log-ratio of the probabilities of every answer on neighbours.
 """
 
+import logging
 import math
 from typing import Any
 
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 
 from steadytree.privacy.noise import Noise
 
+_LOG = logging.getLogger(__name__)
 Integers = NDArray[np.int64]
 LARGEST_EPSILON = 1e6
 SMALLEST_EPSILON = 1e-6
+SMALLEST_PART = 1e-8  # of a budget that is divided; below it rounding would count
 
 
 def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
@@ -22,10 +25,18 @@ def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
         raise TypeError(f"{name} must be a number, got {type(epsilon).__name__}.")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        _LOG.warning("refused: %s %s", name, epsilon)
         raise ValueError(
             f"{name} must be a finite number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}, "
             f"got {epsilon}; common choices lie between 0.1 and 10."
         )
+    return float(epsilon)
+
+
+def check_part(epsilon: float) -> float:
+    """A part of a budget, large enough for the bounds on rounding errors to hold."""
+    if not SMALLEST_PART <= epsilon <= LARGEST_EPSILON:
+        raise ValueError(f"a part of epsilon must be at least {SMALLEST_PART:g}, got {epsilon}.")
     return float(epsilon)
 
 
@@ -43,7 +54,7 @@ def release_counts(
     sensitivity / scale = epsilon. Every cell of a public table gets noise, so that no cell tells
     by its exactness that it is empty.
     """
-    epsilon = check_epsilon(epsilon)
+    epsilon = check_part(epsilon)
     return noise.laplace(np.asarray(counts, np.int64), sensitivity / epsilon)
 
 
@@ -102,7 +113,7 @@ def select(
     the noise. Scores are floating-point numbers, each a sum of `n_terms` rounded terms (classes);
     what rounding may cost is charged by `score_slack`.
     """
-    epsilon = check_epsilon(epsilon)
+    epsilon = check_part(epsilon)
     scores = np.asarray(scores, np.float64)
     if scores.ndim != 1 or len(scores) == 0 or not np.isfinite(scores).all():
         raise ValueError("scores must be a list of finite numbers, at least one.")
@@ -118,7 +129,8 @@ def score_slack(n_terms: int) -> float:
     A score adds up n_terms terms a side. With fewer than n_terms + 16 roundings, each of at most
     one part in 2**53 of 2**27 rows (times 27 for entropy, whose sensitivity is as many times
     larger), it is off by at most (n_terms + 16) * 2**-26 sensitivities. Four scores count: the
-    chosen one and its rival, on each of two neighbours. Twice that is charged.
+    chosen one and its rival, on each of two neighbours. Twice that is charged, which also covers
+    the rounding of log-priors, at most 12 in size and divided by an epsilon of at least 1e-8.
     """
     slack = 8 * (n_terms + 16) * 2.0**-26
     if slack >= 0.5:

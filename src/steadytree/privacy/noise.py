@@ -1,5 +1,6 @@
 """Noise: random draws for privacy, from OpenDP; or seeded ones for tests, which protect nobody."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -62,7 +63,7 @@ class SeededNoise:
 
     private = False
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | Sequence[int]) -> None:
         self._generator = np.random.default_rng(seed)
 
     def laplace(self, values: Integers, scale: float) -> Integers:

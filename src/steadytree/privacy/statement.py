@@ -45,8 +45,9 @@ odds (epsilon 0.5, add or remove one row).
         if self.delta:
             text += f", delta {self.delta:g}"
             unless = f", except with probability about {self.delta:g}"
+        seen = "answer" if self.method == "accuracy" else "model"
         return (
-            "Whoever sees this model learns of any one row, present or not, at most a factor of "
+            f"Whoever sees this {seen} learns of any one row, present or not, at most a factor of "
             f"{factor:.3g} in odds{unless} ({text}, {self.relation})."
         )
 

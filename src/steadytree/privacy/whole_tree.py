@@ -36,7 +36,7 @@ import numpy as np
 from steadytree.core.candidates import Candidates
 from steadytree.kernels import PURE, RIGHT, order_by_class, pack_answers, root_terms
 from steadytree.privacy.drawn import BlockRows, Drawn
-from steadytree.privacy.mechanisms import check_epsilon
+from steadytree.privacy.mechanisms import check_part
 from steadytree.privacy.noise import Noise, _library
 
 MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs one that is public
@@ -83,7 +83,7 @@ def draw_tree(
     utility : {"right", "pure"}
     noise : Noise
     """
-    epsilon = check_epsilon(epsilon)
+    epsilon = check_part(epsilon)
     if not 1 <= depth <= DEEPEST_BLOCK:
         raise ValueError(f"depth must be 1 to {DEEPEST_BLOCK}, got {depth}.")
     if block.codes.shape[1] > MOST_ROWS:

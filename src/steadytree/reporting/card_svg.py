@@ -1,34 +1,65 @@
 """Card SVG: a card of points as one picture, to print and to fill in by hand."""
 
-from markupsafe import Markup, escape
+from dataclasses import dataclass
 
-from steadytree.core.risk_table import RiskTable
+from markupsafe import Markup
+
+from steadytree.core.risk_table import RiskRow, RiskTable
 from steadytree.core.scorecard import Scorecard
-from steadytree.reporting.numbers import percent_text
+from steadytree.reporting.card_shapes import (
+    MARGIN,
+    ROW,
+    STRIP,
+    STYLE,
+    TEXT,
+    draw_box,
+    draw_line,
+    draw_strip,
+    draw_text,
+    strip_width,
+)
 from steadytree.reporting.text_width import fit_text, text_width
 
-ROW, MARGIN, TEXT = 34, 24, 15
-BOX, POINTS = 64, 60  # widths of the column to fill in and of the points
+POINTS, BOX = 46, 58  # widths of a class's points and of its box
 NARROWEST, WIDEST = 300, 640
-CELL = 62
-STYLE = """
-.steadytree-card { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
-  --accent: #0072B2; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-card { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --accent: #56B4E9; } }
-@media print { .steadytree-card { --ink: #000; --quiet: #444; --line: #999; --paper: #fff; } }
-.steadytree-card text { fill: var(--ink); font-size: 15px; }
-.steadytree-card .title { font-size: 20px; font-weight: bold; }
-.steadytree-card .quiet { fill: var(--quiet); font-size: 12px; }
-.steadytree-card .points { font-weight: bold; }
-.steadytree-card .paper { fill: var(--paper); stroke: var(--line); }
-.steadytree-card .line { stroke: var(--line); }
-.steadytree-card .bar { fill: var(--accent); }
-"""
+WIDEST_NAME = 150
+GAP = 40  # between strips
+NOTE = "thin lines: 95 % interval of the share among the rows behind it"
+EMPTY = "no condition is better than chance: every row gets the same answer"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things stand: the right ends of the columns of points, and the whole width."""
+
+    names: list[str]
+    ends: list[float]
+    width: float
+
+    @property
+    def room(self) -> float:
+        """Width left for conditions."""
+        return self.ends[0] - BOX - POINTS - MARGIN
+
+    @classmethod
+    def of(cls, card: Scorecard, widest_strip: float) -> "Layout":
+        """Columns as wide as their names need, conditions as wide as theirs."""
+        labels = [str(label) for label in card.classes.tolist()]
+        names = [""] if card.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
+        columns = [max(POINTS + BOX, text_width(name, TEXT, True) + 14) for name in names]
+        texts = [*card.texts(), *([EMPTY] if card.n_conditions == 0 else [])]
+        wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
+        room = min(max(wanted, NARROWEST), WIDEST)
+        needed = 2 * MARGIN + room + sum(columns)
+        width = max(needed, 2 * MARGIN + widest_strip)
+        ends = [width - MARGIN - sum(columns[k + 1 :]) for k in range(len(columns))]
+        return cls(names, ends, width)
 
 
 def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") -> Markup:
-    """Draw a card of two classes: conditions, points, boxes to fill in, and risk by total.
+    """Draw a card: conditions, points, boxes to fill in, and risk by total.
+
+    Above two classes every class has a column of points and a strip of its totals.
 
     Parameters
     ----------
@@ -41,101 +72,108 @@ def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") 
     -------
     svg : Markup
         One ``<svg>`` element that needs nothing else; its texts are escaped.
+
+    Examples
+    --------
+    >>> from steadytree.core.condition import Condition
+    >>> from steadytree.core.space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> "age ≥ 75" in draw_card(card)
+    True
     """
-    if not card.is_binary:
-        raise ValueError(
-            f"a card of {len(card.classes)} classes has a column for each: print it with card_text."
-        )
     labels = [str(label) for label in card.classes.tolist()]
-    texts = card.texts()
-    wide = max((text_width(text, TEXT) for text in texts), default=0) + 30
-    room = min(max(wide, NARROWEST), WIDEST)
-    n_totals = len(table.rows) if table is not None else 0
-    width = max(2 * MARGIN + room + POINTS + BOX, 2 * MARGIN + n_totals * CELL + 70)
-    parts, y = (
-        [_text(MARGIN, MARGIN + 14, title or f"Points for: {labels[1]}", "title")],
-        MARGIN + 34,
-    )
-    rows = [(text, f"{points:+d}") for text, points in zip(texts, card.points[:, 0], strict=True)]
-    for text, points in [("start with", f"{int(card.offset[0]):+d}"), *rows]:
-        parts.append(
-            _row(y, width, fit_text(text, width - 2 * MARGIN - POINTS - BOX, TEXT), points)
-        )
+    strips = _strips(table, card.is_binary)
+    place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
+    heading = title or (f"Points for: {labels[1]}" if card.is_binary else "Points for each answer")
+    room = place.width - 2 * MARGIN
+    parts = [draw_text(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
+    y: float = MARGIN + 34
+    if not card.is_binary:
+        parts += [
+            draw_text(end, y + 20, name, "points", "end")
+            for name, end in zip(place.names, place.ends, strict=True)
+        ]
         y += ROW
-    parts.append(_total(y, width, labels))
-    y += ROW + 22
-    if table is not None:
-        parts.append(_strip(table, y, f"risk of {labels[1]}"))
-        y += 96
+    lines = [("start with", card.offset), *zip(card.texts(), card.points, strict=True)]
+    for text, points in lines:
+        parts.append(_row(y, place, text, [int(value) for value in points]))
+        y += ROW
+    if card.n_conditions == 0:
+        parts.append(draw_text(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
+        y += ROW
+    parts.append(_total(y, place, labels))
+    y += ROW + 26
+    below, y = _below(strips, place, y)
+    return _sheet(place.width, y + 4, card.n_conditions, Markup("\n").join([*parts, *below]))
+
+
+def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
+    """What a table says class by class, with a name."""
+    rows = table.rows if table is not None else ()
+    what = "risk" if is_binary else "share of rows"
+    return [
+        (f"{what} by total, {label}", [row for row in rows if row.label == label])
+        for label in dict.fromkeys(row.label for row in rows)
+    ]
+
+
+def _below(
+    strips: list[tuple[str, list[RiskRow]]], place: Layout, y: float
+) -> tuple[list[Markup], float]:
+    """Strips side by side as far as there is room; with where they end."""
+    parts: list[Markup] = []
+    x: float = MARGIN
+    for name, rows in strips:
+        wide = strip_width(name, len(rows))
+        if x > MARGIN and x + wide > place.width - MARGIN:
+            x, y = MARGIN, y + STRIP + 12
+        parts.append(draw_strip(rows, x, y, name))
+        x += wide + GAP
+    if not strips:
+        return parts, y
+    parts.append(draw_text(MARGIN, y + STRIP + 12, NOTE, "quiet"))
+    return parts, y + STRIP + 30
+
+
+def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
+    """A condition with its points, and a box for every class that it gives points to."""
+    starts = text == "start with"
+    parts = [
+        draw_line(MARGIN, y + ROW, place.width - MARGIN),
+        draw_text(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
+    ]
+    for end, value in zip(place.ends, points, strict=True):
+        if value or starts or len(points) == 1:
+            parts.append(
+                draw_text(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
+            )
+            parts.append(draw_box(end - BOX, y + 5, BOX))
+    return Markup("").join(parts)
+
+
+def _total(y: float, place: Layout, labels: list[str]) -> Markup:
+    if len(place.ends) == 1:
+        rule = f"above 0: {labels[1]} · else: {labels[0]}"
+    else:
+        rule = "the greatest total wins, the first on ties"
+    parts = [draw_text(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
+    parts.append(draw_text(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
+    parts += [draw_box(end - BOX, y + 6, BOX) for end in place.ends]
+    return Markup("").join(parts)
+
+
+def _sheet(width: float, height: float, n_conditions: int, body: Markup) -> Markup:
     return Markup(
         '<svg class="steadytree-card" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" '
         'width="{w}" height="{h}" role="img" aria-label="{label}"><style>{style}</style>'
         '<rect class="paper" x="1" y="1" width="{iw}" height="{ih}" rx="8"/>{body}</svg>'
     ).format(
         w=round(width),
-        h=round(y + 8),
+        h=round(height),
         iw=round(width) - 2,
-        ih=round(y + 8) - 2,
-        label=f"Card of points with {card.n_conditions} conditions",
+        ih=round(height) - 2,
+        label=f"Card of points with {n_conditions} conditions",
         style=Markup(STYLE),
-        body=Markup("\n").join(parts),
-    )
-
-
-def _row(y: float, width: float, text: str, points: str) -> Markup:
-    right = width - MARGIN
-    return Markup("{}{}{}{}").format(
-        _line(MARGIN, y + ROW, right),
-        _text(MARGIN, y + 23, text),
-        _text(right - BOX - 16, y + 23, points, "points", "end"),
-        _box(right - BOX, y + 5),
-    )
-
-
-def _total(y: float, width: float, labels: list[str]) -> Markup:
-    right = width - MARGIN
-    answer = fit_text(f"above 0: {labels[1]} · else: {labels[0]}", right - MARGIN - BOX - 70, 12)
-    return Markup("{}{}{}").format(
-        _text(MARGIN, y + 24, answer, "quiet"),
-        _text(right - BOX - 16, y + 24, "total", "points", "end"),
-        _box(right - BOX, y + 6),
-    )
-
-
-def _strip(table: RiskTable, y: float, name: str) -> Markup:
-    """Totals side by side, each with a bar as high as its risk and the rows behind it."""
-    parts = [
-        _text(MARGIN, y + 8, "total", "quiet"),
-        _text(MARGIN, y + 64, name if len(name) < 12 else "risk", "quiet"),
-        _text(MARGIN, y + 82, "rows", "quiet"),
-    ]
-    for place, row in enumerate(table.rows):
-        x = MARGIN + 70 + (place + 0.5) * CELL
-        high = max(30 * row.risk, 1)
-        parts.append(_text(x, y + 8, f"{row.total}", "points", "middle"))
-        parts.append(
-            Markup('<rect class="bar" x="{:.1f}" y="{:.1f}" width="26" height="{:.1f}"/>').format(
-                x - 13, y + 46 - high, high
-            )
-        )
-        parts.append(_text(x, y + 64, percent_text(row.risk), "", "middle"))
-        parts.append(_text(x, y + 82, f"{row.n_rows:,.6g}", "quiet", "middle"))
-    return Markup("").join(parts)
-
-
-def _line(left: float, y: float, right: float) -> Markup:
-    return Markup('<line class="line" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
-        left, right, y, y
-    )
-
-
-def _box(x: float, y: float) -> Markup:
-    return Markup(
-        '<rect class="paper" x="{:.1f}" y="{:.1f}" width="{}" height="24" rx="4"/>'
-    ).format(x, y, BOX)
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    return Markup('<text x="{:.1f}" y="{:.1f}" class="{}" text-anchor="{}">{}</text>').format(
-        x, y, kind, anchor, escape(text)
+        body=body,
     )

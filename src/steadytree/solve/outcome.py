@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 Plan = NDArray[np.int32]
 
 
+class Stop(Exception):
+    """The search ends here, for the reason given."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where a search stands: lost weight (with penalties) of the best tree, and what is certain."""
@@ -32,6 +36,8 @@ class Outcome:
     proven : bool
     reason : str
         "proven", "time limit", "interrupted" or "too many candidates".
+    shortest : bool
+        Whether it is proven that no tree of the same value has fewer questions.
     """
 
     plan: Plan
@@ -39,3 +45,4 @@ class Outcome:
     bound: float
     proven: bool
     reason: str
+    shortest: bool = False

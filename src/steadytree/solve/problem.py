@@ -78,7 +78,9 @@ class Problem:
         edges = np.linspace(lowest, highest, n_cells + 1)
         with np.errstate(invalid="ignore"):
             cross = np.maximum(0.0, 1.0 - levels[:, :, None] * edges[1:])
-        return Cells(self.limit * edges[:-1], edges[1:], np.nan_to_num(cross), self.limit, True)
+        # of a row that costs more than there is to spend nothing is lost, unless it can be divided
+        reach = self.limit if self.whole else np.inf
+        return Cells(self.limit * edges[:-1], edges[1:], np.nan_to_num(cross), reach, True)
 
 
 def make_problem(
@@ -242,6 +244,6 @@ def _too_many(space: FeatureSpace, questions: Sequence[Question]) -> str:
     named = ", ".join(f"{counts[j]} about {space[j].name!r}" for j in widest)
     return (
         f"X gives {len(questions)} questions, more than the {MOST_TESTS} the exact search can take "
-        f"({named}): lower n_thresholds, round whole-number columns to fewer values, "
-        "or drop columns."
+        f"({named}): lower n_thresholds, pass fewer thresholds in cuts, round whole-number columns "
+        "to fewer values, or drop columns."
     )

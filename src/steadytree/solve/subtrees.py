@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.kernels.robust_lists import hash_costs
+from steadytree.kernels.robust_better import hash_costs, strongest_first, undominated
 from steadytree.solve.outcome import Plan
 
 Floats = NDArray[np.float64]
+WINDOW = 128  # sub-trees that others are compared with
+SAMPLE = 500
+ENOUGH_KEPT = 0.7
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,25 @@ def inner_places(depth: int, place: int = 0) -> list[int]:
     return [place, *left, *right]
 
 
-def without_repeats(trees: SubTrees) -> SubTrees:
-    """One of each group of sub-trees with equal costs: the one with fewest questions."""
+def without_worse(trees: SubTrees, limit: float, shared: bool) -> SubTrees:
+    """Without sub-trees that others in the list can stand in for.
+
+    Of equal ones the one with fewest questions stays; those that are worse than one of the
+    strongest for every row, and not shorter, go.
+    """
     if len(trees) < 2:
         return trees
     order = np.argsort(trees.splits, kind="stable")
-    keys = hash_costs(trees.costs)[order].view(np.dtype((np.void, 16))).ravel()
+    keys = hash_costs(trees.costs, limit, shared)[order].view(np.dtype((np.void, 16))).ravel()
     _, first = np.unique(keys, return_index=True)
-    return trees.take(order[np.sort(first)])
+    trees = trees.take(order[np.sort(first)])
+    order = strongest_first(trees.costs, limit)
+    # looking for worse ones pays only where there are many: a sample tells
+    strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
+    sample = np.concatenate([strongest, order[WINDOW::step]])
+    kept = undominated(trees.costs[sample], trees.splits[sample], limit, shared, WINDOW)
+    if kept.mean() > ENOUGH_KEPT:
+        return trees
+    trees = trees.take(order)
+    kept = undominated(trees.costs, trees.splits, limit, shared, WINDOW)
+    return trees.take(np.flatnonzero(kept))

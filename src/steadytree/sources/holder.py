@@ -21,12 +21,14 @@ from steadytree.privacy.drawn import (
 )
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.mechanisms import release_counts, select
-from steadytree.privacy.noise import ledger_mark, make_noise
+from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
-from steadytree.sources.messages import NAME, Answer, RefusedError, Request
+from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request, StaleError
 
 _LOG = logging.getLogger(__name__)
+# questions that a block may choose from, by its depth: memory and time grow with their power
+MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
 Integers = NDArray[np.int64]
 
 
@@ -82,14 +84,14 @@ class Holder:
         if len(values) != len(labels):
             raise ValueError("X and y have different numbers of rows: pass one label a row.")
         if len(values) == 0:
-            raise ValueError("a holder needs rows: this one has none and should not take part.")
+            raise RefusedError("a holder needs rows: this one has none and should not take part.")
         if len(values) > MOST_ROWS:
             raise ValueError(
                 f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
             )
         kept = labels != NO_CLASS
         self._values, self._labels = values[kept], labels[kept]
-        self._noise = make_noise(testing_seed)
+        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
         self._joined: set[str] = set()  # sessions of secure sums that were paid for
@@ -103,12 +105,32 @@ class Holder:
         """Answer one request, or refuse it; every refusal is logged."""
         try:
             candidates, trees = self._check(request)
-            mechanism = ledger_mark(self._noise, request.session)
-            self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
+            self.pay(request)
         except (RefusedError, BudgetError) as error:
             _LOG.warning("holder %s refused round: %s", self.name, error)
             raise
+        return self._compose(request, candidates, trees)
+
+    def draft(self, request: Request) -> Answer:
+        """An answer that must not leave before `pay` has returned; refuses as `answer` does.
+
+        For a gateway, which stores the draft first: then neither a crash before the payment nor
+        one after it loses an answer or a budget.
+        """
+        candidates, trees = self._check(request)
+        self.ledger.check(request.epsilon, request.kind, request=request.name)
+        return self._compose(request, candidates, trees)
+
+    def pay(self, request: Request) -> None:
+        """Write the cost of a request into the ledger."""
+        mechanism = ledger_mark(self._noise, request.session)
+        self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
         self._last_round[request.session] = request.round
+
+    def _compose(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Answer:
+        if isinstance(self._noise, SeededNoise):
+            # by round, so that a test's holder answers alike after a restart
+            self._noise = SeededNoise([self._testing_seed or 0, request.round])
         numbers = self._numbers(request, candidates, trees)
         return Answer(self.name, request.session, request.round, request.kind, numbers)
 
@@ -144,14 +166,16 @@ class Holder:
         if request.schema != self._digest:
             raise RefusedError("the request was made for another schema.")
         if request.round <= self._last_round.get(request.session, -1):
-            raise RefusedError(f"round {request.round} is stale: a later one was answered.")
+            raise StaleError(f"round {request.round} is stale: a later one was answered.")
         candidates = Candidates.of(self.schema.space, request.n_bins)
         try:
             trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
         except ValueError as error:
             raise RefusedError(str(error)) from None
-        if request.kind == "block" and request.depth == 0:
+        if request.kind in BLOCKS and request.depth == 0:
             raise RefusedError("a block needs a depth of 1 to 3.")
+        if request.kind in BLOCKS and len(candidates) > MOST_CANDIDATES[request.depth]:
+            raise RefusedError("a block of this depth has too many questions: use fewer bins.")
         if request.kind == "side counts":
             _check_questions(request, trees, len(candidates))
         return candidates, trees
@@ -165,11 +189,13 @@ class Holder:
         block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
             return release_counts(np.array([len(self._labels)]), epsilon, noise)
-        if request.kind == "block":
+        if request.kind in BLOCKS:
             depth = request.depth
+            # labels are drawn with a last block and dropped again: everyone counts its leaves
+            utility = "pure" if request.kind == "block" else "right"
 
             def grow(rows: BlockRows) -> Drawn:
-                return draw_tree(rows, candidates, epsilon, depth, "pure", noise)
+                return draw_tree(rows, candidates, epsilon, depth, utility, noise)
 
             return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
         if request.kind == "choice":

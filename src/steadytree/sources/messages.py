@@ -1,5 +1,6 @@
 """Requests to data holders and their answers: frozen, sized, checked when made."""
 
+import logging
 import re
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,14 +10,27 @@ from numpy.typing import NDArray
 
 from steadytree.privacy.mechanisms import check_epsilon
 
-KINDS = ("rows", "block", "choice", "leaf counts", "side counts")
+_LOG = logging.getLogger(__name__)
+KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
+BLOCKS = ("block", "last block")
 MOST_NUMBERS = 20_000_000
 LARGEST = 2**40
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class RefusedError(ValueError):
-    """A request or an answer that was not accepted; says why, and nothing about the data."""
+    """A request or an answer that was not accepted; says why, and nothing about the data.
+
+    Logged where it is made, so that no refusal goes unseen.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        _LOG.warning("refused: %s", message)
+
+
+class StaleError(RefusedError):
+    """A round that comes after a later one was answered."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +43,9 @@ class Request:
         Names the training run; letters, digits, ``_.-``.
     round : int
         Rises within a session; a holder answers each number once.
-    kind : {"rows", "block", "choice", "leaf counts", "side counts"}
-        The number of rows; a whole-tree block drawn below each leaf; one question chosen at each
+    kind : {"rows", "block", "last block", "choice", "leaf counts", "side counts"}
+        The number of rows; a whole-tree block drawn below each leaf, for pure leaves or, where
+        none comes after it, for leaves that classify most rows right; one question chosen at each
         leaf; class counts of the leaves; class counts of both sides of given questions.
     epsilon : float
         What the answer may cost.

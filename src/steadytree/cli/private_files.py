@@ -1,0 +1,157 @@
+"""The commands `steadytree private ask | answer | merge`: a study by files."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (toml).")]
+
+
+def ask(
+    plan: PlanFile,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write questions.")] = Path(
+        "questions"
+    ),
+) -> None:
+    """Write the next signed, numbered question for each holder that is asked."""
+    from steadytree.learn._journal import Journal
+    from steadytree.learn.study import learn
+    from steadytree.sources.files import FileParties, Waiting, write_questions
+    from steadytree.sources.plan import Plan
+
+    study = Plan.load(plan)
+    journal = Journal(study.checkpoint, study.digest)
+    try:
+        learn(study, FileParties(study), journal)
+    except Waiting as waiting:
+        for path in write_questions(study, waiting.requests, out):
+            typer.echo(f"written: {path}")
+        return
+    typer.echo(f"nothing is left to ask: {study.out} is the tree")
+
+
+def answer(
+    question: Annotated[Path, typer.Argument(metavar="QUESTION", help="A question file.")],
+    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys.")],
+    socket: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Socket of a serving gateway; or:")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows.")] = None,
+    target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column to predict.")] = None,
+    schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreed schema.")] = None,
+    ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows' ledger.")] = None,
+    budget: Annotated[float | None, typer.Option(help="All that the rows may ever cost.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="This holder; by default as its folder of keys is called.")
+    ] = None,
+    testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Check a question and write its signed answer; exit 3 where the budget is spent."""
+    from steadytree.sources.files import read_question_file, write_answer_file
+
+    content = read_question_file(question, keys)
+    rows = (data, schema, ledger, budget)
+    if (socket is None) == any(each is None for each in rows):
+        raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
+    own = name or keys.resolve().name
+    if content["holder"] != own:
+        raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
+    whose = (own, data, target, schema, (ledger, budget), testing_seed)
+    with _door(socket, whose) as ask:
+        private = _check_hello(ask, content)
+        reply = _ask(ask, content)
+    path = write_answer_file(question, content, reply, private, keys)
+    typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
+    typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
+    typer.echo(f"written: {path}")
+
+
+def merge(
+    plan: PlanFile,
+    answers: Annotated[list[Path], typer.Argument(metavar="ANSWER...", help="Answer files.")],
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Go on without a holder.")
+    ] = None,
+) -> None:
+    """Check the answers to one question and go on; write the tree after the last."""
+    from steadytree.learn._journal import Journal
+    from steadytree.learn.study import finish, learn
+    from steadytree.sources.files import FileParties, Waiting
+    from steadytree.sources.plan import Plan
+
+    study = Plan.load(plan)
+    journal = Journal(study.checkpoint, study.digest)
+    try:
+        done = learn(study, FileParties(study, answers, without or ()), journal)
+    except Waiting:
+        typer.echo(f"merged: {journal.n_rounds} questions are answered; now ask the next")
+        return
+    finish(study, done)
+    typer.echo(done.privacy.guarantee)
+    typer.echo(f"written: {study.out}")
+
+
+@contextmanager
+def _door(socket: Path | None, rows: tuple[Any, ...]) -> Iterator[Callable[[bytes], bytes]]:
+    """Letters to a serving gateway, or to one that lives as long as the command."""
+    if socket is not None:
+        from steadytree.sources.letters import carry
+
+        def through(letter: bytes) -> bytes:
+            try:
+                return carry(str(socket), letter, 600.0)
+            except OSError:
+                raise ValueError(f"no gateway serves at {str(socket)!r}: start it.") from None
+
+        yield through
+        return
+    from steadytree.cli.private_holder import load_holder, open_gateway
+
+    gateway, store = open_gateway(load_holder(*rows), rows[4][0], 0.0)
+    try:
+        yield gateway.reply
+    finally:
+        store.close()
+
+
+def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool:
+    from steadytree.core.schema import Schema
+    from steadytree.core.schema_file import from_dict
+    from steadytree.sources.files import hello
+    from steadytree.sources.greeting import schema_difference
+    from steadytree.sources.letters import read
+
+    known = read(ask(hello(content)))
+    if known.get("ok") is not True:
+        raise ValueError(f"the gateway refused: {known.get('code')}. Nothing was spent.")
+    if known["holder"] != content["holder"]:
+        raise ValueError(
+            f"the question is for {content['holder']!r}, the gateway is of {known['holder']!r}. "
+            "Nothing was spent."
+        )
+    asked = Schema(**from_dict(content["schema"], "the question"))
+    differs = schema_difference(asked, known["schema"])
+    if differs:
+        raise ValueError(f"the schemas differ: {differs} Nothing was spent.")
+    if not known["enough"]:
+        typer.echo("refused: less is left than the study's epsilon. Nothing was spent.", err=True)
+        raise typer.Exit(3)
+    return bool(known["private"])
+
+
+def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
+    from steadytree.sources.letters import MEANING, Code, read, refusal_code, write
+
+    reply = ask(write(content["letter"]))
+    code = refusal_code(read(reply))
+    if code is None:
+        return reply
+    typer.echo(f"refused: {MEANING[code]}.", err=True)
+    raise typer.Exit(3 if code == Code.BUDGET else 2)

@@ -1,0 +1,162 @@
+"""The commands `steadytree private holder serve | status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from steadytree.sources.holder import Holder
+
+EXAMPLES = """\b
+Examples:
+  steadytree private holder serve --data rows.parquet --target outcome --schema s.toml \\
+      --ledger spent.db --budget 1.0 --name north --socket north.sock
+  steadytree private holder status --socket north.sock"""
+
+app = typer.Typer(
+    help="Keep rows, noise and ledger in a daemon of your own.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Rows = Annotated[Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file.")]
+SchemaFile = Annotated[Path, typer.Option("--schema", metavar="FILE", help="The agreed schema.")]
+LedgerFile = Annotated[Path, typer.Option("--ledger", metavar="FILE", help="The rows' ledger.")]
+Budget = Annotated[float, typer.Option(help="All epsilon that these rows may ever cost.")]
+Target = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
+]
+Name = Annotated[str, typer.Option(help="What the plan calls this holder.")]
+Seed = Annotated[
+    int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
+]
+
+
+@app.command(epilog=EXAMPLES)
+def serve(
+    data: Rows,
+    schema: SchemaFile,
+    ledger: LedgerFile,
+    budget: Budget,
+    name: Name = "holder",
+    target: Target = None,
+    socket: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The socket; by default LEDGER.sock.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="A group that may open the socket too (0660, not 0600).")
+    ] = None,
+    pace: Annotated[
+        float, typer.Option(help="Replies leave on a grid of so many seconds.", min=0, max=60)
+    ] = 0.25,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="By default standard error.")
+    ] = None,
+    testing_seed: Seed = None,
+) -> None:
+    """Answer well-formed questions over a local socket until stopped (SIGTERM, Ctrl-C)."""
+    import logging
+    import signal
+
+    from steadytree.sources.gateway_socket import GatewayServer
+
+    form = "%(asctime)s %(levelname)s %(message)s"
+    logging.basicConfig(filename=log, level=logging.INFO, format=form)
+    holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
+    gateway, store = open_gateway(holder, ledger, pace)
+    try:
+        server = GatewayServer(gateway, socket or ledger.with_name(ledger.name + ".sock"), group)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.stop())
+        if not holder.private:
+            typer.echo("NOT PRIVATE: the noise comes from a testing seed.", err=True)
+        typer.echo(f"serving {holder.name} at {server.path}, left {holder.ledger.left:g}")
+        server.serve()
+    finally:
+        store.close()
+    typer.echo(f"stopped {holder.name}")
+
+
+@app.command()
+def status(
+    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+) -> None:
+    """Show what a serving gateway has spent and what is left."""
+    from steadytree.sources.letters import VERSION, carry, read, write
+
+    try:
+        reply = carry(str(socket), write({"version": VERSION, "type": "status"}), 10.0)
+    except OSError:
+        raise ValueError(f"no gateway serves at {str(socket)!r}: start it first.") from None
+    known = read(reply)
+    if known.get("ok") is not True:
+        raise ValueError(f"the gateway refused: {known.get('code')}.")
+    note = "" if known["private"] else ", NOT PRIVATE (testing seed)"
+    typer.echo(f"holder {known['holder']}{note}")
+    typer.echo(f"spent {known['spent']:g}, left {known['left']:g} of {known['budget']:g}")
+    typer.echo(f"answered {known['answers']} questions")
+
+
+@app.command()
+def join(
+    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys.")],
+    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The coordinator.")],
+    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+    port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
+) -> None:
+    """Connect a gateway to a coordinator over Flower, again and again until stopped."""
+    import logging
+
+    from steadytree.sources.supernode import SuperNode
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    node = SuperNode(keys, superlink, socket, port)
+    node.stop_on_signals()
+    typer.echo(f"joining {superlink}")
+    node.run()
+    typer.echo("left")
+
+
+def load_holder(
+    name: str,
+    data: Path,
+    target: str | None,
+    schema: Path,
+    account: tuple[Path, float],
+    testing_seed: int | None = None,
+) -> Holder:
+    """The holder of a file of rows; the target is the one column that is not in the schema."""
+    from steadytree.cli.private import read_rows
+    from steadytree.core.schema import Schema
+    from steadytree.interop.data_file import column_names
+    from steadytree.privacy.ledger import Ledger
+    from steadytree.sources.holder import Holder
+
+    declared = Schema.load(schema)
+    names = column_names(data)
+    if target is None:
+        others = [each for each in names if each not in declared.names]
+        if len(others) != 1:
+            raise ValueError(
+                f"the data have {len(others)} columns that are not in the schema: name the one "
+                "to predict with --target."
+            )
+        target = others[0]
+    if target not in names:
+        raise ValueError(f"--target {target!r} is no column of the data.")
+    X, y = read_rows(data, declared, target)
+    return Holder(name, declared, X, y, Ledger(*account), testing_seed=testing_seed)
+
+
+def open_gateway(holder: Holder, ledger: Path, pace: float) -> tuple:
+    """The gateway of a holder and its store of answers, in a folder beside the ledger."""
+    from steadytree.sources.answer_store import AnswerStore
+    from steadytree.sources.gateway import Gateway
+    from steadytree.sources.holder import schema_digest
+
+    folder = ledger.with_name(ledger.name + ".answers")
+    store = AnswerStore(folder, holder.name, schema_digest(holder.schema))
+    return Gateway(holder, store, pace), store

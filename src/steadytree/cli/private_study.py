@@ -1,0 +1,111 @@
+"""The commands `steadytree private keys | coordinate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from steadytree.sources.plan import Plan
+    from steadytree.sources.superlink import SuperLink
+
+PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (toml).")]
+
+
+def keys(
+    plan: Annotated[
+        Path | None, typer.Argument(metavar="PLAN", help="Make the keys of all parties of a plan.")
+    ] = None,
+    holder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Make the keys of one holder, at the holder.")
+    ] = None,
+    host: Annotated[
+        list[str] | None, typer.Option(help="Further names under which the coordinator is reached.")
+    ] = None,
+) -> None:
+    """Make certificates and keys, for a whole plan or for one holder."""
+    from steadytree.sources.keys import make_holder_keys, make_study_keys
+    from steadytree.sources.plan import Plan
+
+    if (plan is None) == (holder is None):
+        raise ValueError("name a plan, or --holder and no plan.")
+    if plan is None:
+        holder = str(holder)
+        make_holder_keys(Path(holder))
+        typer.echo(f"written: {holder}\nSend node.pub and sign.pub to the coordinator, no more.")
+        return
+    study = Plan.load(plan)
+    own = study.superlink.rpartition(":")[0].strip("[]")
+    hosts = list(dict.fromkeys([own, *(host or []), "localhost", "127.0.0.1"]))
+    folders = make_study_keys(study.keys, study.holders, hosts)
+    for folder in folders:
+        typer.echo(f"written: {folder}")
+    typer.echo("Hand each holder its own folder by a safe way, and delete it here afterwards.")
+
+
+def coordinate(
+    plan: PlanFile,
+    logs: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep Flower's files and logs here.")
+    ] = None,
+) -> None:
+    """Run a study over Flower, or go on with an interrupted one; exit 3 for a spent budget."""
+    import signal
+    import tempfile
+
+    from steadytree.core.atomic import check_can_write
+    from steadytree.learn._journal import Journal
+    from steadytree.sources.plan import Plan
+    from steadytree.sources.superlink import SuperLink, check_ready
+
+    study = Plan.load(plan)
+    check_ready(study)
+    for path in (study.out, study.checkpoint, study.facts):
+        check_can_write(path)
+    done = Journal(study.checkpoint, study.digest).n_rounds
+    if done:
+        typer.echo(f"going on after round {done}")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = logs or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        study.facts.unlink(missing_ok=True)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left running
+        with SuperLink(study, plan, folder.resolve()) as link:
+            nodes = link.register()
+            typer.echo(f"waiting for {', '.join(study.holders)} at {study.superlink}")
+            facts = _wait(study, link, link.run(nodes))
+    _show(facts, study)
+
+
+def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
+    """How the study ended, from the file that it writes then."""
+    import json
+    import time
+
+    looked = time.monotonic()
+    while not study.facts.exists():
+        if not link.is_alive:
+            raise OSError("the SuperLink ended: run the same command again, nothing is lost.")
+        if time.monotonic() - looked > 30:  # a call of Flower's takes seconds
+            looked = time.monotonic()
+            if link.status(run).startswith("finished") and not study.facts.exists():
+                raise OSError("the study was stopped: run the same command again to go on.")
+        time.sleep(0.2)
+    facts: dict[str, Any] = json.loads(study.facts.read_text(encoding="utf-8"))
+    return facts
+
+
+def _show(facts: dict[str, Any], study: Plan) -> None:
+    if not facts["ok"]:
+        typer.echo(f"error: {facts['reason']}", err=True)
+        raise typer.Exit(facts["exit"])
+    typer.echo(facts["privacy"]["guarantee"])
+    typer.echo(f"rounds {facts['rounds']}, of which {facts['resumed']} from the checkpoint")
+    typer.echo(f"seconds {sum(facts['seconds']):.1f}, asked again {facts['asked_again']}")
+    typer.echo(f"bytes to holders {facts['bytes_out']}, from holders {facts['bytes_in']}")
+    for name, amount in facts["epsilons"].items():
+        note = ", went away" if name in facts["gone"] else ""
+        typer.echo(f"  epsilon {amount:.4g} of {name}{note}")
+    typer.echo(f"written: {study.out}")

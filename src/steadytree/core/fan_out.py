@@ -1,0 +1,60 @@
+"""Many small calls on many processes, through joblib: a batch a task, shared data sent once."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+LARGEST_BATCH = 25  # calls: enough to hide what a task costs a scheduler, few enough to share out
+BATCHES_A_WORKER = 4
+
+
+class Shared:
+    """What every call reads; it calls itself large, so that Dask sends it to a worker once."""
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __sizeof__(self) -> int:
+        return 10_000_000
+
+
+def fan_out(
+    function: Callable[..., Any],
+    items: Sequence[Any],
+    *shared: Any,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Any]:
+    """``[function(item, *shared) for item in items]``, on as many processes as joblib has.
+
+    Inside ``joblib.parallel_config("dask")`` that is a cluster; results do not depend on it.
+
+    Parameters
+    ----------
+    function : callable
+        Defined in a module, so that it can be sent.
+    items : sequence
+    shared : anything
+    n_jobs : int or None
+        As in joblib.
+    verbose : int
+        Progress, as in joblib.
+
+    Examples
+    --------
+    >>> fan_out(pow, [1, 2, 3], 2)
+    [1, 4, 9]
+    """
+    n_workers = effective_n_jobs(n_jobs)
+    size = min(LARGEST_BATCH, -(-len(items) // (BATCHES_A_WORKER * n_workers))) or 1
+    batches = [items[first : first + size] for first in range(0, len(items), size)]
+    given = Shared(shared)
+    done = Parallel(n_jobs=n_jobs, verbose=verbose)(
+        delayed(_run)(function, batch, given) for batch in batches
+    )
+    return [result for batch in done for result in batch]
+
+
+def _run(function: Callable[..., Any], batch: Sequence[Any], given: Shared) -> list[Any]:
+    return [function(item, *given.values) for item in batch]

@@ -1,0 +1,76 @@
+"""Theorems: what separation implies, each with its assumptions and whether they hold."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A consequence of separation.
+
+    Parameters
+    ----------
+    says : str
+        What follows, with the numbers of the data at hand.
+    assumes : str
+        What it needs.
+    holds : bool
+        Whether the data at hand meet that; where not, `says` is not claimed.
+    """
+
+    says: str
+    assumes: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{'holds' if self.holds else 'does not apply'}: {self.says} (needs {self.assumes})"
+
+
+def all_statements(found: Any, error: float) -> tuple[Statement, ...]:
+    """All statements about a `Separation`."""
+    stay = found.n_rows - len(found.dropped)
+    depth = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "no known bound"
+    listed = [
+        Statement(
+            f"no fewer than {found.least_dropped:,} rows can be dropped",
+            "two classes, or the last step for more to end in time",
+            found.exact,
+        ),
+        Statement(
+            f"some tree of depth {depth} is right on all {stay:,} rows that stay",
+            "classes apart once rows are dropped, columns of bounded range",
+            found.two_r > 0,
+        ),
+    ]
+    if found.linear is not None:
+        listed += _of_hyperplane(
+            found.linear, round(found.linear.separateness * found.n_rows), error
+        )
+    return tuple(listed)
+
+
+def _of_hyperplane(linear: Any, n_right: int, error: float) -> list[Statement]:
+    margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
+    holds = linear.gamma > 0
+    # moved rows keep half the margin, so votes have half the edge and four times as many are needed
+    size, hardened = linear.card_size(error), 4 * linear.card_size(error)
+    return [
+        Statement(
+            f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}",
+            f"{margin}, conditions in both directions",
+            holds,
+        ),
+        Statement(
+            f"a card of {size:,.0f} votes errs on at most {error:.0%} of those rows",
+            f"{margin}, every vote the best condition",
+            holds,
+        ),
+        Statement(
+            f"chosen on moved rows, a card of {hardened:,.0f} votes errs on at most {error:.0%} of "
+            f"them under any noise of {linear.noise:.3g} of each range",
+            f"{margin}, every vote the best condition, and no more noise than that",
+            holds,
+        ),
+    ]

@@ -1,0 +1,88 @@
+"""Losses that no sub-tree of a region can avoid, cell by cell; each is worked out once."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.kernels.robust_bounds import leaf_loss, split_rows, stump_bound, two_level_bound
+from steadytree.kernels.robust_table import Cells
+from steadytree.solve.problem import Problem
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Path = tuple[tuple[int, int], ...]  # questions with the side taken, 0 being left
+EDGE = 1e-9  # bounds this close to a target reach it
+MOST_CELLS = 96
+
+
+class Bounds:
+    """Least losses of regions under the present cells; `check` is called to see if time is up."""
+
+    def __init__(self, problem: Problem, depth: int, check: Callable[[], None]) -> None:
+        self.problem, self.depth, self.check = problem, depth, check
+        self.table, self.penalty = problem.table, problem.penalty
+        self.everyone = np.arange(len(self.table.label))
+        # losing a part of a row counts in the bounds, but not in a value of whole rows
+        self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
+        self.cells: Cells = problem.cells(0.0, 1.0, 1)
+        self.known: dict[tuple[int, Path], Floats] = {}
+
+    @property
+    def tests(self) -> range:
+        return range(len(self.table.feature))
+
+    def choose_cells(self, target: float) -> None:
+        """Even cells over the prices that a tree below the target can have, as bounds allow."""
+        if not self.problem.shared:
+            self._set_cells(0.0, 1.0, 1)
+            return
+        lowest, highest = 0.0, (target + self.slack) / self.problem.limit
+        n_cells = int(np.clip(4 * target, 8, MOST_CELLS))
+        for _ in range(3):
+            self._set_cells(lowest, highest, n_cells)
+            least = self.least((), self.everyone, self.depth)
+            open_ = np.flatnonzero(self.cells.offset + least < target + self.slack - EDGE)
+            if len(open_) == 0:
+                return
+            edges = np.linspace(lowest, highest, n_cells + 1)
+            narrowed = edges[open_[0]], edges[open_[-1] + 1]
+            if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
+                return
+            lowest, highest = narrowed
+        self._set_cells(lowest, highest, n_cells)
+
+    def _set_cells(self, lowest: float, highest: float, n_cells: int) -> None:
+        self.cells = self.problem.cells(lowest, highest, n_cells)
+        self.known = {}
+
+    def of_all(self) -> float:
+        """What every tree must lose."""
+        least = self.least((), self.everyone, self.depth)
+        return float((self.cells.offset + least).min()) - self.slack
+
+    def least(self, path: Path, rows: Rows, depth: int) -> Floats:
+        """Least losses, cell by cell, of any sub-tree of a region on the region's own rows."""
+        key = depth, tuple(sorted(path))
+        if key in self.known:
+            return self.known[key]
+        self.check()
+        bound = np.empty(len(self.cells.offset))
+        if depth == 0 or len(rows) == 0:
+            bound[:] = leaf_loss(rows, self.table)
+        elif depth == 1:
+            stump_bound(rows, self.table, self.cells, self.penalty, bound)
+        elif depth == 2:
+            two_level_bound(rows, self.table, self.cells, self.penalty, bound)
+        else:
+            bound[:] = leaf_loss(rows, self.table)
+            for test in self.tests:
+                np.minimum(bound, self.of_split(path, rows, test, depth), out=bound)
+        self.known[key] = bound
+        return bound
+
+    def of_split(self, path: Path, rows: Rows, test: int, depth: int) -> Floats:
+        """Least losses of sub-trees that ask the given question first."""
+        left, right = split_rows(rows, test, self.table)
+        below = self.least((*path, (test, 0)), left, depth - 1)
+        return self.penalty + below + self.least((*path, (test, 1)), right, depth - 1)

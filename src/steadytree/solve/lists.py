@@ -1,0 +1,187 @@
+"""Lists of the sub-trees that a tree below a target may have."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.kernels.robust_bounds import split_rows
+from steadytree.kernels.robust_lists import (
+    add_leaves,
+    join_pairs,
+    narrow_pair,
+    open_tests,
+    two_level_list,
+)
+from steadytree.kernels.robust_pairs import promising_pairs, region_weights
+from steadytree.kernels.robust_table import Cells
+from steadytree.solve.bounds import Bounds, Floats, Path, Rows
+from steadytree.solve.outcome import Stop
+from steadytree.solve.subtrees import SubTrees, without_worse
+
+LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
+FIRST_ROOM = 2048
+PAIRS_AT_ONCE = 20_000_000
+Outside = tuple[Rows, Floats]
+
+
+class Lists:
+    """Sub-trees of regions, looked at in those cells only in which the target can be reached."""
+
+    def __init__(self, bounds: Bounds, active: NDArray[np.int64], most_splits: int) -> None:
+        self.bounds, self.active, self.most_splits = bounds, active, most_splits
+        self.problem, self.table = bounds.problem, bounds.table
+        self.penalty, self.everyone = bounds.penalty, bounds.everyone
+        cells = bounds.cells
+        self.seen = Cells(
+            cells.offset[active],
+            cells.slope[active],
+            np.ascontiguousarray(cells.cross[:, :, active]),
+            cells.limit,
+            cells.shared,
+        )
+
+    def alone(self) -> Outside:
+        """No other regions: the rows are all of the tree's."""
+        return np.zeros(len(self.everyone), np.int64), np.zeros((1, len(self.active)))
+
+    def below(
+        self, path: Path, rows: Rows, depth: int, outside: Outside, target: float
+    ) -> SubTrees:
+        """All sub-trees of a region that may be part of a tree below the target."""
+        self.bounds.check()
+        tests, sides = self._arrays(path)
+        charge = self.penalty, self.most_splits
+        around = outside, self.table, self.seen
+        if depth == 2:
+            return self._filled(
+                7,
+                lambda found: two_level_list((tests, sides), rows, *around, charge, target, found),
+            )
+        leaves = self._filled(
+            2 ** (depth + 1) - 1,
+            lambda found: add_leaves(tests, sides, len(path), *around, target, found),
+        )
+        if depth == 0:
+            return leaves
+        parts = [leaves]
+        for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
+            parts.append(self._join(path, rows, int(test), depth, outside, target))
+        return self._without_worse(SubTrees.joined(parts))
+
+    def both_sides(
+        self, path: Path, rows: Rows, test: int, depth: int, outside: Outside, target: float
+    ) -> tuple[SubTrees, SubTrees] | None:
+        """Sub-trees for both sides of a question; None where no pair can beat the target."""
+        region, bounds = outside
+        target = target if path else target + self.bounds.slack
+        paths = [(*path, (test, side)) for side in (0, 1)]
+        own = split_rows(rows, test, self.table)
+        least = [
+            self.bounds.least(p, r, depth - 1)[self.active] for p, r in zip(paths, own, strict=True)
+        ]
+        rest = self.seen.offset + self.penalty + bounds[1:].sum(axis=0)
+        if (rest + least[0] + least[1]).min() >= target:
+            return None
+        lists: list[Any] = [None, None]
+        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        for side in (first, 1 - first):
+            divided = region.copy()
+            divided[own[1 - side]] = len(bounds)
+            around = divided, np.vstack([bounds, least[1 - side]])
+            found = self.below(paths[side], own[side], depth - 1, around, target - self.penalty)
+            if len(found) == 0:
+                return None
+            lists[side], least[side] = found, found.losses.min(axis=0)
+        kept = [np.arange(len(found)) for found in lists]
+        counts = narrow_pair(lists[0].losses, kept[0], lists[1].losses, kept[1], rest, target)
+        if min(counts) == 0:
+            return None
+        left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
+        return left.in_order(), right.in_order()
+
+    def pairs(
+        self, left: SubTrees, right: SubTrees, outside: Outside, target: float
+    ) -> Iterator[tuple[SubTrees, NDArray[np.int64]]]:
+        """Portions of the left list, with the pairs of each that may beat the target."""
+        region, bounds = outside
+        around = region_weights(region, self.table.weight, len(bounds)), bounds
+        size, room = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM
+        for first in range(0, len(left), size):
+            part = left.between(first, first + size)
+            while True:
+                self.bounds.check()
+                pairs = np.empty((room, 2), np.int64)
+                lists = part.arrays[1:3], right.arrays[1:3]
+                count = promising_pairs(*lists, around, self.seen, target - self.penalty, pairs)
+                if count >= 0:
+                    break
+                room *= 4
+            yield part, pairs[:count]
+
+    def _join(
+        self, path: Path, rows: Rows, test: int, depth: int, outside: Outside, target: float
+    ) -> SubTrees:
+        """All sub-trees of a region that ask the given question first and may beat the target."""
+        width = 2 ** (depth + 1) - 1
+        sides = self.both_sides(path, rows, test, depth, outside, target)
+        if sides is None:
+            return self._none(width)
+        left, right = sides
+        charge = self.penalty, self.most_splits
+        found, count = self._none(width, FIRST_ROOM), 0
+        around = outside, self.table, self.seen, charge, target
+        for part, pairs in self.pairs(left, right, outside, target):
+            while True:
+                lists = part.arrays, right.arrays, pairs
+                count, seen = join_pairs(test, *lists, *around, found.arrays, count)
+                if seen == len(pairs):
+                    break
+                pairs = pairs[seen:]
+                found, count = self._compressed(found, count)
+        return self._without_worse(found.between(0, count))
+
+    def _compressed(self, found: SubTrees, count: int) -> tuple[SubTrees, int]:
+        """Room for more: by dropping what others can stand in for, else in larger arrays."""
+        left = self._without_worse(found.between(0, count))
+        if len(left) > len(found) // 2:
+            return self._enlarged(found, count), count
+        for old, new in zip(left.arrays, found.arrays, strict=True):
+            new[: len(left)] = old
+        return found, len(left)
+
+    def _without_worse(self, trees: SubTrees) -> SubTrees:
+        return without_worse(trees, self.seen.limit, self.problem.shared)
+
+    def _none(self, width: int, room: int = 0) -> SubTrees:
+        return SubTrees.none(width, len(self.everyone), len(self.active), room)
+
+    def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
+        """The same with four times the room; ends the search where that is too much."""
+        room = 4 * len(found)
+        if room * 8 * (len(self.everyone) + len(self.active)) > LARGEST_LIST:
+            raise Stop("too many candidates")
+        larger = self._none(found.plans.shape[1], room)
+        for old, new in zip(found.arrays, larger.arrays, strict=True):
+            new[:count] = old[:count]
+        return larger
+
+    def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
+        """What `fill` puts into arrays, which are made larger until they hold it."""
+        found = self._none(width, FIRST_ROOM)
+        while True:
+            self.bounds.check()
+            count = fill(found.arrays)
+            if count >= 0:
+                return self._without_worse(found.between(0, count))
+            found = self._enlarged(found, 0)
+
+    def _arrays(self, path: Path) -> tuple[Rows, Rows]:
+        """Tests and sides with room for more; the last side is the number asked."""
+        size = self.bounds.depth + 3
+        tests, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        for place, (test, side) in enumerate(path):
+            tests[place], sides[place] = test, side
+        sides[-1] = len(path)
+        return tests, sides

@@ -1,0 +1,168 @@
+"""Gateway: the one door to a holder's rows; letters in, letters out, and nothing else."""
+
+import logging
+import threading
+import time
+from typing import Any
+
+from steadytree.core.schema_file import to_dict
+from steadytree.privacy.ledger import BudgetError
+from steadytree.sources.answer_store import AnswerStore
+from steadytree.sources.holder import Holder, schema_digest
+from steadytree.sources.letters import (
+    LARGEST_QUESTION,
+    VERSION,
+    Code,
+    LetterError,
+    digest_of,
+    read,
+    refusal,
+    write,
+)
+from steadytree.sources.messages import RefusedError, Request, StaleError
+from steadytree.sources.wire import answer_letter, question, read_question
+
+MOST_NUMBERS = 2_000_000  # of one answer
+DEEPEST = 64  # levels of an asked tree
+_LOG = logging.getLogger(__name__)
+
+
+class Gateway:
+    """Answers letters for one holder: checks, stores, pays, and only then lets an answer go.
+
+    A question that was answered before gets the same answer and costs nothing. The leaves that a
+    question asks about share no row: they come as whole trees, and the holder refuses lists of
+    numbers that are not exactly one tree each. So the cost of a question does not grow with the
+    number of leaves, and this rests on nobody's word.
+
+    Parameters
+    ----------
+    holder : Holder
+    store : AnswerStore
+    pace : float, default=0.0
+        Replies leave on a grid of so many seconds, so that the time they took tells less.
+
+    Examples
+    --------
+    See `steadytree private holder serve`.
+    """
+
+    def __init__(self, holder: Holder, store: AnswerStore, pace: float = 0.0) -> None:
+        self.holder, self._store, self._pace = holder, store, pace
+        self._turn = threading.Lock()
+        self._schema = schema_digest(holder.schema)
+
+    def reply(self, letter: bytes) -> bytes:
+        """The reply to any bytes whatever; never raises."""
+        start = time.monotonic()
+        try:
+            reply = self._reply(letter)
+        except LetterError:
+            reply = refusal(Code.MALFORMED)
+        except Exception as error:  # whatever it says could tell of rows
+            _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
+            reply = refusal(Code.INTERNAL)
+        if self._pace > 0:
+            spent = time.monotonic() - start
+            time.sleep(self._pace - spent % self._pace)
+        return reply
+
+    def _reply(self, letter: bytes) -> bytes:
+        if len(letter) > LARGEST_QUESTION:
+            return refusal(Code.TOO_LARGE)
+        content = read(letter, LARGEST_QUESTION)
+        if content.get("type") == "question":
+            request = read_question(content)
+            with self._turn:
+                reply, outcome = self._answer(request)
+            what = (request.session, request.round, request.kind)
+            _LOG.info("study %s question %d (%s): %s", *what, outcome)
+            return reply
+        if content.get("type") == "hello":
+            return self._hello(content)
+        if content.get("type") == "status":
+            return self._status()
+        raise LetterError("of no known type.")
+
+    # ---- questions ----
+    def _answer(self, request: Request) -> tuple[bytes, str]:
+        if request.schema != self._schema:
+            return refusal(Code.SCHEMA), Code.SCHEMA
+        if not _is_of_fair_size(request, len(self.holder.schema.classes)):
+            return refusal(Code.TOO_LARGE), Code.TOO_LARGE
+        digest = digest_of(question(request))  # of the one form, however it was written
+        kept = self._store.find(request.session, request.round)
+        paid = self.holder.ledger.answered(request.name)
+        if kept is not None and kept.digest != digest:
+            return refusal(Code.CHANGED), Code.CHANGED
+        if kept is not None and paid:
+            return kept.letter, "repeated"
+        if paid:
+            return refusal(Code.LOST), Code.LOST
+        if kept is not None:  # stored before a crash, and never sent
+            return self._release(request, kept.letter)
+        return self._draw(request, digest)
+
+    def _draw(self, request: Request, digest: str) -> tuple[bytes, str]:
+        try:
+            letter = answer_letter(self.holder.draft(request), digest)
+        except BudgetError:
+            return refusal(Code.BUDGET), Code.BUDGET
+        except StaleError:
+            return refusal(Code.STALE), Code.STALE
+        except RefusedError:
+            return refusal(Code.MALFORMED), Code.MALFORMED
+        except Exception:
+            # rows made it fail: whoever may ask for that again and again must pay for it
+            self.holder.pay(request)
+            raise
+        self._store.keep(request.session, request.round, digest, letter)
+        return self._release(request, letter)
+
+    def _release(self, request: Request, letter: bytes) -> tuple[bytes, str]:
+        try:
+            self.holder.pay(request)
+        except BudgetError:
+            self._store.drop(request.session, request.round)
+            return refusal(Code.BUDGET), Code.BUDGET
+        return letter, "answered"
+
+    # ---- what costs nothing, because no row is looked at ----
+    def _hello(self, content: dict[str, Any]) -> bytes:
+        epsilon = content.get("epsilon")
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
+            raise LetterError("hello needs an epsilon.")
+        known = {"holder": self.holder.name, "private": self.holder.private}
+        known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
+        study = str(content.get("study"))
+        entries = self.holder.ledger.entries
+        # what the study has paid already is part of its epsilon, so a resumed one is not refused
+        begun = sum(float(e.epsilon) for e in entries if e.request.startswith(f"{study}:"))
+        enough = self.holder.ledger.left + begun >= float(epsilon) * (1 - 1e-9)
+        return write({"version": VERSION, "ok": True, "type": "hello", **known, "enough": enough})
+
+    def _status(self) -> bytes:
+        ledger = self.holder.ledger
+        known = {"holder": self.holder.name, "private": self.holder.private}
+        known |= {"budget": ledger.budget, "spent": ledger.spent, "left": ledger.left}
+        known["answers"] = sum(1 for entry in ledger.entries if entry.request)
+        return write({"version": VERSION, "ok": True, "type": "status", **known})
+
+
+def _is_of_fair_size(request: Request, n_classes: int) -> bool:
+    leaves = sum(tree.count(-1) for tree in request.trees)
+    sides = 2 * sum(len(asked) for asked in request.questions)
+    if max(leaves, sides) * n_classes > MOST_NUMBERS:
+        return False
+    return all(_depth(tree) <= DEEPEST for tree in request.trees)
+
+
+def _depth(numbers: tuple[int, ...]) -> int:
+    """Levels of a tree written root first; any list of numbers will do."""
+    open_at, deepest = [0], 0
+    for number in numbers:
+        depth = open_at.pop() if open_at else 0
+        deepest = max(deepest, depth)
+        if number >= 0:
+            open_at += [depth + 1, depth + 1]
+    return deepest

@@ -1,0 +1,174 @@
+"""Parties: all holders of a study as one, whatever carries the letters between them."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from steadytree.privacy.ledger import BudgetError
+from steadytree.sources.letters import (
+    MEANING,
+    PASSING,
+    Code,
+    LetterError,
+    read,
+    refusal_code,
+)
+from steadytree.sources.messages import Answer, Party, RefusedError, Request
+from steadytree.sources.wire import question, read_answer
+
+
+class HolderError(ValueError):
+    """A holder gave no answer that can be used; says which holder, and why."""
+
+    def __init__(self, holder: str, reason: str, code: Code | None = None) -> None:
+        super().__init__(f"holder {holder!r} gave no answer: {reason}.")
+        self.holder, self.reason, self.code = holder, reason, code
+
+
+class Parties(Protocol):
+    """What a coordinator knows of all holders together."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def private(self) -> bool: ...
+
+    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+        """One round: an answer of each holder that was asked, or why there is none."""
+
+
+class Transport(Protocol):
+    """What carries letters: memory, a socket, files, Flower."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
+        """Carry a letter to each holder named; the replies that came within the time."""
+
+
+class Together:
+    """Holders in this process.
+
+    Parameters
+    ----------
+    holders : list of Party
+        One that does not say that it is `private` counts as not private.
+    """
+
+    def __init__(self, holders: Sequence[Party]) -> None:
+        self._holders = {holder.name: holder for holder in holders}
+        self.names = tuple(self._holders)
+        self.private = all(getattr(holder, "private", False) for holder in holders)
+
+    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+        """Ask one after the other; a refusal is kept as the error it was."""
+        found: dict[str, Answer | Exception] = {}
+        for name, request in requests.items():
+            try:
+                found[name] = self._holders[name].answer(request)
+            except (RefusedError, BudgetError, HolderError) as error:
+                found[name] = error
+        return found
+
+
+@dataclass
+class Traffic:
+    """What a study cost on the way: rounds, seconds of each, bytes to and from holders."""
+
+    seconds: list[float] = field(default_factory=list)
+    bytes_out: int = 0
+    bytes_in: int = 0
+    asked_again: int = 0
+
+
+class Correspondence:
+    """Holders elsewhere: letters are carried, checked, and asked again until a deadline.
+
+    A repeated letter is the same letter: a holder that has answered it sends what it stored, and
+    nothing is spent twice.
+
+    Parameters
+    ----------
+    transport : Transport
+    private : bool
+        What the holders said of their noise.
+    deadline : float, default=120.0
+        Seconds for a round; a holder that has not answered by then gave no answer.
+    attempt : float, default=40.0
+        Seconds after which a holder is asked again.
+    pause : float, default=1.0
+        Seconds before asking again a holder that could not answer just now.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        private: bool,
+        deadline: float = 120.0,
+        attempt: float = 40.0,
+        pause: float = 1.0,
+    ) -> None:
+        self._transport, self.private = transport, private
+        self.names = transport.names
+        self._deadline, self._attempt, self._pause = deadline, attempt, pause
+        self.traffic = Traffic()
+
+    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+        """One round of letters."""
+        letters = {name: question(request) for name, request in requests.items()}
+
+        def read_reply(name: str, content: dict[str, object]) -> Answer:
+            answer = read_answer(content, letters[name])
+            if answer.holder != name:
+                raise LetterError("sent an answer in another holder's name")
+            return answer
+
+        found: dict[str, Answer | Exception] = {}
+        found |= self.exchange(letters, read_reply)
+        return found
+
+    def exchange(
+        self, letters: Mapping[str, bytes], read_reply: Callable[[str, dict[str, object]], Answer]
+    ) -> "dict[str, Answer | Exception]":
+        """Carry letters until each has a reply that can be used, or the deadline is over."""
+        start = time.monotonic()
+        done: dict[str, Answer | Exception] = {}
+        late: dict[str, HolderError] = {
+            name: HolderError(name, "nothing came before the deadline") for name in letters
+        }
+        first = True
+        while left := {name: letter for name, letter in letters.items() if name not in done}:
+            seconds = self._deadline - (time.monotonic() - start)
+            if seconds <= 0:
+                break
+            if not first:
+                self.traffic.asked_again += len(left)
+                time.sleep(min(self._pause, seconds))
+            first = False
+            self.traffic.bytes_out += sum(len(letter) for letter in left.values())
+            replies = self._transport.exchange(left, min(self._attempt, seconds))
+            for name, reply in replies.items():
+                self.traffic.bytes_in += len(reply)
+                outcome = _outcome(name, reply, read_reply)
+                if isinstance(outcome, HolderError) and outcome.code in PASSING:
+                    late[name] = outcome
+                else:
+                    done[name] = outcome
+        self.traffic.seconds.append(time.monotonic() - start)
+        return {name: done.get(name, late[name]) for name in letters}
+
+
+def _outcome(
+    name: str, reply: bytes, read_reply: Callable[[str, dict[str, object]], Answer]
+) -> Answer | HolderError:
+    try:
+        content = read(reply)
+        code = refusal_code(content)
+        if code is not None:
+            return HolderError(name, MEANING[code], code)
+        return read_reply(name, content)
+    except LetterError as error:
+        return HolderError(name, str(error).rstrip("."), Code.MALFORMED)

@@ -1,0 +1,166 @@
+"""Plan: who learns what together, for how much, agreed on before anything is asked."""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from steadytree.core.schema import Schema
+from steadytree.privacy.mechanisms import check_epsilon
+from steadytree.sources.messages import NAME
+
+METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts")
+PLAN_KEYS = {
+    *("study", "schema", "holders", "minimum", "epsilon", "method", "n_bins", "out"),
+    *("checkpoint", "deadline", "attempt", "join", "keys", "superlink", "testing_seed"),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One study, as a plan file tells it.
+
+    Parameters
+    ----------
+    study : str
+        Its name. A holder answers each numbered question of a name once: a changed plan needs a
+        new name.
+    schema : Schema
+    holders : tuple of str
+    minimum : int
+        Holders that must answer every round; the study stops where fewer do.
+    epsilon : float
+        What the study may cost each holder.
+    method : str
+    n_bins : int
+    out, checkpoint, keys : Path
+        The tree, the file to resume from, the folder of keys.
+    deadline, attempt, join : float
+        Seconds for a round, until a holder is asked again, and for holders to come online.
+    superlink : str
+        Address of Flower's SuperLink, host:port.
+    testing_seed : int, optional
+        FOR TESTS ONLY.
+    """
+
+    study: str
+    schema: Schema
+    holders: tuple[str, ...]
+    minimum: int
+    epsilon: float
+    method: str
+    n_bins: int
+    out: Path
+    checkpoint: Path
+    keys: Path
+    deadline: float
+    attempt: float
+    join: float
+    superlink: str
+    testing_seed: int | None = None
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "Plan":
+        """Read a plan file (TOML); paths in it are beside it."""
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no plan {str(path)!r}: check the path.")
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path.name!r} cannot be read as a plan: {error}.") from None
+        return _plan(found, path)
+
+    @property
+    def digest(self) -> str:
+        """What tells plans apart that must not share a checkpoint."""
+        parts = [self.study, self.schema.key(), self.holders, self.minimum, self.epsilon]
+        parts += [self.method, self.n_bins, self.testing_seed]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def facts(self) -> Path:
+        """Where the study writes what it cost and how it ended."""
+        return self.out.with_name(self.out.name + ".study.json")
+
+
+def _plan(found: Mapping[str, Any], path: Path) -> Plan:
+    unknown = sorted(set(found) - PLAN_KEYS)
+    if unknown:
+        raise ValueError(f"{path.name!r}: {unknown[0]!r} is nothing a plan knows.")
+    absent = [
+        name for name in ("study", "schema", "holders", "epsilon", "out") if name not in found
+    ]
+    if absent:
+        raise ValueError(f"{path.name!r} needs {absent[0]!r}.")
+    folder, study = path.resolve().parent, found["study"]
+    holders, minimum = _holders(found, path.name)
+    if not isinstance(study, str) or not NAME.fullmatch(study):
+        raise ValueError(f"{path.name!r}: study must be 1 to 64 letters, digits or any of _.-")
+    method = found.get("method", "delegate")
+    if method not in METHODS:
+        raise ValueError(f"{path.name!r}: method must be one of {METHODS}, got {method!r}.")
+    schema = folder / str(found["schema"])
+    if not schema.is_file():
+        raise FileNotFoundError(f"{path.name!r}: there is no schema {str(schema)!r}.")
+    return Plan(
+        study=study,
+        schema=Schema.load(schema),
+        holders=holders,
+        minimum=minimum,
+        epsilon=check_epsilon(found["epsilon"]),
+        method=method,
+        n_bins=_whole(found, "n_bins", 64, 2, 1_000, path.name),
+        out=folder / str(found["out"]),
+        checkpoint=folder / str(found.get("checkpoint", f"{study}.checkpoint.json")),
+        keys=folder / str(found.get("keys", "keys")),
+        deadline=_seconds(found, "deadline", 120.0, path.name),
+        attempt=_seconds(found, "attempt", 40.0, path.name),
+        join=_seconds(found, "join", 120.0, path.name),
+        superlink=_address(found, path.name),
+        testing_seed=found.get("testing_seed"),
+    )
+
+
+def _holders(found: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], int]:
+    holders = found["holders"]
+    texts = isinstance(holders, list) and all(isinstance(each, str) for each in holders)
+    if not texts or not holders or not all(NAME.fullmatch(each) for each in holders):
+        raise ValueError(
+            f"{name!r}: holders must be a list of names of letters, digits or any of _.-"
+        )
+    if len(set(holders)) < len(holders):
+        raise ValueError(f"{name!r}: holders must have names that differ.")
+    minimum = _whole(found, "minimum", len(holders), 1, 10_000, name)
+    if minimum > len(holders):
+        raise ValueError(
+            f"{name!r}: minimum is {minimum}, but the plan has only {len(holders)} holders: add "
+            "holders or lower it."
+        )
+    return tuple(holders), minimum
+
+
+def _whole(found: Mapping[str, Any], key: str, default: int, low: int, high: int, name: str) -> int:
+    value = found.get(key, default)
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{name!r}: {key} must be a whole number from {low} to {high}.")
+    return value
+
+
+def _seconds(found: Mapping[str, Any], key: str, default: float, name: str) -> float:
+    value = found.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6:
+        raise ValueError(f"{name!r}: {key} must be a number of seconds, more than 0.")
+    return float(value)
+
+
+def _address(found: Mapping[str, Any], name: str) -> str:
+    address = str(found.get("superlink", "127.0.0.1:9092"))
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ValueError(f"{name!r}: superlink must be host:port, got {address!r}.")
+    return address

@@ -1,0 +1,87 @@
+"""Signed files: letters that people can read, hold back, and carry by hand."""
+
+import base64
+import binascii
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+from steadytree.core.atomic import write_text_atomically
+from steadytree.core.extras import require
+from steadytree.sources.letters import LARGEST_REPLY, write
+
+VERSION = 1
+MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future
+PURPOSE = "signed files"
+
+
+def write_signed(path: Path, content: dict[str, Any], key: Path) -> None:
+    """Write a file that says when it was made, signed with an Ed25519 key."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    signed = {"steadytree file": VERSION, "made": now, **content}
+    signature = _private(key).sign(write(signed))
+    whole = {**signed, "signature": base64.b64encode(signature).decode()}
+    write_text_atomically(path, json.dumps(whole, indent=2) + "\n")
+
+
+def read_signed(path: Path, kind: str, key: Path) -> dict[str, Any]:
+    """The content of a file, if the owner of the key wrote it, whole and of this kind."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path.")
+    if path.stat().st_size > 2 * LARGEST_REPLY:
+        raise ValueError(f"{str(path)!r} is too large to be a letter.")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        signature = base64.b64decode(content.pop("signature"), validate=True)
+        signed = write(content)
+    except (ValueError, KeyError, AttributeError, TypeError, binascii.Error, RecursionError):
+        raise ValueError(f"{str(path)!r} is no signed file of steadytree.") from None
+    invalid = require("cryptography.exceptions", "federated", PURPOSE).InvalidSignature
+    try:
+        _public(key).verify(signature, signed)
+    except invalid:
+        raise ValueError(
+            f"{str(path)!r} was not signed by the owner of {key.name!r}, or was changed since: do "
+            "not use it."
+        ) from None
+    if content.get("steadytree file") != VERSION or content.get("kind") != kind:
+        raise ValueError(f"{str(path)!r} is no {kind}, or of another version.")
+    _check_time(path, str(content.get("made")))
+    return dict(content)
+
+
+def _check_time(path: Path, made: str) -> None:
+    try:
+        ahead = datetime.datetime.fromisoformat(made) - datetime.datetime.now(datetime.UTC)
+    except (ValueError, TypeError):
+        raise ValueError(f"{str(path)!r} does not say when it was made.") from None
+    if ahead.total_seconds() > MOST_AHEAD:
+        raise ValueError(
+            f"{str(path)!r} was made {ahead.total_seconds():.0f} s from now: the clocks disagree, "
+            "set them right."
+        )
+
+
+def _private(path: Path) -> Any:
+    return _load(path, "load_pem_private_key", "Ed25519PrivateKey", None)
+
+
+def _public(path: Path) -> Any:
+    return _load(path, "load_ssh_public_key", "Ed25519PublicKey")
+
+
+def _load(path: Path, function: str, kind: str, *more: Any) -> Any:
+    form = require("cryptography.hazmat.primitives.serialization", "federated", PURPOSE)
+    curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "federated", PURPOSE)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+        )
+    try:
+        key = getattr(form, function)(path.read_bytes(), *more)
+    except (ValueError, TypeError):
+        key = None
+    if not isinstance(key, getattr(curve, kind)):
+        raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
+    return key

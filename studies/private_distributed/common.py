@@ -1,0 +1,81 @@
+"""What the scripts of this study share: published data, their schema, splits and models."""
+
+import tempfile
+
+import numpy as np
+import pandas as pd
+
+from steadytree.core.schema import Schema
+from steadytree.learn.coordinator import Coordinator
+from steadytree.learn.private import PrivateTreeClassifier
+from steadytree.privacy.ledger import Ledger
+from steadytree.sources.holder import Holder
+
+MOST_CATEGORIES = 200
+
+
+def read(folder, *names):
+    """Rows and labels of one set, or of several files one below the other."""
+    frame = pd.concat([pd.read_csv(folder / f"{n}.csv.gz") for n in names], ignore_index=True)
+    return frame, frame.pop("target").to_numpy()
+
+
+def public_schema(frame, y):
+    """Ranges and categories of published data, taken as known."""
+    bounds, categories, kinds, missing = {}, {}, {}, []
+    for name, column in frame.items():
+        if column.dtype.kind in "if":
+            if column.min() < column.max():
+                bounds[name] = (float(column.min()), float(column.max()))
+                if column.dtype.kind == "i":
+                    kinds[name] = "integer"
+        elif column.nunique() <= MOST_CATEGORIES:
+            categories[name] = sorted(column.dropna().unique())
+        if column.isna().any() and name in {*bounds, *categories}:
+            missing.append(name)
+    names = [name for name in frame if name in {*bounds, *categories}]
+    return Schema(bounds, categories, np.unique(y).tolist(), kinds, missing, names)
+
+
+def split(n_rows, seed, share=1.0):
+    """Rows to learn from, four in five or a share of them, and the others."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    n_train = int(0.8 * n_rows)
+    return order[: max(int(share * n_train), 20)], order[n_train:]
+
+
+def single(schema, epsilon, **more):
+    """A learner on one machine: rows, labels and a seed to a function that predicts."""
+
+    def make(X, y, seed):
+        return PrivateTreeClassifier(epsilon, schema, testing_seed=seed, **more).fit(X, y).predict
+
+    return make
+
+
+def several(schema, epsilon, method, k=4, skew=None):
+    """A learner among k holders; `skew` is the Dirichlet parameter of unlike holders."""
+
+    def make(X, y, seed):
+        part = share_out(y, k, skew, np.random.default_rng(seed))
+        with tempfile.TemporaryDirectory() as folder:
+            holders = [
+                Holder(f"h{j}", schema, X[part == j], y[part == j],
+                       Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
+                for j in range(k)
+            ]  # fmt: skip
+            fitted = Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()
+        return fitted.predict
+
+    return make
+
+
+def share_out(y, k, skew, random):
+    """The holder of each row: by chance, or with shares of each class drawn by Dirichlet."""
+    if skew is None:
+        return random.permutation(len(y)) % k
+    part = np.zeros(len(y), int)
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        part[rows] = random.choice(k, len(rows), p=random.dirichlet(np.full(k, skew)))
+    return part

@@ -1,0 +1,106 @@
+"""One peer on the splits of `accuracy.py`, in an environment of its own; prints csv rows.
+
+    python peers.py DATA_FOLDER PEER [--sets adult,bank] [--splits 3] [--first 0]
+
+PEER is `diffprivlib` (needs scikit-learn below 1.6), `dp-ebm` (interpret), or `cart`, which is not
+private. It imports pandas, scikit-learn and the peer only. Ranges, categories and classes are
+given to each peer as public; categories become one column each for diffprivlib and CART.
+"""
+
+import argparse
+import pathlib
+import time
+
+import numpy as np
+import pandas as pd
+
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
+DELTA = 1e-5
+
+
+def read(folder, name):
+    files = ["adult", "adult_test"] if name == "adult" else [name]
+    frame = pd.concat([pd.read_csv(folder / f"{f}.csv.gz") for f in files], ignore_index=True)
+    return frame, frame.pop("target").to_numpy()
+
+
+def one_hot(frame):
+    numeric = frame.select_dtypes("number")
+    others = frame.drop(columns=numeric.columns).fillna("missing").astype(str)
+    hot = pd.get_dummies(others) if others.shape[1] else others
+    return pd.concat([numeric.fillna(numeric.min()), hot], axis=1).to_numpy(np.float64)
+
+
+def diffprivlib_tree(frame, y, epsilon, seed):
+    from diffprivlib.models import DecisionTreeClassifier
+
+    X = one_hot(frame)
+    bounds = (X.min(axis=0), np.maximum(X.max(axis=0), X.min(axis=0) + 1e-9))
+
+    def fit(train):
+        model = DecisionTreeClassifier(
+            epsilon=epsilon, bounds=bounds, classes=np.unique(y), max_depth=5, random_state=seed
+        )
+        return model.fit(X[train], y[train])
+
+    return X, fit
+
+
+def dp_ebm(frame, y, epsilon, seed):
+    from interpret.privacy import DPExplainableBoostingClassifier
+
+    numeric = frame.select_dtypes("number").columns
+    X = frame.copy()
+    for name in frame.columns.difference(numeric):
+        X[name] = frame[name].fillna("missing").astype(str)
+    kinds = ["continuous" if name in numeric else "nominal" for name in frame]
+    bounds = {name: (float(frame[name].min()), float(frame[name].max())) for name in numeric}
+
+    def fit(train):
+        model = DPExplainableBoostingClassifier(
+            feature_types=kinds, epsilon=epsilon, delta=DELTA, privacy_bounds=bounds,
+            random_state=seed, n_jobs=1,
+        )  # fmt: skip
+        return model.fit(X.iloc[train], y[train])
+
+    return X, fit
+
+
+def cart(frame, y, epsilon, seed):
+    from sklearn.tree import DecisionTreeClassifier
+
+    X = one_hot(frame)
+    return X, lambda train: DecisionTreeClassifier(max_depth=6, random_state=seed).fit(
+        X[train], y[train]
+    )
+
+
+PEERS = {"diffprivlib": diffprivlib_tree, "dp-ebm": dp_ebm, "cart": cart}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("peer", choices=PEERS)
+    parser.add_argument("--sets", default="adult,bank,mushroom,breastcancer_sep")
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args()
+    for name in options.sets.split(","):
+        frame, y = read(options.data, name)
+        y = np.unique(y, return_inverse=True)[1]
+        for epsilon in EPSILONS if options.peer != "cart" else (np.inf,):
+            for seed in range(options.first, options.first + options.splits):
+                order, n_train = np.random.default_rng(seed).permutation(len(y)), int(0.8 * len(y))
+                start = time.process_time()
+                X, fit = PEERS[options.peer](frame, y, epsilon, seed)
+                model = fit(order[:n_train])
+                taken, test = time.process_time() - start, order[n_train:]
+                rows = X.iloc[test] if hasattr(X, "iloc") else X[test]
+                accuracy = 100 * float((model.predict(rows) == y[test]).mean())
+                print(name, options.peer, epsilon, seed, f"{accuracy:.3f}", f"{taken:.2f}",
+                      sep=",", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""What is compared, and how each model is judged: always by the exact certificate."""
+
+import time
+
+import numpy as np
+from peers import fit_elsewhere
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree import Perturbation, RiskScoreClassifier, certify, complexity
+
+
+def judge(model, X, y, bounds):
+    """Questions, depth, accuracy, ER, and astuteness at 0.05 and 0.1 on test rows."""
+    found = certify(model, X, y, Perturbation(radius=1.0, whole=[], bounds=bounds))
+    reached = found.distance[found.right & np.isfinite(found.distance)]
+    size = complexity(model)
+    return {
+        "questions": size.n_questions,
+        "depth": size.depth,
+        "accuracy": found.accuracy,
+        "er": float(reached.mean()) if len(reached) else None,
+        "at05": found.certified_accuracy(0.05),
+        "at10": found.certified_accuracy(0.1),
+    }
+
+
+def box(a, b):
+    """The data's box: attacks do not leave it."""
+    low, high = np.minimum(a.min(axis=0), b.min(axis=0)), np.maximum(a.max(axis=0), b.max(axis=0))
+    return {f"x{j}": (float(low[j]), float(high[j])) for j in range(a.shape[1])}
+
+
+def published(a, b, c, d, seed, **changes):
+    """The published algorithm; its intercept may be attacked, and nothing is bounded."""
+    a, b = (np.column_stack([part, np.ones(len(part))]) for part in (a, b))
+    free = {f"x{j}": (-np.inf, np.inf) for j in range(a.shape[1])}
+    start = time.process_time()
+    model = RiskScoreClassifier.published().set_params(**changes).fit(a, c)
+    return judge(model, b, d, free) | {"seconds": time.process_time() - start}
+
+
+def ours(**settings):
+    """Ours with given settings."""
+
+    def run(a, b, c, d, seed):
+        start = time.process_time()
+        model = RiskScoreClassifier(random_state=seed, **settings).fit(a, c)
+        took = time.process_time() - start
+        return judge(model, b, d, box(a, b)) | {"seconds": took, "tau": model.tau_}
+
+    return run
+
+
+def cart(a, b, c, d, seed):
+    """Scikit-learn's tree by entropy, depth by cross-validation, as in the paper."""
+    tree = DecisionTreeClassifier(criterion="entropy", random_state=seed)
+    search = GridSearchCV(tree, {"max_depth": [5, 10, 15, 20, 25, 30]}, cv=5)
+    start = time.process_time()
+    model = search.fit(a, c).best_estimator_
+    return judge(model, b, d, box(a, b)) | {"seconds": time.process_time() - start}
+
+
+def peer(name):
+    """A peer in an environment of its own."""
+
+    def run(a, b, c, d, seed):
+        model, seconds = fit_elsewhere(name, a, c)
+        return judge(model, b, d, box(a, b)) | {"seconds": seconds}
+
+    return run
+
+
+METHODS = {
+    "published": published,
+    "majority, tau 0.05": ours(tau=0.05),
+    "majority, tau 0": ours(tau=0.0),
+    "majority, tau 1se": ours(tau="1se"),
+    "logistic, tau 0.05": ours(loss="logistic", tau=0.05),
+    "logistic, tau 0": ours(loss="logistic", tau=0.0),
+    "logistic, tau 1se": ours(loss="logistic", tau="1se"),
+    "CART": cart,
+}
+PEERS = {
+    "GROOT, depth 5": peer("groot"),
+    "imodels, 10 questions": peer("imodels"),
+    "FasterRisk, 10 questions": peer("fasterrisk"),
+}

@@ -1,0 +1,77 @@
+"""The command `fit`, as a pipeline calls it."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree import cli
+from steadytree.interop.tree_file import load
+from steadytree.learn.stable import StableTreeClassifier
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run the command in an empty folder; returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["steadytree", "fit", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call
+
+
+def write(folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, 200), "income": rng.normal(size=200)})
+    frame["outcome"] = np.where(frame["age"] + 9 * frame["income"] > 50, "ill", "well")
+    folder.mkdir()
+    frame[:120].to_parquet(folder / "a.parquet")
+    frame[120:].to_parquet(folder / "b.parquet")
+    return frame
+
+
+def test_fit_writes_the_tree_of_all_files(run, tmp_path):
+    frame = write(tmp_path / "rows")
+    code, out, _ = run("rows", "--target", "outcome", "--depth", 3, "--epsilon", 0, "--cache", "m")
+    assert code == 0
+    assert out.startswith("200 rows, ")
+    model = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
+    near = model.fit(frame[["age", "income"]], frame["outcome"]).tree_
+    assert load(tmp_path / "fitted.tree.json") == near
+    assert (tmp_path / "m" / "map.json").exists()
+
+
+def test_some_columns_and_some_files(run, tmp_path):
+    write(tmp_path / "rows")
+    code, _, _ = run(
+        "rows/a.parquet", "rows/b.parquet", "--target", "outcome", "--column", "age", "--out", "x"
+    )
+    assert code == 0
+    assert load(tmp_path / "x").space.names == ("age",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "--target", "outcome"], "there is no file or folder 'nowhere'"),
+        (["rows", "--target", "result"], "target 'result' is no column of the files"),
+        (["rows", "--target", "outcome", "--cache", "rows"], "holds other files"),
+        (["rows", "--target", "outcome", "--out", "no/such/x.json"], "no/such"),
+        (["rows"], "--target"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(run, tmp_path, arguments, message):
+    write(tmp_path / "rows")
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.glob("*.json"))

@@ -1,0 +1,183 @@
+"""Three hospitals over Flower: real SuperLink and SuperNodes, TLS, keys, and processes that die."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hospitals
+from hospitals import NAMES, SCHEMA
+from steadytree.interop.tree_file import load
+from steadytree.learn.coordinator import Coordinator
+from steadytree.privacy.ledger import Ledger
+from steadytree.sources.superlink import QUIET, script, start_on_leash
+
+pytestmark = pytest.mark.federated
+pytest.importorskip("flwr")
+STEADYTREE = (sys.executable, "-m", "steadytree", "private")
+PLAN = """study = "hospitals"
+schema = "schema.toml"
+holders = ["north", "south", "east"]
+epsilon = 2.0
+n_bins = 4
+out = "tree.json"
+superlink = "127.0.0.1:{port}"
+join = 300
+deadline = 240
+attempt = 60
+testing_seed = 3
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """Files, plan and keys of three hospitals; the processes started here are ended here."""
+    monkeypatch.chdir(tmp_path)
+    hospitals.write_files(tmp_path)
+    port = free_port()
+    pathlib.Path("plan.toml").write_text(PLAN.format(port=port))
+    subprocess.run([*STEADYTREE, "keys", "plan.toml"], check=True, capture_output=True)
+    with contextlib.ExitStack() as stack:
+        yield Site(tmp_path, port, stack)
+
+
+class Site:
+    def __init__(self, folder, port, stack):
+        self.folder, self.address, self._stack = folder, f"127.0.0.1:{port}", stack
+
+    def serve(self, name, program=("-m", "steadytree")):
+        process = hospitals.start_gateway(
+            self.folder, name, seed=NAMES.index(name), program=program
+        )
+        self._stack.callback(hospitals.stop, process)
+        return process
+
+    def join(self, name):
+        command = [*STEADYTREE, "holder", "join", "--keys", f"keys/{name}"]
+        command += ["--superlink", self.address, "--socket", f"{name}.sock"]
+        with pathlib.Path(f"{name}.join.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._stack.callback(hospitals.stop, process)
+
+    def coordinate(self):
+        command = [*STEADYTREE, "coordinate", "plan.toml", "--logs", "logs"]
+        with pathlib.Path("coordinate.log").open("ab") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._stack.callback(end, process)
+        return process
+
+    def spent(self):
+        return [Ledger(f"{name}.ledger", 4.0).spent for name in NAMES]
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.wait(60)
+
+
+def in_process():
+    """The same study with nothing in between: the tree, and what each holder spent."""
+    pathlib.Path("twin").mkdir()
+    holders = [hospitals.make_holder("twin", n, seed=p) for p, n in enumerate(NAMES)]
+    fitted = Coordinator(holders, SCHEMA, 2.0, n_bins=4, testing_seed=3).fit()
+    return fitted.tree_, [holder.ledger.spent for holder in holders]
+
+
+def check_no_row_in_any_log_or_message(folder):
+    """No cell of a row in anything that was written down outside the holder's own data."""
+    cells = set()
+    for name in NAMES:
+        for line in (folder / f"{name}.csv").read_text().split()[1:]:
+            cells |= {cell for cell in line.split(",")[:2] if len(cell) > 4}
+    written = [*folder.glob("*.log"), *folder.glob("logs/*.log"), *folder.glob("*.json")]
+    written += folder.glob("*.answers/*.answer")
+    assert len(written) > 8
+    for path in written:
+        words = set(path.read_text(errors="replace").replace(",", " ").split())
+        assert not words & cells, path
+
+
+def test_three_hospitals_over_flower_grow_the_tree_of_one_process(site):
+    for name in NAMES:
+        site.serve(name)
+        site.join(name)
+    process = site.coordinate()
+    hospitals.wait_until(lambda: "waiting for" in pathlib.Path("coordinate.log").read_text(), 300)
+    refused = try_unregistered_key(site)
+    assert process.wait(600) == 0, pathlib.Path("coordinate.log").read_text()
+    assert refused != 0
+    assert "could not establish a connection" in pathlib.Path("stranger.log").read_text()
+    assert (load("tree.json"), site.spent()) == in_process()
+    facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
+    assert facts["rounds"] == len(facts["seconds"]) == 4
+    assert 1_000 < facts["bytes_out"] < 10_000
+    assert facts["gone"] == []
+    check_no_row_in_any_log_or_message(site.folder)
+
+
+def try_unregistered_key(site):
+    """A SuperNode with a key that nobody registered."""
+    subprocess.run([*STEADYTREE, "keys", "--holder", "stranger"], check=True, capture_output=True)
+    command = [
+        *(script("flower-supernode"), "--superlink", site.address, "--host", "127.0.0.1"),
+        *("--port", str(free_port()), "--root-certificates", "keys/north/ca.crt"),
+        *("--auth-supernode-private-key", "stranger/node.key", "--max-retries", "1"),
+    ]
+    path = str(pathlib.Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
+    environment = {**os.environ, **QUIET, "FLWR_HOME": str(site.folder / "home"), "PATH": path}
+    with pathlib.Path("stranger.log").open("wb") as log:
+        process = start_on_leash(command, log, environment)
+    with process:
+        return process.wait(300)
+
+
+KILLED_AFTER_PAYING = """
+import os, signal
+from steadytree import cli
+from steadytree.sources.gateway import Gateway
+release = Gateway._release
+def killed(self, request, letter):
+    found = release(self, request, letter)
+    if request.round == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return found
+Gateway._release = killed
+cli.main()
+"""
+
+
+def test_a_holder_and_the_coordinator_are_killed_and_nothing_is_lost(site):
+    drawer = NAMES[int(np.random.default_rng(3).permutation(3)[0])]  # who is asked in round 1
+    doomed = site.serve(drawer, ("-c", KILLED_AFTER_PAYING))
+    for name in NAMES:
+        if name != drawer:
+            site.serve(name)
+        site.join(name)
+    first = site.coordinate()
+    checkpoint = pathlib.Path("hospitals.checkpoint.json")
+    hospitals.wait_until(lambda: checkpoint.exists() or first.poll() is not None, 600)
+    assert first.poll() is None, pathlib.Path("coordinate.log").read_text()
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait(60)
+    second = site.coordinate()
+    assert doomed.wait(600) == -signal.SIGKILL  # in the middle of round 1, after it had paid
+    site.serve(drawer)
+    assert second.wait(600) == 0, pathlib.Path("coordinate.log").read_text()
+    assert (load("tree.json"), site.spent()) == in_process()
+    facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
+    assert facts["resumed"] == 1
+    check_no_row_in_any_log_or_message(site.folder)

@@ -1,0 +1,237 @@
+"""A study by files: `steadytree private keys | ask | answer | merge` as users call them."""
+
+import datetime
+import json
+import pathlib
+import sys
+
+import pytest
+
+import hospitals
+from hospitals import NAMES, SCHEMA
+from steadytree import cli
+from steadytree.interop.tree_file import load
+from steadytree.learn.coordinator import Coordinator
+from steadytree.privacy.ledger import Ledger
+from steadytree.sources import signed
+
+pytest.importorskip("cryptography")
+PLAN = """study = "by-files"
+schema = "schema.toml"
+holders = ["north", "south", "east"]
+minimum = {minimum}
+epsilon = 2.0
+n_bins = 4
+out = "tree.json"
+testing_seed = 3
+"""
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def study(run, tmp_path):
+    """Files of three hospitals, a plan and keys."""
+    hospitals.write_files(tmp_path)
+    pathlib.Path("plan.toml").write_text(PLAN.format(minimum=2))
+    assert run("keys", "plan.toml")[0] == 0
+    return run
+
+
+def answer(run, question, holder, /, **changed):
+    options = {"keys": f"keys/{holder}", "data": f"{holder}.csv", "schema": "schema.toml"}
+    options |= {"ledger": f"{holder}.ledger", "budget": 4, "testing-seed": NAMES.index(holder)}
+    options |= changed
+    listed = [part for key, value in options.items() for part in (f"--{key}", value)]
+    return run("answer", question, *listed)
+
+
+def questions(number):
+    return sorted(pathlib.Path("questions").glob(f"*.{number:04d}.*.question.json"))
+
+
+def name_of(path):
+    return path.name.split(".")[2]
+
+
+def answered(path):
+    return path.with_name(path.name.replace("question", "answer"))
+
+
+def spent():
+    return [Ledger(f"{name}.ledger", 4.0).spent for name in NAMES]
+
+
+def test_files_end_in_the_same_tree_as_one_process(study, tmp_path):
+    for number in range(10):
+        code, out, _ = study("ask", "plan.toml")
+        assert code == 0
+        if "nothing is left" in out:
+            break
+        assert study("ask", "plan.toml")[1] == out  # asking twice changes nothing
+        for path in questions(number):
+            assert answer(study, path, name_of(path))[0] == 0
+            assert answer(study, path, name_of(path))[0] == 0  # costs nothing
+        code, out, _ = study("merge", "plan.toml", *map(answered, questions(number)))
+        assert code == 0
+    assert number == 4
+    (tmp_path / "twin").mkdir()
+    holders = [hospitals.make_holder(tmp_path / "twin", n, seed=p) for p, n in enumerate(NAMES)]
+    twin = Coordinator(holders, SCHEMA, 2.0, n_bins=4, testing_seed=3).fit()
+    assert load("tree.json") == twin.tree_
+    assert spent() == [holder.ledger.spent for holder in holders]
+
+
+def test_a_question_can_be_read_by_people(study):
+    study("ask", "plan.toml")
+    content = json.loads(questions(0)[0].read_text())
+    assert content["asks for"] == "rows"
+    assert content["epsilon"] == pytest.approx(0.04)
+    assert content["epsilon of the study"] == 2.0
+    assert content["number"] == 0
+
+
+@pytest.fixture
+def first(study):
+    study("ask", "plan.toml")
+    for path in questions(0):
+        assert answer(study, path, name_of(path))[0] == 0
+    return study
+
+
+def test_a_changed_file_is_refused_on_both_sides(first):
+    question = questions(0)[0]
+    name = name_of(question)
+    content = json.loads(question.read_text())
+    content["letter"]["request"]["epsilon"] = content["epsilon"] = 1.0
+    question.write_text(json.dumps(content))
+    before = spent()
+    code, _, err = answer(first, question, name)
+    assert code == 2
+    assert "was changed since" in err
+    assert spent() == before
+    path = answered(questions(0)[1])
+    path.write_text(path.read_text().replace('"number": 0', '"number": 1'))
+    code, _, err = first("merge", "plan.toml", *map(answered, questions(0)))
+    assert code == 2
+    assert "was changed since" in err
+
+
+def test_an_unregistered_key_signs_nothing(first):
+    name = name_of(questions(0)[0])
+    assert first("keys", "--holder", "stranger")[0] == 0
+    pathlib.Path("stranger/coordinator.sign.pub").write_bytes(
+        pathlib.Path(f"keys/{name}/coordinator.sign.pub").read_bytes()
+    )
+    assert answer(first, questions(0)[0], name, keys="stranger", name=name)[0] == 0
+    code, _, err = first("merge", "plan.toml", *map(answered, questions(0)))
+    assert code == 2
+    assert "was not signed by the owner" in err
+
+
+def test_answers_are_counted_and_numbered(first):
+    paths = list(map(answered, questions(0)))
+    code, _, err = first("merge", "plan.toml", *paths[:2])
+    assert code == 2
+    assert f"the answer of holder {name_of(paths[2])!r} to question 0 is missing" in err
+    code, _, err = first("merge", "plan.toml", paths[0], *paths)
+    assert code == 2
+    assert "two answers" in err
+    assert first("merge", "plan.toml", *paths)[0] == 0
+    code, out, _ = first("merge", "plan.toml", *paths)  # again: they are merged already
+    assert code == 0
+    assert "1 questions are answered" in out
+    first("ask", "plan.toml")
+    answer(first, questions(1)[0], name_of(questions(1)[0]))
+    code, _, err = first("merge", "plan.toml", answered(questions(1)[0]), paths[0])
+    assert code == 2
+    assert "one number at a time" in err or "two answers" in err
+
+
+def test_a_study_goes_on_without_a_holder_where_the_plan_allows(first):
+    paths = list(map(answered, questions(0)))
+    gone = name_of(paths[2])
+    assert first("merge", "plan.toml", *paths[:2], "--without", gone)[0] == 0
+    first("ask", "plan.toml")
+    assert gone not in [name_of(path) for path in questions(1)]
+    code, _, err = first("merge", "plan.toml", *paths, "--without", "nobody")
+    assert code == 2
+    assert "no holder of the plan" in err
+
+
+def test_answers_of_another_study_are_refused(first):
+    pathlib.Path("plan.toml").write_text(PLAN.format(minimum=2).replace("by-files", "other"))
+    code, _, err = first("merge", "plan.toml", *map(answered, questions(0)))
+    assert code == 2
+    assert "another study" in err
+
+
+def test_wrong_files_and_keys_spend_nothing(study):
+    study("ask", "plan.toml")
+    question = questions(0)[0]
+    name = name_of(question)
+    other = next(each for each in NAMES if each != name)
+    hospitals.Schema({"age": (0, 90), "dose": (0, 8)}, SCHEMA.categories, SCHEMA.classes).save(
+        "other.toml"
+    )
+    pathlib.Path("no.json").write_text("{}")
+    cases = [
+        ({"keys": "nowhere"}, "is missing"),
+        ({"schema": "other.toml"}, "'high' of column 'age' is 90.0, the plan says 100.0"),
+        ({"budget": 4, "ledger": "missing/l"}, "make its folder first"),
+    ]
+    for changed, message in cases:
+        code, _, err = answer(study, question, name, **changed)
+        assert (code, message in err) == (2, True), err
+    code, _, err = answer(study, "no.json", name)
+    assert (code, "no signed file" in err) == (2, True)
+    code, _, err = study("answer", question, "--keys", f"keys/{name}")
+    assert (code, "name --socket, or" in err) == (2, True)
+    code, _, err = study("answer", question, "--keys", f"keys/{name}", "--socket", "no.sock")
+    assert (code, "no gateway serves" in err) == (2, True)
+    code, _, err = answer(study, question, name, budget=1, ledger="small")
+    assert (code, "less is left" in err) == (3, True)
+    code, _, err = answer(study, question, other)
+    assert (code, f"is for {name!r}" in err) == (2, True)
+    assert spent() == [0, 0, 0]
+    code, _, err = study("merge", "plan.toml", pathlib.Path("questions/a.json"))
+    assert (code, "is not named" in err) == (2, True)
+
+
+def test_clocks_that_disagree_are_told(study):
+    study("ask", "plan.toml")
+    question = questions(0)[0]
+    content = json.loads(question.read_text())
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=2)
+    content["made"] = later.isoformat()
+    del content["signature"]
+    signed.write_signed(question, content, pathlib.Path("keys/coordinator/sign.key"))
+    code, _, err = answer(study, question, name_of(question))
+    assert code == 2
+    assert "the clocks disagree" in err
+    assert spent() == [0, 0, 0]
+
+
+def test_keys_are_never_overwritten_and_private_ones_are_private(study):
+    code, _, err = study("keys", "plan.toml")
+    assert code == 2
+    assert "so that no key is lost" in err
+    for path in pathlib.Path("keys").rglob("*.key"):
+        assert path.stat().st_mode & 0o077 == 0
+    for folder in pathlib.Path("keys").iterdir():
+        assert folder.stat().st_mode & 0o077 == 0
+    assert study("keys")[0] == 2
+    assert study("keys", "--holder", "north")[0] == 0
+    assert study("keys", "--holder", "north")[0] == 2
