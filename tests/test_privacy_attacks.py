@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from steadytree.core.schema import Schema
+from steadytree.learn.coordinator import Coordinator
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.measure.private_accuracy import _exact_counts, private_accuracy
 from steadytree.privacy.drawn import from_numbers
@@ -65,6 +66,27 @@ def test_refusals_do_not_look_at_rows(tmp_path, request_):
     one._values = one._labels = Untouchable()
     with pytest.raises((RefusedError, BudgetError)):
         one.answer(request_)
+
+
+def test_a_spent_budget_is_refused_before_rows_are_looked_at(tmp_path, fitted):
+    ledger = Ledger(tmp_path / "l", 1.0)
+    ledger.spend(0.5, "earlier")
+    with pytest.raises(BudgetError, match=r"0\.5 of 1\.0 is left"):
+        PrivateTreeClassifier(0.6, SCHEMA, ledger=ledger, testing_seed=0).fit(
+            Untouchable(), Untouchable()
+        )
+    with pytest.raises(BudgetError, match=r"0\.5 of 1\.0 is left"):
+        private_accuracy(fitted, Untouchable(), Untouchable(), 0.6, SCHEMA, ledger, testing_seed=0)
+    assert ledger.spent == 0.5
+
+
+@pytest.mark.parametrize("method", ["delegate", "noisy_counts", "secure_sum"])
+def test_a_run_that_one_holder_cannot_pay_costs_nobody_anything(tmp_path, method):
+    parties = holders(tmp_path, 1.0, 3)
+    parties[2].ledger.spend(0.5, "earlier")
+    with pytest.raises(BudgetError, match="is left"):
+        Coordinator(parties, SCHEMA, 1.0, method, n_bins=4, testing_seed=0).fit()
+    assert [party.ledger.spent for party in parties] == [0.0, 0.0, 0.5]
 
 
 REFUSALS = {

@@ -7,7 +7,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, compare, diff, fit, private, report, reproduce, retrain, score
+from steadytree.cli import (
+    certify,
+    compare,
+    diff,
+    fit,
+    private,
+    report,
+    reproduce,
+    retrain,
+    score,
+)
 
 WRONG_USE = 2
 STOPPED = 130

@@ -155,6 +155,8 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         except (TypeError, ValueError) as error:
             _LOG.warning("refused a private fit: %s", error)
             raise
+        if self.ledger is not None:  # before the rows are read, so that time tells nothing of them
+            self.ledger.check(float(self.epsilon), "private tree")
         read = read_rows(schema, X, y, client)
         validate_data(self, read.sample, skip_check_array=True)
         if read.n_read > MOST_ROWS:
@@ -165,7 +167,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self.n_rows_ = self._count_rows(read.n_kept, noise, spent)
         self.classes_ = np.array(schema.classes)
         rows = _Rows(schema, read, noise)
-        left = self.epsilon - sum(spent.values())
+        left = float(self.epsilon) - sum(spent.values())
         self.tree_ = self._grow(rows, left, spent)
         self.privacy_ = PrivacyStatement(
             float(self.epsilon), 0.0, spent, self.method, noise.private
@@ -186,12 +188,12 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     def _count_rows(self, n_rows: int, noise: Noise, spent: dict[str, float]) -> float:
         if self.public_rows is not None:
             return float(self.public_rows)
-        spent["number of rows"] = self.epsilon * ROWS_SHARE
+        spent["number of rows"] = float(self.epsilon) * ROWS_SHARE
         noisy = release_counts(np.array([n_rows]), spent["number of rows"], noise)
         return float(max(noisy[0], 1))
 
     def _grow(self, rows: "_Rows", left: float, spent: dict[str, float]) -> Tree:
-        strength = self.epsilon * self.n_rows_
+        strength = float(self.epsilon) * self.n_rows_
         if self.method == "gibbs":
             return self._grow_gibbs(rows, left, strength, spent)
         depth = self.max_depth or (

@@ -133,6 +133,8 @@ def private_accuracy(
         raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
     tree = as_tree(model)
     _check_fits(tree, declared)
+    if ledger is not None:  # before the rows are read, so that time tells nothing of them
+        ledger.check(epsilon, "accuracy")
     values, labels = declared.encode(X), declared.encode_labels(y)
     if len(values) != len(labels):
         raise ValueError("X and y have different numbers of rows: pass one label a row.")
