@@ -75,7 +75,7 @@ class Search:
         self.bounds.choose_cells(self.value)
         self._raise_bound(self.bounds.of_all())
         unit = 1.0 if self.problem.whole else self.problem.total / len(self.everyone)
-        step, largest = unit, unit * max(1, len(self.everyone) // 60)
+        step, largest = unit, unit * max(1, len(self.everyone) // 120)
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
             target, self.bounds.n_listed = min(self.value, start + step), 0
@@ -214,7 +214,7 @@ class Search:
         if n_tests == 0 or self.table.n_classes < 2:
             return
         work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
-        for _ in range(int(np.clip(1e9 / work, 2, 4))):
+        for _ in range(int(np.clip(1e9 / work, 2, 4 if self.depth < 4 else 8))):
             self._check_time()
             plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
