@@ -7,6 +7,7 @@ import pytest
 from steadytree.core.perturbation import Perturbation
 from steadytree.learn.robust import RobustTreeClassifier
 
+pytestmark = pytest.mark.interop
 pytest.importorskip("pyscipopt")
 
 
