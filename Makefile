@@ -13,7 +13,7 @@ OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
 OPTIONAL := data or slow or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-federated test-browser clean
+.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-federated test-browser about-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
@@ -56,7 +56,11 @@ test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test
 test-slow:  ## the tests marked slow
 test-data:  ## the tests on the papers' data, in the folder named by STEADYTREE_DATA
 test-federated:  ## three hospitals over Flower, with TLS, keys, and processes that die
-test-browser:  ## the tests that open pages in a headless browser
+test-browser: about-browser  ## the tests that open pages in a headless browser
+
+about-browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || [ -n "$$STEADYTREE_BROWSER" ] \
+	  || echo "No chromium is installed, so these tests are skipped. Install it (Debian: apt-get install chromium), or name one in STEADYTREE_BROWSER."
 
 clean:  ## remove environments, caches and everything built
 	rm -rf $(VENV) $(OLDEST) benchmarks/.venvs build dist demo docs/_build docs/api docs/gallery

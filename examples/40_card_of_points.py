@@ -18,10 +18,14 @@ y = np.where(y == 0, "malignant", "benign")
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.33, random_state=0)
 
 # %%
-# The hardened card, as it would be pinned to a wall.
+# The hardened card, as text.
 hardened = st.RiskScoreClassifier(tau=0.05, max_conditions=6, random_state=0)
 hardened.fit(X_train, y_train)
 print(st.card_text(hardened.card_, hardened.risk_table_))
+
+# %%
+# The same card as it would be pinned to a wall; ``card_html`` makes it a page to print.
+st.draw_card(hardened.card_, hardened.risk_table_)
 
 # %%
 # How the share of rows that stay right falls with the size of the noise.

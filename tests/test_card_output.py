@@ -45,6 +45,7 @@ def test_picture_is_whole_and_escaped():
     svg = str(draw_card(CARD, TABLE, title="<script>"))
     assert "<script>" not in svg
     assert {"a <b> & c ≥ 0.5", "+3", "above 0: yes · else: no"} <= set(texts_of(svg))
+    assert draw_card(CARD, TABLE, title="<script>")._repr_html_() == svg
     page = card_html(CARD, TABLE, title="<script>")
     assert "<script>" not in page
     assert svg in page

@@ -40,7 +40,9 @@ def write(folder):
 
 def test_fit_writes_the_tree_of_all_files(run, tmp_path):
     frame = write(tmp_path / "rows")
-    code, out, _ = run("rows", "--target", "outcome", "--depth", 3, "--epsilon", 0, "--cache", "m")
+    code, out, _ = run(
+        "rows", "--target", "outcome", "--max-depth", 3, "--epsilon", 0, "--cache", "m"
+    )
     assert code == 0
     assert out.startswith("200 rows, ")
     model = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
@@ -52,10 +54,17 @@ def test_fit_writes_the_tree_of_all_files(run, tmp_path):
 def test_some_columns_and_some_files(run, tmp_path):
     write(tmp_path / "rows")
     code, _, _ = run(
-        "rows/a.parquet", "rows/b.parquet", "--target", "outcome", "--column", "age", "--out", "x"
+        "rows/a.parquet", "rows/b.parquet", "--target", "outcome", "--drop", "income", "--out", "x"
     )
     assert code == 0
     assert load(tmp_path / "x").space.names == ("age",)
+
+
+def test_a_text_file_gives_the_same_tree(run, tmp_path):
+    write(tmp_path / "rows").to_csv(tmp_path / "rows.csv", index=False)
+    assert run("rows.csv", "--target", "outcome", "--out", "text")[0] == 0
+    assert run("rows", "--target", "outcome", "--out", "blocks")[0] == 0
+    assert load(tmp_path / "text") == load(tmp_path / "blocks")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +75,9 @@ def test_some_columns_and_some_files(run, tmp_path):
         (["rows", "--target", "outcome", "--cache", "rows"], "holds other files"),
         (["rows", "--target", "outcome", "--out", "no/such/x.json"], "no/such"),
         (["rows"], "--target"),
+        (["rows", "--target", "outcome", "--drop", "pay"], "--drop names 'pay'"),
+        (["a.csv", "b.csv", "--target", "outcome"], "a csv file is read as a whole"),
+        (["a.csv", "--target", "outcome", "--cache", "m"], "a csv file is read as a whole"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(run, tmp_path, arguments, message):

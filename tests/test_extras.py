@@ -16,6 +16,7 @@ BRINGS = {
     "parquet": "pyarrow",
     "mio": "pyscipopt",
     "plot": "matplotlib",
+    "frame": "pandas",
 }
 FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}
 

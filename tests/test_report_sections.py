@@ -321,3 +321,14 @@ def test_unknown_groups_are_refused(case):
         st.report(case["model"], *case["rows"], by=["twon"])
     with pytest.raises(ValueError, match="120 different values"):
         st.report(case["model"], *case["rows"], by=["age"])
+
+
+def test_a_tree_in_use_stays_fitted_when_its_learner_is_fitted_again(case):
+    model = st.StableTreeClassifier(3, 0.1, random_state=0, previous=case["old"])
+    again = st.refits(model, *case["train"], repeats=2)
+    with_tree = st.StableTreeClassifier(3, 0.1, random_state=0, previous=case["old"].tree_)
+    assert (
+        again.distances.tolist()
+        == st.refits(with_tree, *case["train"], repeats=2).distances.tolist()
+    )
+    assert st.average_sensitivity(model, *case["train"], repeats=2).distances.shape == (1, 2)

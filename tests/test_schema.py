@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.cli.private import _read
+from steadytree.cli.private import read_rows
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema, check_schema
 from steadytree.core.schema_file import template
@@ -229,7 +229,7 @@ def test_one_row_more_of_a_csv_file_changes_no_other(tmp_path, delimiter, odd):
     read = []
     for name, listed in (("d.csv", rows), ("more.csv", [*rows, [odd] * 4])):
         write_csv(tmp_path / name, listed, delimiter)
-        read.append(_read(tmp_path / name, COUPLED, "y"))
+        read.append(read_rows(tmp_path / name, COUPLED, "y"))
     (X, y), (more_X, more_y) = read
     found = COUPLED.encode(X)
     np.testing.assert_array_equal(COUPLED.encode(more_X)[:-1], found)
@@ -241,7 +241,7 @@ def test_one_row_more_of_a_csv_file_changes_no_other(tmp_path, delimiter, odd):
 def test_a_category_with_a_comma_stands_as_it_is(tmp_path):
     schema = Schema({"pay": (0, 1)}, {"ward": ["1,5", "2.5"]}, [0, 1])
     write_csv(tmp_path / "d.csv", [["0,5", "1", "1,5", "0"], ["1", "1", "2,5", "0"]], ";")
-    found = schema.encode(_read(tmp_path / "d.csv", schema, "y")[0])
+    found = schema.encode(read_rows(tmp_path / "d.csv", schema, "y")[0])
     np.testing.assert_array_equal(found, [[0.5, 0], [1, 1]])
 
 
@@ -249,7 +249,7 @@ def test_parquet_is_read_by_its_types(tmp_path):
     frame = pl.DataFrame({"pay": [0.5, None], "age": [3, 4], "ward": ["A", None], "y": [1, 0]})
     frame = frame.with_columns(day=pl.lit(datetime(2020, 1, 1)), age=pl.col("age").cast(pl.Int32))
     frame.write_parquet(tmp_path / "d.parquet")
-    X, y = _read(tmp_path / "d.parquet", COUPLED, "y")
+    X, y = read_rows(tmp_path / "d.parquet", COUPLED, "y")
     np.testing.assert_array_equal(COUPLED.encode(X), [[0.5, 3, 0], [np.nan, 4, np.nan]])
     assert COUPLED.encode_labels(y).tolist() == [1, 0]
 
@@ -260,7 +260,7 @@ def test_a_bad_csv_row_is_not_told_of(tmp_path, row):
     text = "pay,age,ward,y\n" + "0,1,A,1\n" * 5000 + row + "\n"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(ValueError, match="rows that do not fit") as error:
-        _read(path, COUPLED, "y")
+        read_rows(path, COUPLED, "y")
     assert "secret" not in str(error.value)
     assert error.value.__cause__ is None
 

@@ -7,7 +7,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, compare, diff, fit, private, report, retrain, score
+from steadytree.cli import (
+    certify,
+    compare,
+    diff,
+    fit,
+    private,
+    report,
+    reproduce,
+    retrain,
+    score,
+)
 
 WRONG_USE = 2
 STOPPED = 130
@@ -77,3 +87,4 @@ app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=retrain.EXAMPLES)(retrain.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)

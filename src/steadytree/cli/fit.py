@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from steadytree.learn.stable import StableTreeClassifier
+
+TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
 Examples:
+  steadytree fit q1.csv --target outcome --drop id --out q1.tree.json
   steadytree fit rows.parquet --target outcome
-  steadytree fit rows/ --target outcome --depth 6 --cache binned --out big.tree.json
+  steadytree fit rows/ --target outcome --max-depth 6 --cache binned --out big.tree.json
 
-Files are read block by block, so they may hold more rows than memory."""
+Parquet and Arrow files are read block by block, so they may hold more rows than memory; a csv file
+is read as a whole."""
 
 
 def fit(
     data: Annotated[
         list[Path],
-        typer.Argument(metavar="DATA...", help="Parquet or Arrow files, or folders of them."),
+        typer.Argument(
+            metavar="DATA...", help="A csv file; or Parquet or Arrow files, or folders of them."
+        ),
     ],
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")] = Path(
         "fitted.tree.json"
     ),
-    column: Annotated[
+    drop: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to learn from; may be repeated."),
+        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
     ] = None,
-    depth: Annotated[int, typer.Option(min=1, max=30, help="Most questions to a leaf.")] = 5,
+    max_depth: Annotated[
+        int, typer.Option(min=1, max=30, help="Most questions from first to answer.")
+    ] = 5,
     epsilon: Annotated[
         float, typer.Option(min=0, help="Score that may be given up for stability; 0 is greedy.")
     ] = 0.1,
@@ -44,16 +55,63 @@ def fit(
     """Fit a stable tree on files of any size and write it."""
     from steadytree.core.atomic import check_can_write
 
+    if not target:  # some versions of typer let a needed option be left out
+        raise ValueError("say which column to predict, with --target NAME.")
     check_can_write(out)
     from steadytree.learn.stable import StableTreeClassifier
     from steadytree.reporting.progress import Progress
 
     model = StableTreeClassifier(
-        max_depth=depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
+        max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
     )
     with Progress() as progress:
-        model.fit_files(data, target, column, cache, progress=progress.say)
+        if any(path.suffix.lower() in TEXT_FILES for path in data):
+            _fit_text(model, data, target, drop or [], cache, progress.say)
+        else:
+            _fit_blocks(model, data, target, drop or [], cache, progress.say)
     model.save(out)
     tree = model.tree_
     typer.echo(f"{int(tree.weight[0]):,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
     typer.echo(f"written: {out}", err=True)
+
+
+def _fit_text(
+    model: StableTreeClassifier,
+    data: list[Path],
+    target: str,
+    drop: list[str],
+    cache: Path | None,
+    say: Callable[[str], None],
+) -> None:
+    """Fit on one file of text, in memory."""
+    from steadytree.reporting.data_set import DataSet
+
+    if len(data) > 1 or cache is not None:
+        raise ValueError(
+            "a csv file is read as a whole: pass one of them and no --cache, "
+            "or convert the files to Parquet."
+        )
+    say(f"reading {data[0]}")
+    rows = DataSet.read(data[0], target, drop)
+    say("fitting")
+    model.fit(rows.features, rows.labels)
+
+
+def _fit_blocks(
+    model: StableTreeClassifier,
+    data: list[Path],
+    target: str,
+    drop: list[str],
+    cache: Path | None,
+    say: Callable[[str], None],
+) -> None:
+    """Fit on files that may hold more rows than memory."""
+    from steadytree.core.table import quote
+    from steadytree.sources.data_files import DataFiles
+
+    names = DataFiles(data, target).names
+    unknown = [name for name in drop if name not in names]
+    if unknown:
+        raise ValueError(f"--drop names {quote(unknown)}, but the files have {quote(names)}.")
+    columns = [name for name in names if name not in drop] if drop else None
+    model.fit_files(data, target, columns, cache, progress=say)

@@ -84,6 +84,7 @@ def fit(
     budget: Budget,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
     from steadytree.core.atomic import check_can_write
@@ -91,25 +92,34 @@ def fit(
     from steadytree.interop.data_file import column_names
     from steadytree.learn.private import PrivateTreeClassifier
     from steadytree.privacy.ledger import BudgetError, Ledger
+    from steadytree.reporting.progress import Progress
 
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    X, y = read_rows(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
-        model.fit(X, y)
+        with Progress() as progress:
+            progress.say(f"reading {data}")
+            X, y = read_rows(data, declared, target)
+            progress.say("fitting a private tree")
+            model.fit(X, y)
     except BudgetError as error:
         typer.echo(f"refused: {error}", err=True)
         raise typer.Exit(3) from None
     model.save(out)
+    if as_json:
+        _echo_json({**model.privacy_.to_dict(), "left": account.left, "written": str(out)})
+        return
     _show(model.privacy_.to_dict(), account.left)
     typer.echo(f"written: {out}")
 
 
 @app.command(name="ledger")
 def show_ledger(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")], budget: Budget
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
+    budget: Budget,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Show what was spent on what, and what is left."""
     from steadytree.privacy.ledger import Ledger
@@ -117,9 +127,23 @@ def show_ledger(
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
     account = Ledger(path, budget)
+    if as_json:
+        entries = [
+            {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
+            for one in account.entries
+        ]
+        told = {"budget": account.budget, "spent": account.spent, "left": account.left}
+        _echo_json({**told, "entries": entries})
+        return
     for entry in account.entries:
         typer.echo(f"{entry.epsilon:>12} {entry.what} ({entry.mechanism or 'unknown'})")
     typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+
+
+def _echo_json(value: dict[str, Any]) -> None:
+    import json
+
+    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _check_target(target: str, names: list[str]) -> None:

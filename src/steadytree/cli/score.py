@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,6 +51,7 @@ def score(
     ] = "1se",
     max_conditions: Annotated[int, typer.Option(min=1, help="Most conditions.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Which rows settings are chosen on.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Fit a card of points to a file and print it, or score a file with a saved card."""
     if (target is None) == (card is None):
@@ -65,23 +66,32 @@ def score(
     from steadytree.reporting.card_svg import draw_card
     from steadytree.reporting.card_text import card_text
     from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.progress import Progress
 
     for path in (out, save, svg, html):
         if path is not None:
             check_can_write(path)
     if card is not None:
-        found, table = load(card), None
+        found, table, fitted = load(card), None, {}
         if not isinstance(found, Scorecard):
             raise ValueError(f"{card} holds a tree, not a card of points.")
         rows = read_data(data, skip=drop or [])
     else:
-        given = DataSet.read(data, target, drop or [])
         noise = tau if tau == "1se" else _share(tau)
         model = RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
-        model.fit(given.features, given.labels)
+        with Progress() as progress:
+            progress.say(f"reading {data}")
+            given = DataSet.read(data, target, drop or [])
+            progress.say("fitting a card")
+            model.fit(given.features, given.labels)
         found, table, rows = model.card_, model.risk_table_, given.features
-        typer.echo(f"noise {model.tau_:g}, proven accuracy {model.certified_accuracy_:.3f}\n")
-    typer.echo(card_text(found, table))
+        fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
+        if not as_json:
+            typer.echo(f"noise {model.tau_:g}, proven accuracy {model.certified_accuracy_:.3f}\n")
+    if as_json:
+        _show_json(found, table, fitted)
+    else:
+        typer.echo(card_text(found, table))
     if save is not None:
         save_card(found, save)
     if svg is not None:
@@ -90,6 +100,17 @@ def score(
         write_text_atomically(html, card_html(found, table, title=target or ""))
     if out is not None:
         write_text_atomically(out, _scores(found, rows))
+
+
+def _show_json(card: Any, table: Any, fitted: dict[str, float]) -> None:
+    import json
+
+    from steadytree.interop.card_dict import card_to_dict
+    from steadytree.reporting.plain import plain
+
+    risks = [] if table is None else [vars(row) for row in table.rows]
+    shown = plain({"card": card_to_dict(card), "risks": risks, **fitted})
+    typer.echo(json.dumps(shown, ensure_ascii=False, allow_nan=False))
 
 
 def _share(text: str) -> float:

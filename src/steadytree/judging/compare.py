@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from steadytree.core.interval import wilson_interval
@@ -25,7 +24,7 @@ from steadytree.measure.accuracy import accuracy
 from steadytree.measure.card_distance import as_card
 from steadytree.measure.certify import Certificate, certify
 from steadytree.measure.distance import tree_distances
-from steadytree.measure.removal import is_repeatable
+from steadytree.measure.removal import fresh, is_repeatable
 from steadytree.measure.sensitivity import average_sensitivity, mean_interval
 
 MOST_ROWS = 5_000
@@ -205,7 +204,7 @@ def _measure(
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
     noise: Perturbation,
 ) -> Result:
-    whole = clone(learner).fit(X, labels)  # compiles what it needs, so folds are timed fairly
+    whole = fresh(learner).fit(X, labels)  # compiles what it needs, so folds are timed fairly
     folds = [
         _measure_fold(_seeded(learner, place), X, labels, fit, held, noise)
         for place, (fit, held) in enumerate(parts)
@@ -258,7 +257,7 @@ def _measure_fold(
 
 def _seeded(learner: Any, place: int) -> Any:
     """A copy; noise for privacy differs from fold to fold, as it would from fit to fit."""
-    copy = clone(learner)
+    copy = fresh(learner)
     seed = copy.get_params().get("testing_seed")
     return copy if seed is None else copy.set_params(testing_seed=seed + place + 1)
 

@@ -1,7 +1,6 @@
 """The study as a Flower ServerApp: reads the plan, runs it over the grid, writes how it ended."""
 
 import json
-import logging
 from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
@@ -12,7 +11,6 @@ from steadytree.sources.flower import GridTransport
 from steadytree.sources.letters import Code
 from steadytree.sources.plan import Plan
 
-_LOG = logging.getLogger(__name__)
 WRONG_USE, LIMIT = 2, 3
 
 

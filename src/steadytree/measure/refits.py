@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
@@ -16,6 +15,7 @@ from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.measure.collection import CollectionFacts, collection_facts
 from steadytree.measure.distance import tree_distances
+from steadytree.measure.removal import fresh
 from steadytree.measure.sensitivity import mean_interval
 
 KEPT = 0.9
@@ -135,6 +135,6 @@ def refits(
 
 
 def _fit(estimator: Any, X: Any, y: NDArray[Any], rows: NDArray[np.int64]) -> Tree:
-    fitted = clone(estimator).fit(Table.pick(X, rows), y[rows])
+    fitted = fresh(estimator).fit(Table.pick(X, rows), y[rows])
     inside = getattr(fitted, "tree_", None)
     return inside if isinstance(inside, Tree) else from_sklearn(fitted, X)

@@ -13,7 +13,7 @@ from steadytree.core.fan_out import fan_out
 from steadytree.core.recipe import Recipe
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
-from steadytree.interop.sklearn_tree import from_sklearn
+from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.kernels import (
     GUMBEL,
     FlatTree,
@@ -73,9 +73,18 @@ class Removal:
 
 def is_repeatable(estimator: Any) -> bool:
     """Whether an estimator can make its fit ready once and repeat it on some of its rows."""
-    return callable(getattr(estimator, "recipe", None)) and callable(
-        getattr(estimator, "grow", None)
-    )
+    able = all(callable(getattr(estimator, name, None)) for name in ("recipe", "grow"))
+    # a recipe knows nothing of a tree to stay close to
+    return able and getattr(estimator, "previous", None) is None
+
+
+def fresh(estimator: Any) -> Any:
+    """An unfitted copy; a fitted tree among its parameters, such as `previous`, stays fitted."""
+    copy = clone(estimator)
+    for name, value in estimator.get_params(deep=False).items():
+        if hasattr(value, "tree_"):
+            copy.set_params(**{name: as_tree(value)})
+    return copy
 
 
 def remove_from_recipe(
@@ -130,7 +139,7 @@ def refit_without(
 
 def _refit(without: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
     kept = np.setdiff1d(np.arange(len(y)), without)
-    fitted = clone(estimator).fit(Table.pick(X, kept), y[kept])
+    fitted = fresh(estimator).fit(Table.pick(X, kept), y[kept])
     # scikit-learn's trees do not tell whether there were missing values: all rows do
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, X)

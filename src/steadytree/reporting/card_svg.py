@@ -28,6 +28,13 @@ NOTE = "thin lines: 95 % interval of the share among the rows behind it"
 EMPTY = "no condition is better than chance: every row gets the same answer"
 
 
+class CardPicture(Markup):
+    """An ``<svg>`` element that notebooks show."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where things stand: the right ends of the columns of points, and the whole width."""
@@ -56,7 +63,7 @@ class Layout:
         return cls(names, ends, width)
 
 
-def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") -> Markup:
+def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") -> CardPicture:
     """Draw a card: conditions, points, boxes to fill in, and risk by total.
 
     Above two classes every class has a column of points and a strip of its totals.
@@ -70,8 +77,9 @@ def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") 
 
     Returns
     -------
-    svg : Markup
-        One ``<svg>`` element that needs nothing else; its texts are escaped.
+    svg : CardPicture
+        One ``<svg>`` element as text that needs nothing else, its own texts escaped; notebooks
+        show it.
 
     Examples
     --------
@@ -105,7 +113,8 @@ def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") 
     parts.append(_total(y, place, labels))
     y += ROW + 26
     below, y = _below(strips, place, y)
-    return _sheet(place.width, y + 4, card.n_conditions, Markup("\n").join([*parts, *below]))
+    body = Markup("\n").join([*parts, *below])
+    return CardPicture(_sheet(place.width, y + 4, card.n_conditions, body))
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
