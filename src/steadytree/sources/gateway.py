@@ -105,13 +105,15 @@ class Gateway:
 
     def _draw(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:
-            letter = answer_letter(self.holder.draft(request), digest)
+            admitted = self.holder.admit(request)
         except BudgetError:
             return refusal(Code.BUDGET), Code.BUDGET
         except StaleError:
             return refusal(Code.STALE), Code.STALE
         except RefusedError:
             return refusal(Code.MALFORMED), Code.MALFORMED
+        try:
+            letter = answer_letter(self.holder.draft(request, admitted), digest)
         except Exception:
             # rows made it fail: whoever may ask for that again and again must pay for it
             self.holder.pay(request)

@@ -24,12 +24,22 @@ from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
-from steadytree.sources.messages import BLOCKS, NAME, Answer, RefusedError, Request, StaleError
+from steadytree.sources.messages import (
+    BLOCKS,
+    LARGEST,
+    NAME,
+    Answer,
+    RefusedError,
+    Request,
+    StaleError,
+)
 
 _LOG = logging.getLogger(__name__)
 # questions that a block may choose from, by its depth: memory and time grow with their power
 MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
+TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 Integers = NDArray[np.int64]
+Admitted = tuple[Candidates, list[Drawn]]
 
 
 class Holder:
@@ -111,15 +121,20 @@ class Holder:
             raise
         return self._compose(request, candidates, trees)
 
-    def draft(self, request: Request) -> Answer:
-        """An answer that must not leave before `pay` has returned; refuses as `answer` does.
+    def admit(self, request: Request) -> Admitted:
+        """Refuse what `answer` refuses, from public numbers alone; for `draft`."""
+        admitted = self._check(request)
+        self.ledger.check(request.epsilon, request.kind, request=request.name)
+        return admitted
+
+    def draft(self, request: Request, admitted: Admitted) -> Answer:
+        """An answer that must not leave before `pay` has returned.
 
         For a gateway, which stores the draft first: then neither a crash before the payment nor
-        one after it loses an answer or a budget.
+        one after it loses an answer or a budget. Rows are looked at here: whatever comes of it, an
+        error too, has to be paid for.
         """
-        candidates, trees = self._check(request)
-        self.ledger.check(request.epsilon, request.kind, request=request.name)
-        return self._compose(request, candidates, trees)
+        return self._compose(request, *admitted)
 
     def pay(self, request: Request) -> None:
         """Write the cost of a request into the ledger."""
@@ -160,7 +175,7 @@ class Holder:
             return np.array([len(self._labels)])
         return np.array([bin_counts(r, candidates) for r in rows_by_leaf(tree, block, candidates)])
 
-    def _check(self, request: Request) -> tuple[Candidates, list[Drawn]]:
+    def _check(self, request: Request) -> Admitted:
         if not isinstance(request, Request):
             raise RefusedError("a holder answers a Request and nothing else.")
         if request.schema != self._digest:
@@ -178,6 +193,7 @@ class Holder:
             raise RefusedError("a block of this depth has too many questions: use fewer bins.")
         if request.kind == "side counts":
             _check_questions(request, trees, len(candidates))
+        _check_scale(request)
         return candidates, trees
 
     def _block(self, candidates: Candidates) -> BlockRows:
@@ -234,6 +250,16 @@ def _check_questions(request: Request, trees: list[Drawn], n_candidates: int) ->
         valid = all(type(q) is int and 0 <= q < n_candidates for q in asked)  # bool is no place
         if not asked or not valid:
             raise RefusedError("questions must be places in the list of candidates.")
+        if len(set(asked)) < len(asked):
+            raise RefusedError("questions of a leaf must differ.")
+
+
+def _check_scale(request: Request) -> None:
+    """Refuse noise that could make a number too large to be a count, before any is drawn."""
+    most = max((len(asked) for asked in request.questions), default=1)
+    scale = max(most, len(request.trees)) / request.epsilon
+    if TAIL * scale + MOST_ROWS > LARGEST:
+        raise RefusedError("epsilon is too small for so many questions.")
 
 
 def schema_digest(schema: Schema) -> str:
