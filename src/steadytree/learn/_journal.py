@@ -64,7 +64,8 @@ class Journal:
             else:
                 numbers = np.frombuffer(base64.b64decode(kept["numbers"]), "<i8")
                 names = (name, request.session, request.round, request.kind)
-                found[name] = Answer(*names, numbers.astype(np.int64))
+                private = kept.get("private") is True
+                found[name] = Answer(*names, numbers.astype(np.int64), private)
         return found
 
     def note(
@@ -76,11 +77,12 @@ class Journal:
         """Keep the outcome of a round; it is on the disk when this returns."""
         noted: dict[str, Any] = {}
         for name, request in requests.items():
-            kept = {"question": digest_of(question(request)), "kind": request.kind}
+            kept: dict[str, Any] = {"question": digest_of(question(request)), "kind": request.kind}
             found = outcome[name]
             if isinstance(found, Answer):
                 raw = found.numbers.astype("<i8").tobytes()
                 kept |= {"epsilon": str(request.epsilon), "numbers": base64.b64encode(raw).decode()}
+                kept["private"] = found.private
             else:
                 kept["gone"] = getattr(found, "reason", str(found))
             noted[name] = kept

@@ -55,6 +55,7 @@ class Table:
         self.present = list(range(len(parties.names)))
         self.spent = np.zeros(len(parties.names))
         self._spent_on: list[dict[str, float]] = [{} for _ in parties.names]
+        self.private = True  # until an answer came whose noise does not protect
 
     @property
     def n_classes(self) -> int:
@@ -108,6 +109,7 @@ class Table:
                 self._dismiss(place, error)
                 continue
             found[place] = numbers
+            self.private &= getattr(outcome[name], "private", False)
             self._book(place, kind, request.epsilon)
         if fresh:
             self._journal.note(self._round, requests, outcome)

@@ -98,7 +98,7 @@ def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
     table = Table(parties, plan.schema, plan.epsilon, plan.study, n_bins, plan.minimum, journal)
     drawn, counts = METHODS[plan.method](table, _order(plan))
     tree = build_tree(drawn, table.candidates, plan.schema, plausible_counts(counts))
-    private = parties.private and plan.testing_seed is None
+    private = parties.private and table.private and plan.testing_seed is None
     privacy = PrivacyStatement(plan.epsilon, 0.0, table.spent_on, plan.method, private, RELATION)
     epsilons = dict(zip(plan.holders, table.spent.tolist(), strict=True))
     gone = tuple(n for p, n in enumerate(plan.holders) if p not in table.present)

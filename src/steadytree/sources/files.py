@@ -1,10 +1,13 @@
 """Questions and answers as signed, numbered files."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from steadytree.core.schema_file import to_dict
+from steadytree.core.schema import Schema
+from steadytree.core.schema_file import from_dict, to_dict
+from steadytree.sources.holder import schema_digest
 from steadytree.sources.letters import VERSION, LetterError, digest_of, read, write
 from steadytree.sources.messages import Answer, Request
 from steadytree.sources.parties import HolderError
@@ -122,9 +125,13 @@ def _read_answer_file(plan: Plan, path: Path) -> dict[str, Any]:
 def _holder_of(path: Path, plan: Plan) -> str:
     """Whose key must have signed a file, by its name; the content is compared afterwards."""
     for holder in plan.holders:
-        if path.name.endswith(f".{holder}.answer.json"):
+        # the whole name: a holder's may end like another's
+        wanted = rf"{re.escape(plan.study)}\.\d{{4,}}\.{re.escape(holder)}\.answer\.json"
+        if re.fullmatch(wanted, path.name):
             return holder
-    raise ValueError(f"{str(path)!r} is not named as an answer of a holder of the plan.")
+    raise ValueError(
+        f"{str(path)!r} is not named as an answer of a holder of the plan, or is of another study."
+    )
 
 
 # ---- a holder's files ----
@@ -133,12 +140,18 @@ def read_question_file(path: Path, keys: Path) -> dict[str, Any]:
     content = read_signed(path, "question", keys / "coordinator.sign.pub")
     letter = content.get("letter")
     asked = letter.get("request") if isinstance(letter, dict) else None
-    named = (content.get("study"), content.get("number"), content.get("epsilon"))
-    if not isinstance(asked, dict) or named != tuple(
-        asked.get(key) for key in ("session", "round", "epsilon")
-    ):
+    shown = [content.get(key) for key in ("study", "number", "epsilon", "asks for")]
+    shown.append(_digest_of_schema(content.get("schema"), path))
+    keys_asked = ("session", "round", "epsilon", "kind", "schema")
+    if not isinstance(asked, dict) or shown != [asked.get(key) for key in keys_asked]:
         raise ValueError(f"{str(path)!r} says one thing and asks another: do not answer it.")
     return content
+
+
+def _digest_of_schema(content: Any, path: Path) -> str:
+    if not isinstance(content, dict):
+        raise ValueError(f"{str(path)!r} shows no schema: do not answer it.")
+    return schema_digest(Schema(**from_dict(content, "the question")))
 
 
 def write_answer_file(

@@ -147,7 +147,8 @@ class Holder:
             # by round, so that a test's holder answers alike after a restart
             self._noise = SeededNoise([self._testing_seed or 0, request.round])
         numbers = self._numbers(request, candidates, trees)
-        return Answer(self.name, request.session, request.round, request.kind, numbers)
+        names = (self.name, request.session, request.round, request.kind)
+        return Answer(*names, numbers, self._noise.private)
 
     def join_sum(self, session: str, schema: str, epsilon: float, delta: float) -> None:
         """Pay for a whole run under secure aggregation, before any sum is formed."""

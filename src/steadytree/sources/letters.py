@@ -67,7 +67,7 @@ def read(letter: bytes, largest: int = LARGEST_REPLY) -> dict[str, Any]:
     if len(letter) > largest:
         raise LetterError("a letter is too large.")
     try:
-        content = json.loads(letter, parse_constant=_no_constant)
+        content = json.loads(letter, parse_constant=_no_constant, object_pairs_hook=only_once)
     except (ValueError, RecursionError):
         raise LetterError("a letter is not JSON.") from None
     if not isinstance(content, dict) or content.get("version") != VERSION:
@@ -93,6 +93,14 @@ def refusal_code(content: dict[str, Any]) -> Code | None:
 def digest_of(letter: bytes) -> str:
     """What tells questions apart."""
     return hashlib.sha256(letter).hexdigest()
+
+
+def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, refused where a name comes twice: readers would see different ones."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name comes twice.")
+    return found
 
 
 def _no_constant(name: str) -> Any:

@@ -103,6 +103,8 @@ class Answer:
     round : int
     kind : str
     numbers : read-only int64 array, one dimension
+    private : bool, default=False
+        Whether its noise protects; an answer that does not say so does not.
     """
 
     holder: str
@@ -110,6 +112,7 @@ class Answer:
     round: int
     kind: str
     numbers: NDArray[np.int64]
+    private: bool = False
 
     def __post_init__(self) -> None:
         numbers = np.asarray(self.numbers)

@@ -9,7 +9,7 @@ from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
 from steadytree.core.extras import require
-from steadytree.sources.letters import LARGEST_REPLY, write
+from steadytree.sources.letters import LARGEST_REPLY, only_once, write
 
 VERSION = 1
 MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future
@@ -32,7 +32,7 @@ def read_signed(path: Path, kind: str, key: Path) -> dict[str, Any]:
     if path.stat().st_size > 2 * LARGEST_REPLY:
         raise ValueError(f"{str(path)!r} is too large to be a letter.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=only_once)
         signature = base64.b64decode(content.pop("signature"), validate=True)
         signed = write(content)
     except (ValueError, KeyError, AttributeError, TypeError, binascii.Error, RecursionError):

@@ -55,17 +55,19 @@ def answer_letter(answer: Answer, digest: str) -> bytes:
     packed = base64.b64encode(answer.numbers.astype("<i8").tobytes()).decode()
     content = {"holder": answer.holder, "session": answer.session, "round": answer.round}
     content |= {"kind": answer.kind, "question": digest, "numbers": packed}
+    content["private"] = answer.private  # with the answer, so that a stored one keeps it
     return write({"version": VERSION, "ok": True, "type": "answer", "answer": content})
 
 
 def read_answer(content: dict[str, Any], asked: bytes) -> Answer:
     """The answer in a letter, if it answers the letter that was asked."""
     found = content.get("answer")
-    wanted = {"holder", "session", "round", "kind", "question", "numbers"}
+    wanted = {"holder", "session", "round", "kind", "question", "numbers", "private"}
     if content.get("ok") is not True or not isinstance(found, dict) or set(found) != wanted:
         raise LetterError("sent something that is no answer")
     texts = ("holder", "session", "kind", "question", "numbers")
-    if any(not isinstance(found[name], str) for name in texts) or type(found["round"]) is not int:
+    plain = type(found["round"]) is int and type(found["private"]) is bool
+    if not plain or any(not isinstance(found[name], str) for name in texts):
         raise LetterError("sent something that is no answer")
     if found["question"] != digest_of(asked):
         raise LetterError("answered another question")
@@ -73,6 +75,6 @@ def read_answer(content: dict[str, Any], asked: bytes) -> Answer:
         raw = base64.b64decode(found["numbers"], validate=True)
         numbers = np.frombuffer(raw, "<i8").astype(np.int64)
         names = (found["holder"], found["session"], found["round"], found["kind"])
-        return Answer(*names, numbers)
+        return Answer(*names, numbers, found["private"])
     except (binascii.Error, ValueError):  # RefusedError too: not whole numbers, or too large
         raise LetterError("sent numbers that are no counts") from None
