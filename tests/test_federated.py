@@ -59,15 +59,16 @@ class Site:
         self.folder, self.address, self._stack = folder, f"127.0.0.1:{port}", stack
 
     def serve(self, name, program=("-m", "steadytree")):
+        key = ("--coordinator-key", f"keys/{name}/coordinator.sign.pub")
         process = hospitals.start_gateway(
-            self.folder, name, seed=NAMES.index(name), program=program
+            self.folder, name, seed=NAMES.index(name), program=program, options=key
         )
         self._stack.callback(hospitals.stop, process)
         return process
 
     def join(self, name):
         command = [*STEADYTREE, "holder", "join", "--keys", f"keys/{name}"]
-        command += ["--superlink", self.address, "--socket", f"{name}.sock"]
+        command += ["--superlink", self.address, "--socket", f"{name}.sock", "--same-user"]
         with pathlib.Path(f"{name}.join.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         self._stack.callback(hospitals.stop, process)

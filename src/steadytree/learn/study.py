@@ -112,6 +112,8 @@ def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
 def finish(plan: Plan, study: Study) -> None:
     """Write the tree and what it cost."""
     save(study.tree, plan.out)
+    if not study.privacy.private:  # the tree's file has no place to say so
+        _LOG.warning("%s is NOT PRIVATE (testing seed): do not hand it on.", plan.out.name)
     write_text_atomically(plan.facts, json.dumps(study.to_dict(), indent=2) + "\n")
 
 
