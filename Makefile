@@ -20,7 +20,7 @@ help:  ## list the targets
 
 demo: $(VENV)/.with-core  ## compare learners on scikit-learn's breast cancer data, report on a tree
 	@mkdir -p demo
-	$(BIN)/steadytree compare --jobs 2 --out demo/compare.html
+	$(BIN)/steadytree compare --jobs 2 --folds 4 --time-limit 1 --out demo/compare.html
 	$(BIN)/steadytree report --comparison demo/compare.html --out demo/report.html
 	@echo "open $(CURDIR)/demo/report.html"
 

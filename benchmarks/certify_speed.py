@@ -3,8 +3,10 @@
 Exact l_inf distances to another answer: ours beside looking at every leaf's box with numpy, and
 beside GROOT's attack, which runs in an environment of its own as it does not import with NumPy 2.
 `certify` also counts the checks of its input, the witnesses and the curve. The second table is
-`shift_accuracy` with 5,000 shifts. Run it with `python benchmarks/certify_speed.py`.
+`shift_accuracy` with 5,000 shifts. Run it with `python benchmarks/certify_speed.py [repeats]`.
 """
+
+import sys
 
 import numpy as np
 from side_by_side import Case, Contender, compare
@@ -106,5 +108,8 @@ if __name__ == "__main__":
         Contender("all boxes", "all_boxes"),
         Contender("steadytree", "ours"),
     ]
-    compare(__file__, contenders, [Case(f"{LEAVES} leaves", lambda: rows(10_000), repeats=3)])
-    compare(__file__, [Contender("steadytree", "shifts")], [Case("5,000 shifts", whole_rows)])
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    compare(
+        __file__, [Contender("steadytree", "shifts")], [Case("5,000 shifts", whole_rows, repeats)]
+    )
+    compare(__file__, contenders, [Case(f"{LEAVES} leaves", lambda: rows(10_000), repeats)])

@@ -32,7 +32,7 @@ def cpu_seconds(action, repeats=REPEATS):
 
 
 def count_and_move(n_bins):
-    """Nanoseconds to count a cell, and to move a row, with so many bins a column."""
+    """Nanoseconds to count a cell, all rows or half of them, and to move a row."""
     rng = np.random.default_rng(0)
     values = np.linspace(0, 1, n_bins)[:, None] * np.ones(N_FEATURES)
     grid = FeatureSpace.observe(values).with_cuts(values, "midpoint").rules()
@@ -47,6 +47,8 @@ def count_and_move(n_bins):
         source.count(0, 1)
 
     counted = cpu_seconds(count)
+    inside = np.where(rng.random(N_ROWS) < 0.5, 0, -1).astype(np.int32)
+    half = cpu_seconds(lambda: source._count(inside, 1))
     middle = np.array([n_bins // 2])
     split = Splits(middle, np.array([0]), np.array([1]))
 
@@ -56,7 +58,7 @@ def count_and_move(n_bins):
 
     move()
     moved = cpu_seconds(move)
-    return counted / codes.size * 1e9, moved / N_ROWS * 1e9
+    return counted / codes.size * 1e9, half / codes.size * 2e9, moved / N_ROWS * 1e9
 
 
 def bin_cells():
@@ -103,6 +105,11 @@ def _level_of_tasks(client, n_parts, apart):
     return np.min(taken, axis=0)
 
 
+def later_level(n_rows, price):
+    """CPU seconds of a level below the first: all rows are moved, the smaller half is counted."""
+    return n_rows * (N_FEATURES * price[1] / 2 + price[2]) / 1e9
+
+
 def level_bytes(n_nodes, n_features=20, n_bins=501, n_classes=2):
     """Bytes of the counts of a level that one part answers with."""
     return n_nodes * n_features * n_bins * n_classes * 8
@@ -113,14 +120,15 @@ def main():
     small, large = count_and_move(64), count_and_move(501)
     binned, added = bin_cells(), add_counters()
     print("prices")
-    print(f"  count a cell   {small[0]:.2f} ns with 64 bins, {large[0]:.2f} ns with 501")
-    print(f"  move a row     {small[1]:.2f} ns with 64 bins, {large[1]:.2f} ns with 501")
+    for n_bins, price in ((64, small), (501, large)):
+        print(
+            f"  {n_bins:3d} bins: count a cell {price[0]:.2f} ns, in half the rows {price[1]:.2f},"
+        )
+        print(f"            move a row {price[2]:.2f} ns")
     print(f"  bin a cell     {binned:.2f} ns")
     print(f"  add a counter  {added:.2f} ns")
     for n_rows, price, n_levels in ((1e7, small, 1), (1e8, large, 6)):
-        # from the second level on, only the smaller half of the rows is counted, all are moved
-        cells = n_rows * N_FEATURES * (1 + (n_levels - 1) / 2)
-        cpu = (cells * price[0] + n_rows * (n_levels - 1) * price[1]) / 1e9
+        cpu = n_rows * N_FEATURES * price[0] / 1e9 + (n_levels - 1) * later_level(n_rows, price)
         print(f"model: {n_rows:,.0f} rows, {n_levels} level(s): {cpu:.1f} CPU s of counting")
     if "--no-cluster" not in sys.argv:
         scheduler, workers = price_of_a_partition()
@@ -133,7 +141,7 @@ def main():
 def extrapolate(price, binned, added):
     """10^10 rows in partitions of 10^7; 1,000 holders."""
     n_rows, n_parts = 1e10, 1_000
-    level = n_rows * (N_FEATURES * price[0] / 2 + price[1]) / 1e9
+    level = later_level(n_rows, price)
     print(f"10^10 rows: bin {n_rows * N_FEATURES * binned / 1e9:,.0f} CPU s,", end=" ")
     print(f"a level {level:,.0f} CPU s, codes {n_rows * N_FEATURES * 2 / 1e9:,.0f} GB,", end=" ")
     print(f"other {n_rows * 8 / 1e9:,.0f} GB")

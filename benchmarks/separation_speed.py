@@ -12,7 +12,7 @@ import numpy as np
 from side_by_side import Case, Contender, compare
 
 R = 0.01
-FEW = 5_000  # rows that the k-d tree is given
+FEW = 20_000  # rows that the k-d tree is given
 
 
 def steadytree_separation():

@@ -17,6 +17,7 @@ from steadytree.learn.pareto import ParetoTreeClassifier
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.sensitivity import average_sensitivity
+from steadytree.reporting.compare import compare
 from steadytree.sources.dask_parts import DaskRows
 from test_dask import SCHEMA
 
@@ -131,6 +132,20 @@ def test_pareto_fans_out_on_the_cluster(client):
         there = model.fit(X, y)
     assert here.tree_ == there.tree_
     np.testing.assert_array_equal(here.candidates_["distance"], there.candidates_["distance"])
+
+
+def test_compare_fans_out_on_the_cluster(client):
+    X, y = load_breast_cancer(return_X_y=True)
+    here = compare(["cart", "stable"], X, y, n_folds=3)
+    with joblib.parallel_config("dask"):
+        there = compare(["cart", "stable"], X, y, n_folds=3)
+    for one, other in zip(here.results, there.results, strict=True):
+        told = [
+            {name: str(reading) for name, reading in each.readings.items() if name != "fit time"}
+            for each in (one, other)
+        ]
+        assert told[0] == told[1]
+        assert "accuracy" in told[0]
 
 
 class Counted:

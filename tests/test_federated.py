@@ -29,9 +29,9 @@ epsilon = 2.0
 n_bins = 4
 out = "tree.json"
 superlink = "127.0.0.1:{port}"
-join = 300
-deadline = 240
-attempt = 60
+join = 900
+deadline = 600
+attempt = 120
 testing_seed = 3
 """
 
@@ -117,9 +117,9 @@ def test_three_hospitals_over_flower_grow_the_tree_of_one_process(site):
         site.serve(name)
         site.join(name)
     process = site.coordinate()
-    hospitals.wait_until(lambda: "waiting for" in pathlib.Path("coordinate.log").read_text(), 300)
+    hospitals.wait_until(lambda: "waiting for" in pathlib.Path("coordinate.log").read_text(), 600)
     refused = try_unregistered_key(site)
-    assert process.wait(600) == 0, pathlib.Path("coordinate.log").read_text()
+    assert process.wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
     assert refused != 0
     assert "could not establish a connection" in pathlib.Path("stranger.log").read_text()
     assert (load("tree.json"), site.spent()) == in_process()
@@ -143,7 +143,7 @@ def try_unregistered_key(site):
     with pathlib.Path("stranger.log").open("wb") as log:
         process = start_on_leash(command, log, environment)
     with process:
-        return process.wait(300)
+        return process.wait(600)
 
 
 KILLED_AFTER_PAYING = """
@@ -170,14 +170,14 @@ def test_a_holder_and_the_coordinator_are_killed_and_nothing_is_lost(site):
         site.join(name)
     first = site.coordinate()
     checkpoint = pathlib.Path("hospitals.checkpoint.json")
-    hospitals.wait_until(lambda: checkpoint.exists() or first.poll() is not None, 600)
+    hospitals.wait_until(lambda: checkpoint.exists() or first.poll() is not None, 1200)
     assert first.poll() is None, pathlib.Path("coordinate.log").read_text()
     os.kill(first.pid, signal.SIGKILL)
     first.wait(60)
     second = site.coordinate()
-    assert doomed.wait(600) == -signal.SIGKILL  # in the middle of round 1, after it had paid
+    assert doomed.wait(1200) == -signal.SIGKILL  # in the middle of round 1, after it had paid
     site.serve(drawer)
-    assert second.wait(600) == 0, pathlib.Path("coordinate.log").read_text()
+    assert second.wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
     assert (load("tree.json"), site.spent()) == in_process()
     facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
     assert facts["resumed"] == 1

@@ -7,6 +7,7 @@ import pytest
 from steadytree.core.perturbation import Perturbation
 from steadytree.learn.robust import RobustTreeClassifier
 
+pytestmark = pytest.mark.interop
 pytest.importorskip("pyscipopt")
 
 
@@ -44,7 +45,7 @@ def test_search_equals_the_mixed_integer_model(seed):
     model = RobustTreeClassifier(2, noise, regularisation=regularisation, random_state=0)
     searched = model.fit(frame, y)
     solved = RobustTreeClassifier(
-        2, noise, regularisation=regularisation, solver="mio", time_limit=120
+        2, noise, regularisation=regularisation, solver="mio", time_limit=3600
     ).fit(frame, y)
     assert searched.proven_
     assert solved.proven_

@@ -44,6 +44,7 @@ PUBLIC_NAMES = [
     "complexity",
     "diff",
     "distributional_sensitivity",
+    "draw",
     "draw_card",
     "from_sklearn",
     "load",

@@ -47,11 +47,28 @@ DEPTH_4 = {
     ("monks-1_enc", 0.95): 119,
     ("monks-3_enc", 0.95): 114,
 }
+HARD = {
+    ("kr-vs-kp_enc", 3, 0.75): 1951,
+    ("kr-vs-kp_enc", 3, 0.85): 2342,
+    ("kr-vs-kp_enc", 3, 0.95): 2791,
+    ("monks-1_enc", 4, 0.85): 107,
+    ("monks-3_enc", 4, 0.85): 104,
+    ("monks-2_enc", 4, 0.95): 129,
+    ("hayes-roth_enc", 4, 0.85): 91,
+    ("hayes-roth_enc", 4, 0.95): 104,
+    ("balance-scale", 4, 0.85): 457,
+    ("balance-scale", 4, 0.95): 503,
+    ("balance-scale_enc", 4, 0.95): 458,
+    ("monks-2_enc", 4, 0.85): 108,
+    ("soybean-small_enc", 4, 0.85): 45,
+    ("soybean-small_enc", 4, 0.95): 47,
+    ("monks-1", 5, 0.95): 119,
+}
 
 
 def check(name, confidence, depth, expected):
     X, y, noise = instance(name, confidence)
-    model = RobustTreeClassifier(depth, noise, time_limit=600, random_state=0).fit(X, y)
+    model = RobustTreeClassifier(depth, noise, time_limit=3600, random_state=0).fit(X, y)
     assert (model.proven_, model.objective_, model.bound_) == (True, expected, expected)
     worst = certify(model, X, y, noise).worst_case_accuracy
     assert worst * len(y) == pytest.approx(expected)
@@ -71,3 +88,9 @@ def test_depth_3(name):
 @pytest.mark.parametrize(("name", "confidence"), DEPTH_4)
 def test_depth_4(name, confidence):
     check(name, confidence, 4, DEPTH_4[name, confidence])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "depth", "confidence"), HARD)
+def test_hard_instances(name, depth, confidence):
+    check(name, confidence, depth, HARD[name, depth, confidence])

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from steadytree.reporting.collection_plot import plot_collection
     from steadytree.reporting.compare import compare
     from steadytree.reporting.diff import diff
+    from steadytree.reporting.draw import draw
     from steadytree.reporting.report import report
     from steadytree.reporting.stability_plot import plot_stability_curve
     from steadytree.sources.holder import Holder
@@ -86,6 +87,7 @@ _WHERE = {
     "complexity": "measure.complexity",
     "diff": "reporting.diff",
     "distributional_sensitivity": "measure.distributional",
+    "draw": "reporting.draw",
     "draw_card": "reporting.card_svg",
     "from_sklearn": "interop.sklearn_tree",
     "load": "interop.tree_file",
@@ -138,6 +140,7 @@ __all__ = [
     "complexity",
     "diff",
     "distributional_sensitivity",
+    "draw",
     "draw_card",
     "from_sklearn",
     "load",

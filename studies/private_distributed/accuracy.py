@@ -3,8 +3,8 @@
     python studies/private_distributed/accuracy.py DATA_FOLDER [--splits 30] [--sets adult,bank]
 
 Adult is given twice: the 32,561 rows that the published study used, and all 48,842. The shares of
-the budget were chosen on splits 0 to 19; splits 20 to 29 were looked at only afterwards. Noise is
-seeded, so every run prints the same numbers.
+the budget were chosen on splits 0 to 19; splits 20 to 29 were looked at only afterwards, but for
+`duel`, which was changed after all had been seen. Noise is seeded: every run prints the same.
 """
 
 import argparse

@@ -2,9 +2,10 @@
 
     python peers.py DATA_FOLDER PEER [--sets adult,bank] [--splits 3] [--first 0]
 
-PEER is `diffprivlib` (needs scikit-learn below 1.6), `dp-ebm` (interpret), or `cart`, which is not
-private. It imports pandas, scikit-learn and the peer only. Ranges, categories and classes are
-given to each peer as public; categories become one column each for diffprivlib and CART.
+PEER is `diffprivlib` (needs scikit-learn below 1.6), `dp-ebm` (interpret), `cart`, which is not
+private, or `steadytree`. It imports pandas, scikit-learn and the peer only. Ranges, categories and
+classes are given to each peer as public; categories become one column each for diffprivlib and
+CART. Adult is all 48,842 rows.
 """
 
 import argparse
@@ -75,7 +76,21 @@ def cart(frame, y, epsilon, seed):
     )
 
 
-PEERS = {"diffprivlib": diffprivlib_tree, "dp-ebm": dp_ebm, "cart": cart}
+def steadytree(frame, y, epsilon, seed):
+    from common import public_schema
+
+    from steadytree.learn.private import PrivateTreeClassifier
+
+    schema = public_schema(frame, y)
+
+    def fit(train):
+        model = PrivateTreeClassifier(epsilon, schema, testing_seed=seed)
+        return model.fit(frame.iloc[train], y[train])
+
+    return frame, fit
+
+
+PEERS = {"diffprivlib": diffprivlib_tree, "dp-ebm": dp_ebm, "cart": cart, "steadytree": steadytree}
 
 
 def main():

@@ -1,11 +1,12 @@
 """Figures 2 to 4 of robust-optimal: proofs over time, and what robustness gains under shifts.
 
-``python studies/robust_optimal/run.py [proofs] [gains] [--quick]``. Per instance, 80 % of the rows
+``python studies/robust_optimal/run.py [proofs] [gains] [--quick] [--names a,b] [--depths 2,3]
+[--means 0.8] [--time-limit 300]``. Per instance, 80 % of the rows
 train a robust tree and a regularised plain one (its regulariser chosen on a fifth of the training
 rows); both are judged on the other 20 %, shifted 5,000 times as expected and otherwise.
 """
 
-import sys
+import argparse
 import time
 
 import numpy as np
@@ -126,14 +127,34 @@ def plain_tree(X, y, depth, time_limit):
     return fitted(REGULARISERS[best], X, y)
 
 
-def main(arguments):
-    settings = QUICK if "--quick" in arguments else FULL
+def settings_of(options):
+    """The quick or the full settings, with what was given in their place."""
+    settings = dict(QUICK if options.quick else FULL)
+    if options.names:
+        settings["names"] = options.names.split(",")
+    if options.depths:
+        settings["depths"] = [int(depth) for depth in options.depths.split(",")]
+    if options.means:
+        settings["means"] = [float(mean) for mean in options.means.split(",")]
+    if options.time_limit:
+        settings["time_limit"] = options.time_limit
+    return settings
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("studies", nargs="*", choices=["proofs", "gains", []])
+    parser.add_argument("--quick", action="store_true")
+    for name in ("names", "depths", "means"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--time-limit", type=float)
+    options = parser.parse_args()
     for study in (proofs, gains):
-        if study.__name__ in arguments or not {"proofs", "gains"} & set(arguments):
+        if study.__name__ in (options.studies or ["proofs", "gains"]):
             start = time.process_time()
-            study(settings)
+            study(settings_of(options))
             print(f"({study.__name__}: {time.process_time() - start:.0f} s CPU)", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

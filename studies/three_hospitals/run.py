@@ -2,6 +2,7 @@
 
     python studies/three_hospitals/run.py                # seeded noise: compared with one process
     python studies/three_hospitals/run.py --private      # real noise: what a study is like
+    python studies/three_hospitals/run.py --gateway      # CPU of one answer, without Flower
 
 Makes up patients, writes them to three files, makes keys, starts each hospital's two processes,
 coordinates the study, and prints rounds, seconds, bytes, epsilon and accuracy. Needs the extra
@@ -25,7 +26,11 @@ from steadytree.core.schema import Schema
 from steadytree.interop.tree_file import load
 from steadytree.learn.coordinator import Coordinator
 from steadytree.privacy.ledger import Ledger
-from steadytree.sources.holder import Holder
+from steadytree.sources.answer_store import AnswerStore
+from steadytree.sources.gateway import Gateway
+from steadytree.sources.holder import Holder, schema_digest
+from steadytree.sources.messages import Request
+from steadytree.sources.wire import question
 
 HOSPITALS = ("north", "south", "east")
 SCHEMA = Schema(
@@ -119,6 +124,30 @@ def run_in_process(data, epsilon):
         return Coordinator(holders, SCHEMA, epsilon, testing_seed=SEED).fit().tree_
 
 
+def time_gateway(n_rows, repeats=9):
+    """CPU milliseconds of an answer, stored and paid for on the disk: the median by kind."""
+    digest = schema_digest(SCHEMA)
+    asked = {
+        "rows": {},
+        "last block": {"depth": 2, "trees": ((0, -1, -1),)},
+        "leaf counts": {"trees": ((0, 1, -1, -1, 2, -1, -1),)},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        holder = Holder("north", SCHEMA, *patients(n_rows, 0), Ledger(f"{folder}/ledger", 1e5))
+        store = AnswerStore(pathlib.Path(folder) / "answers", "north", digest)
+        gateway = Gateway(holder, store)
+        for kind, more in asked.items():
+            taken = []
+            for number in range(repeats):
+                request = Request(kind.replace(" ", "-"), number, kind, 0.5, digest, 64, **more)
+                letter = question(request)
+                began = time.process_time()
+                gateway.reply(letter)
+                taken.append(1000 * (time.process_time() - began))
+            print(f"{kind}: {np.median(taken):.1f} ms of CPU")
+        store.close()
+
+
 def free_address():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -130,8 +159,12 @@ def main():
     parser.add_argument("--rows", type=int, default=3_000, help="patients of each hospital")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--private", action="store_true", help="real noise, no comparison")
+    parser.add_argument("--gateway", action="store_true", help="time one answer, no study")
     parser.add_argument("--folder", type=pathlib.Path, help="keep all files here")
     arguments = parser.parse_args()
+    if arguments.gateway:
+        time_gateway(arguments.rows)
+        return
     data = {name: patients(arguments.rows, place) for place, name in enumerate(HOSPITALS)}
     X_test, y_test = patients(20_000, 99)
     with tempfile.TemporaryDirectory() as scratch:

@@ -46,14 +46,17 @@ def certify(
     from steadytree.interop.tree_file import load
     from steadytree.measure.certify import certify as certify_tree
     from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.progress import Progress
 
     perturbation = Perturbation.from_toml(noise)
     least = None if min_certified is None else parse_share(min_certified, "--min-certified")
     if least is not None and perturbation.budget is None:
         raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
-    tree = load(model)
-    rows = DataSet.read(data, target)
-    found = certify_tree(tree, rows.features, rows.labels, perturbation)
+    with Progress() as progress:
+        progress.say(f"reading {data}")
+        tree, rows = load(model), DataSet.read(data, target)
+        progress.say("looking for the smallest harmful moves")
+        found = certify_tree(tree, rows.features, rows.labels, perturbation)
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least
     if as_json:

@@ -55,6 +55,8 @@ def fit(
     """Fit a stable tree on files of any size and write it."""
     from steadytree.core.atomic import check_can_write
 
+    if not target:  # some versions of typer let a needed option be left out
+        raise ValueError("say which column to predict, with --target NAME.")
     check_can_write(out)
     from steadytree.learn.stable import StableTreeClassifier
     from steadytree.reporting.progress import Progress

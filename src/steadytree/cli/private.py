@@ -92,14 +92,18 @@ def fit(
     from steadytree.interop.data_file import column_names
     from steadytree.learn.private import PrivateTreeClassifier
     from steadytree.privacy.ledger import BudgetError, Ledger
+    from steadytree.reporting.progress import Progress
 
     check_can_write(out)
     _check_target(target, column_names(data))
     declared, account = Schema.load(schema), Ledger(ledger, budget)
-    X, y = read_rows(data, declared, target)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
-        model.fit(X, y)
+        with Progress() as progress:
+            progress.say(f"reading {data}")
+            X, y = read_rows(data, declared, target)
+            progress.say("fitting a private tree")
+            model.fit(X, y)
     except BudgetError as error:
         typer.echo(f"refused: {error}", err=True)
         raise typer.Exit(3) from None

@@ -66,6 +66,7 @@ def score(
     from steadytree.reporting.card_svg import draw_card
     from steadytree.reporting.card_text import card_text
     from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.progress import Progress
 
     for path in (out, save, svg, html):
         if path is not None:
@@ -76,10 +77,13 @@ def score(
             raise ValueError(f"{card} holds a tree, not a card of points.")
         rows = read_data(data, skip=drop or [])
     else:
-        given = DataSet.read(data, target, drop or [])
         noise = tau if tau == "1se" else _share(tau)
         model = RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
-        model.fit(given.features, given.labels)
+        with Progress() as progress:
+            progress.say(f"reading {data}")
+            given = DataSet.read(data, target, drop or [])
+            progress.say("fitting a card")
+            model.fit(given.features, given.labels)
         found, table, rows = model.card_, model.risk_table_, given.features
         fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
         if not as_json:

@@ -135,6 +135,11 @@ class Table:
         noisy = self.everyone("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
         return float(max(noisy[0], 1))
 
+    def class_counts(self) -> dict[int, Integers]:
+        """Each present party's noisy class counts, for what the number of rows costs."""
+        each = dict.fromkeys(self.present, ROWS_SHARE * self.epsilon)
+        return self.ask(each, "leaf counts", self.n_classes, (OPEN,))
+
     def blocks(
         self, epsilons: Mapping[int, float], trees: Mapping[int, Drawn], depth: int, last: bool
     ) -> dict[int, Drawn]:
@@ -195,7 +200,10 @@ def _depth(tree: Drawn) -> int:
 
 
 def _depths(table: Table) -> tuple[int, ...]:
-    n_rows = table.count_rows()
+    return _depths_for(table, table.count_rows())
+
+
+def _depths_for(table: Table, n_rows: float) -> tuple[int, ...]:
     strength = table.epsilon * n_rows / len(table.present)
     if strength >= BLOCK_STRENGTH:
         return (2, 2)
@@ -216,15 +224,24 @@ def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
 
 
 def duel(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
-    """Two holders propose each block, and all judge by noisy leaf counts."""
-    depths, k = _depths(table), len(order)
-    slots = [[order[(2 * b) % k], order[(2 * b + 1) % k]] for b in range(len(depths))]
-    turns = [who for slot in slots for who in set(slot)]
+    """Two holders propose each block, and all judge by noisy leaf counts.
+
+    Those propose whose rows are many and mixed, by their noisy class counts: unlike holders may
+    have next to none of a class. For the same reason all blocks are drawn for pure leaves.
+    """
+    counts = table.class_counts()
+    depths = _depths_for(table, float(max(np.sum(list(counts.values())), 1)))
+    worth = {who: _impurity(counts[who][None]) if who in counts else 0.0 for who in order}
+    turns, slots = dict.fromkeys(order, 0), []
+    for _ in depths:
+        slots.append(sorted(order, key=lambda who: -worth[who] / (1 + turns[who]))[:2])
+        for who in slots[-1]:
+            turns[who] += 1
     tree, judge = OPEN, 0.2 * table.epsilon / len(depths)
-    for level, (slot, depth) in enumerate(zip(slots, depths, strict=True)):
-        base, last = (0.5 - ROWS_SHARE) * table.epsilon, level == len(depths) - 1
-        epsilons = {who: base / turns.count(who) for who in sorted(set(slot))}
-        grown = table.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last)
+    for slot, depth in zip(slots, depths, strict=True):
+        base = (0.5 - ROWS_SHARE) * table.epsilon
+        epsilons = {who: base / turns[who] for who in sorted(slot)}
+        grown = table.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last=False)
         if grown:
             tree = _purest(table, list(grown.values()), judge)
     return table.label(tree)
@@ -255,13 +272,15 @@ def _purest(table: Table, trees: Sequence[Drawn], epsilon: float) -> Drawn:
     if len(trees) == 1:
         return trees[0]
 
-    def impurity(noisy: Integers) -> float:
-        counts = np.maximum(noisy, 0)
-        size = np.maximum(counts.sum(axis=1), 1)
-        return float((size - (counts**2).sum(axis=1) / size).sum())
-
     counts = _judge(table, trees, epsilon)
-    return trees[min(range(len(trees)), key=lambda place: impurity(counts[place]))]
+    return trees[min(range(len(trees)), key=lambda place: _impurity(counts[place]))]
+
+
+def _impurity(noisy: Integers) -> float:
+    """Rows times Gini impurity, summed over leaves (leaves, classes)."""
+    counts = np.maximum(noisy, 0)
+    size = np.maximum(counts.sum(axis=1), 1)
+    return float((size - (counts**2).sum(axis=1) / size).sum())
 
 
 # ---- level by level ----

@@ -1,7 +1,6 @@
 """The study as a Flower ServerApp: reads the plan, runs it over the grid, writes how it ended."""
 
 import json
-import logging
 from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
@@ -13,7 +12,6 @@ from steadytree.sources.letters import Code
 from steadytree.sources.plan import Plan
 from steadytree.sources.signed import SignedLetters
 
-_LOG = logging.getLogger(__name__)
 WRONG_USE, LIMIT = 2, 3
 
 

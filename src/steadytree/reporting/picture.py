@@ -51,7 +51,10 @@ class Picture(Markup):
     def write(self, path: str | PathLike[str]) -> None:
         """Write it to an SVG file, whole or not at all."""
         # a file of its own names its format; inside a page nothing has to
-        write_text_atomically(path, str(self).replace("<svg ", f'<svg xmlns="{FORMAT}" ', 1))
+        text = str(self)
+        if "xmlns=" not in text[: text.index(">")]:
+            text = text.replace("<svg ", f'<svg xmlns="{FORMAT}" ', 1)
+        write_text_atomically(path, text)
 
 
 def frame_picture(width: float, height: float, label: str, body: Markup) -> Picture:

@@ -57,7 +57,7 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
             if distance > 0
         ],
         "first": _first_questions(again.facts),
-        "cuts": _cut_points(again),
+        "cuts": collect_cut_points(again),
         "alternatives": _alternatives(found, rows),
     }
 
@@ -76,7 +76,7 @@ def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
     }
 
 
-def _cut_points(again: Refits) -> list[dict[str, Any]]:
+def collect_cut_points(again: Refits) -> list[dict[str, Any]]:
     """Where the features asked most often are cut, and where the tree itself cuts them."""
     facts = again.facts
     columns = facts.columns()

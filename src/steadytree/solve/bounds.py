@@ -27,6 +27,7 @@ class Bounds:
         self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
         self.cells: Cells = problem.cells(0.0, 1.0, 1)
         self.known: dict[tuple[int, Path], Floats] = {}
+        self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
 
     @property
     def tests(self) -> range:

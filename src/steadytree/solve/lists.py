@@ -91,6 +91,7 @@ class Lists:
             divided[own[1 - side]] = len(bounds)
             around = divided, np.vstack([bounds, least[1 - side]])
             found = self.below(paths[side], own[side], depth - 1, around, target - self.penalty)
+            self.bounds.n_listed += len(found)
             if len(found) == 0:
                 return None
             lists[side], least[side] = found, found.losses.min(axis=0)

@@ -15,6 +15,7 @@ from steadytree.solve.outcome import Outcome, Plan, Progress, Stop
 from steadytree.solve.problem import Problem
 from steadytree.solve.subtrees import SubTrees, inner_places, random_plan
 
+CHEAP = 50  # sub-trees listed in a step that took next to no time
 ROUNDING = 1e-7  # values that differ by less are equal
 
 
@@ -54,6 +55,7 @@ class Search:
             self._descend()
             self._prove()
             self.bound = self.value
+            self._report()
         except Stop as stop:
             reason = str(stop)
         except KeyboardInterrupt:
@@ -64,20 +66,27 @@ class Search:
         return Outcome(self.plan, self.value, bound, reason == "proven", reason, shortest)
 
     def _prove(self) -> None:
-        """Raise the target until a tree is found below it; every failure is a certain bound."""
+        """Raise the target until a tree is found below it; every failure is a certain bound.
+
+        Steps grow while they are cheap only: what is listed grows very fast beyond the optimum.
+        """
         if self.value <= ROUNDING:
             return
         self.bounds.choose_cells(self.value)
         self._raise_bound(self.bounds.of_all())
         unit = 1.0 if self.problem.whole else self.problem.total / len(self.everyone)
-        step = unit
+        step, largest = unit, unit * max(1, len(self.everyone) // 120)
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
-            target = min(self.value, start + step)
+            target, self.bounds.n_listed = min(self.value, start + step), 0
             if self._search_below(target):
                 return
             self._raise_bound(target)
-            step = min(2 * step, unit * max(1, len(self.everyone) // 60))
+            if self.bounds.n_listed < CHEAP:
+                step = min(2 * step, largest)
+            else:
+                step = max(unit, largest / 2)
+                self._descend()
 
     def _shorten(self) -> bool:
         """Among the trees that lose no more, find one with fewest questions; False if unproven."""
@@ -205,7 +214,7 @@ class Search:
         if n_tests == 0 or self.table.n_classes < 2:
             return
         work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
-        for _ in range(int(np.clip(1e9 / work, 2, 4))):
+        for _ in range(int(np.clip(1e9 / work, 2, 4 if self.depth < 4 else 8))):
             self._check_time()
             plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
