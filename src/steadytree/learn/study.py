@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from steadytree.privacy.statement import PrivacyStatement
 from steadytree.sources.greeting import greet
 from steadytree.sources.parties import Correspondence, Parties, Traffic, Transport
 from steadytree.sources.plan import Plan
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

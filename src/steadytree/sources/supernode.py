@@ -17,7 +17,7 @@ from steadytree.sources.superlink import QUIET, end_process, free_port, script, 
 
 PAUSE = 5.0  # seconds before starting anew
 LOOK = 0.2
-WAITING = 30.0
+WAITING = 120.0
 ASKING = 70.0  # seconds for the gateway's own reply, which its pace may hold back
 _LOG = logging.getLogger(__name__)
 
