@@ -134,8 +134,8 @@ def join(
     from steadytree.sources.supernode import SuperNode, check_gateway
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    check_gateway(socket, same_user)
     node = SuperNode(keys, superlink, socket, port)
+    check_gateway(socket, same_user)
     node.stop_on_signals()
     typer.echo(f"joining {superlink}")
     node.run()
