@@ -71,15 +71,19 @@ def write_files(folder, names=NAMES, n_rows=400):
         X.assign(outcome=y).to_csv(pathlib.Path(folder) / f"{name}.csv", index=False)
 
 
-def start_gateway(folder, name="north", budget=4.0, seed=0, program=("-m", "steadytree"), **more):
+def start_gateway(
+    folder, name="north", budget=4.0, seed=0, program=("-m", "steadytree"), options=(), **more
+):
     """`steadytree private holder serve` as a process, ready to answer."""
     folder = pathlib.Path(folder)
     command = [
         *(sys.executable, *program, "private", "holder", "serve", "--name", name),
         *("--data", f"{name}.csv", "--schema", "schema.toml", "--ledger", f"{name}.ledger"),
         *("--budget", str(budget), "--socket", f"{name}.sock", "--pace", "0"),
-        *("--log", f"{name}.log"),
+        *("--log", f"{name}.log", *options),
     ]
+    if not (folder / f"{name}.ledger").exists():
+        command.append("--new-ledger")
     if seed is not None:
         command += ["--testing-seed", str(seed)]
     process = subprocess.Popen(

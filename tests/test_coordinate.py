@@ -22,7 +22,8 @@ epsilon = 2.0
 out = "tree.json"
 superlink = "127.0.0.1:{port}"
 """
-KEYS = ["ca.crt", "server.pem", "server.key", "north.node.pub", "south.node.pub", "east.node.pub"]
+KEYS = ["ca.crt", "server.pem", "server.key", "sign.key"]
+KEYS += ["north.node.pub", "south.node.pub", "east.node.pub"]
 
 
 @pytest.fixture

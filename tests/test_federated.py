@@ -1,11 +1,13 @@
 """Three hospitals over Flower: real SuperLink and SuperNodes, TLS, keys, and processes that die."""
 
 import contextlib
+import http.client
 import json
 import os
 import pathlib
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 
@@ -17,7 +19,8 @@ from hospitals import NAMES, SCHEMA
 from steadytree.interop.tree_file import load
 from steadytree.learn.coordinator import Coordinator
 from steadytree.privacy.ledger import Ledger
-from steadytree.sources.superlink import QUIET, script, start_on_leash
+from steadytree.sources.plan import Plan
+from steadytree.sources.superlink import QUIET, SuperLink, script, start_on_leash
 
 pytestmark = pytest.mark.federated
 pytest.importorskip("flwr")
@@ -59,15 +62,16 @@ class Site:
         self.folder, self.address, self._stack = folder, f"127.0.0.1:{port}", stack
 
     def serve(self, name, program=("-m", "steadytree")):
+        key = ("--coordinator-key", f"keys/{name}/coordinator.sign.pub")
         process = hospitals.start_gateway(
-            self.folder, name, seed=NAMES.index(name), program=program
+            self.folder, name, seed=NAMES.index(name), program=program, options=key
         )
         self._stack.callback(hospitals.stop, process)
         return process
 
     def join(self, name):
         command = [*STEADYTREE, "holder", "join", "--keys", f"keys/{name}"]
-        command += ["--superlink", self.address, "--socket", f"{name}.sock"]
+        command += ["--superlink", self.address, "--socket", f"{name}.sock", "--same-user"]
         with pathlib.Path(f"{name}.join.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         self._stack.callback(hospitals.stop, process)
@@ -181,3 +185,19 @@ def test_a_holder_and_the_coordinator_are_killed_and_nothing_is_lost(site):
     facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
     assert facts["resumed"] == 1
     check_no_row_in_any_log_or_message(site.folder)
+
+
+def test_from_outside_nobody_registers_nodes_or_starts_runs(site):
+    plan = Plan.load("plan.toml")
+    pathlib.Path("logs").mkdir()
+    tls = ssl.create_default_context(cafile="keys/north/ca.crt")
+    host, _, port = site.address.partition(":")
+    with SuperLink(plan, pathlib.Path("plan.toml"), (site.folder / "logs").resolve()) as link:
+        for call in ("control/register-node", "control/start-run", "control/list-runs"):
+            connection = http.client.HTTPSConnection(host, int(port), context=tls, timeout=60)
+            connection.request("POST", f"/v1/{call}", b"", {"content-type": "application/protobuf"})
+            assert connection.getresponse().status == 403
+            connection.close()
+        assert set(link.register()) == set(NAMES)  # from inside
+    log = pathlib.Path("logs/superlink.log").read_text()
+    assert log.count("/v1/control/") == log.count("/v1/control/register-node")

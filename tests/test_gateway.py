@@ -376,7 +376,8 @@ def run(monkeypatch, capsys, tmp_path):
 def serve(run, **changed):
     values = {"data": "north.csv", "schema": "schema.toml", "ledger": "l", "budget": 1.0, **changed}
     listed = [part for name, value in values.items() for part in (f"--{name}", value)]
-    return run("serve", *listed)
+    new = [] if pathlib.Path(values["ledger"]).exists() else ["--new-ledger"]
+    return run("serve", *listed, *new)
 
 
 @unix_only

@@ -89,12 +89,13 @@ def start(stack, *command):
 def start_hospital(stack, place, name, address, private):
     seed = () if private else ("--testing-seed", str(SEED + place))
     rows = ("--data", f"{name}.csv", "--target", "outcome", "--schema", "schema.toml")
-    account = ("--ledger", f"{name}.ledger", "--budget", str(BUDGET))
+    account = ("--ledger", f"{name}.ledger", "--budget", str(BUDGET), "--new-ledger")
+    account += ("--coordinator-key", f"keys/{name}/coordinator.sign.pub")
     start(
         stack, "holder", "serve", "--name", name, *rows, *account, "--socket", f"{name}.sock", *seed
     )
     keys = ("--keys", f"keys/{name}", "--superlink", address, "--socket", f"{name}.sock")
-    start(stack, "holder", "join", *keys)
+    start(stack, "holder", "join", *keys, "--same-user")  # all on one machine, for one user
 
 
 def run_over_flower(arguments, address):

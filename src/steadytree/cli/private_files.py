@@ -64,7 +64,7 @@ def answer(
     if content["holder"] != own:
         raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
     whose = (own, data, target, schema, (ledger, budget), testing_seed)
-    with _door(socket, whose) as ask:
+    with _door(socket, whose, content) as ask:
         private = _check_hello(ask, content)
         reply = _ask(ask, content)
     path = write_answer_file(question, content, reply, private, keys)
@@ -99,7 +99,9 @@ def merge(
 
 
 @contextmanager
-def _door(socket: Path | None, rows: tuple[Any, ...]) -> Iterator[Callable[[bytes], bytes]]:
+def _door(
+    socket: Path | None, rows: tuple[Any, ...], content: dict[str, Any]
+) -> Iterator[Callable[[bytes], bytes]]:
     """Letters to a serving gateway, or to one that lives as long as the command."""
     if socket is not None:
         from steadytree.sources.letters import carry
@@ -113,8 +115,13 @@ def _door(socket: Path | None, rows: tuple[Any, ...]) -> Iterator[Callable[[byte
         yield through
         return
     from steadytree.cli.private_holder import load_holder, open_gateway
+    from steadytree.privacy.entry import decimal_of
+    from steadytree.sources.gateway import Terms
 
-    gateway, store = open_gateway(load_holder(*rows), rows[4][0], 0.0)
+    # what the file says the study costs is all that it may cost
+    agreed = decimal_of(content["epsilon of the study"], "epsilon of the study")
+    terms = Terms({content["study"]: agreed})
+    gateway, store = open_gateway(load_holder(*rows), rows[4][0], 0.0, terms)
     try:
         yield gateway.reply
     finally:
@@ -124,11 +131,11 @@ def _door(socket: Path | None, rows: tuple[Any, ...]) -> Iterator[Callable[[byte
 def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool:
     from steadytree.core.schema import Schema
     from steadytree.core.schema_file import from_dict
-    from steadytree.sources.files import hello
+    from steadytree.sources.files import sealed
     from steadytree.sources.greeting import schema_difference
     from steadytree.sources.letters import read
 
-    known = read(ask(hello(content)))
+    known = read(ask(sealed(content, "hello")))
     if known.get("ok") is not True:
         raise ValueError(f"the gateway refused: {known.get('code')}. Nothing was spent.")
     if known["holder"] != content["holder"]:
@@ -147,9 +154,10 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
-    from steadytree.sources.letters import MEANING, Code, read, refusal_code, write
+    from steadytree.sources.files import sealed
+    from steadytree.sources.letters import MEANING, Code, read, refusal_code
 
-    reply = ask(write(content["letter"]))
+    reply = ask(sealed(content, "letter"))
     code = refusal_code(read(reply))
     if code is None:
         return reply

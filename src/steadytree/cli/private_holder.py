@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from steadytree.sources.gateway import Terms
     from steadytree.sources.holder import Holder
 
 EXAMPLES = """\b
 Examples:
   steadytree private holder serve --data rows.parquet --target outcome --schema s.toml \\
-      --ledger spent.db --budget 1.0 --name north --socket north.sock
+      --ledger spent.db --new-ledger --budget 1.0 --name north --socket north.sock \\
+      --study heart-2026=1.0 --coordinator-key keys/coordinator.sign.pub
   steadytree private holder status --socket north.sock"""
 
 app = typer.Typer(
@@ -52,6 +54,20 @@ def serve(
     pace: Annotated[
         float, typer.Option(help="Replies leave on a grid of so many seconds.", min=0, max=60)
     ] = 0.25,
+    study: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=EPSILON", help="Answer this study only, up to its epsilon."),
+    ] = None,
+    coordinator_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Believe letters signed with coordinator.sign.pub only."),
+    ] = None,
+    least_epsilon: Annotated[
+        float, typer.Option(help="Refuse questions for less than this.", min=0)
+    ] = 1e-3,
+    new_ledger: Annotated[
+        bool, typer.Option("--new-ledger", help="Begin a ledger that does not exist yet.")
+    ] = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="By default standard error.")
     ] = None,
@@ -65,8 +81,10 @@ def serve(
 
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(filename=log, level=logging.INFO, format=form)
+    _check_ledger(ledger, new_ledger)
+    terms = read_terms(name, study, least_epsilon, coordinator_key)
     holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
-    gateway, store = open_gateway(holder, ledger, pace)
+    gateway, store = open_gateway(holder, ledger, pace, terms)
     try:
         server = GatewayServer(gateway, socket or ledger.with_name(ledger.name + ".sock"), group)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -106,18 +124,55 @@ def join(
     superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The coordinator.")],
     socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
     port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
+    same_user: Annotated[
+        bool, typer.Option("--same-user", help="FOR TRIALS: join as the user who has the rows.")
+    ] = False,
 ) -> None:
     """Connect a gateway to a coordinator over Flower, again and again until stopped."""
     import logging
 
-    from steadytree.sources.supernode import SuperNode
+    from steadytree.sources.supernode import SuperNode, check_gateway
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     node = SuperNode(keys, superlink, socket, port)
+    check_gateway(socket, same_user)
     node.stop_on_signals()
     typer.echo(f"joining {superlink}")
     node.run()
     typer.echo("left")
+
+
+def _check_ledger(ledger: Path, new: bool) -> None:
+    """A lost or mistyped ledger must not become a full budget by itself."""
+    if not ledger.exists() and not new:
+        raise ValueError(
+            f"there is no ledger {str(ledger)!r}: check the path, or begin one for rows that were "
+            "never asked about with --new-ledger. If it was lost, those rows' budget is spent."
+        )
+    if new and ledger.exists():
+        raise ValueError(f"the ledger {str(ledger)!r} exists: leave --new-ledger out.")
+
+
+def read_terms(
+    name: str, studies: list[str] | None, least_epsilon: float, key: Path | None
+) -> Terms:
+    """What the options of `serve` say that a holder agreed to."""
+    from steadytree.privacy.entry import decimal_of
+    from steadytree.sources.gateway import Terms
+    from steadytree.sources.letters import unsigned
+    from steadytree.sources.signed import letter_opener
+
+    agreed = {}
+    for each in studies or ():
+        study, _, epsilon = each.rpartition("=")
+        try:
+            agreed[study] = decimal_of(float(epsilon), "epsilon")
+        except ValueError:
+            study = ""
+        if not study:
+            raise ValueError(f"--study must be NAME=EPSILON, got {each!r}.")
+    opener = unsigned if key is None else letter_opener(key, name)
+    return Terms(agreed or None, least_epsilon, opener)
 
 
 def load_holder(
@@ -151,7 +206,7 @@ def load_holder(
     return Holder(name, declared, X, y, Ledger(*account), testing_seed=testing_seed)
 
 
-def open_gateway(holder: Holder, ledger: Path, pace: float) -> tuple:
+def open_gateway(holder: Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:
     """The gateway of a holder and its store of answers, in a folder beside the ledger."""
     from steadytree.sources.answer_store import AnswerStore
     from steadytree.sources.gateway import Gateway
@@ -159,4 +214,8 @@ def open_gateway(holder: Holder, ledger: Path, pace: float) -> tuple:
 
     folder = ledger.with_name(ledger.name + ".answers")
     store = AnswerStore(folder, holder.name, schema_digest(holder.schema))
-    return Gateway(holder, store, pace), store
+    try:
+        return Gateway(holder, store, pace, terms), store
+    except ValueError:
+        store.close()
+        raise

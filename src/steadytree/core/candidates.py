@@ -82,9 +82,13 @@ class Candidates:
         codes = np.empty((len(self.space), len(values)), dtype)
         return encode_bins(values, np.concatenate(cuts), offsets, sizes, codes)
 
-    def answers(self, codes: NDArray[Any], candidate: int) -> NDArray[np.bool_]:
-        """Which rows say yes to one question."""
+    def answers(
+        self, codes: NDArray[Any], candidate: int, rows: NDArray[np.int64] | None = None
+    ) -> NDArray[np.bool_]:
+        """Which rows say yes to one question; of some rows only, where they are named."""
         found, bin_ = codes[self.feature[candidate]], self.bin[candidate]
+        if rows is not None:  # before the comparison, so that the work is that of these rows
+            found = found[rows]
         return found == bin_ if self.by_value[candidate] else found <= bin_
 
     def threshold(self, candidate: int) -> float:

@@ -10,6 +10,7 @@ from steadytree.privacy.ledger import BudgetError
 from steadytree.sources.flower import GridTransport
 from steadytree.sources.letters import Code
 from steadytree.sources.plan import Plan
+from steadytree.sources.signed import SignedLetters
 
 WRONG_USE, LIMIT = 2, 3
 
@@ -26,9 +27,10 @@ def main(grid: Any, context: Any) -> None:
     """Run the plan named in the run's config; its facts file says how it ended."""
     plan = Plan.load(context.run_config["plan"])
     nodes = json.loads(context.run_config["nodes"])
-    transport = GridTransport(grid, {name: int(nodes[name]) for name in plan.holders})
+    grid = GridTransport(grid, {name: int(nodes[name]) for name in plan.holders})
     try:
-        run_study(plan, transport)
+        # Flower lets others speak to holders too: these believe the coordinator's key alone
+        run_study(plan, SignedLetters(grid, plan.keys / "coordinator" / "sign.key"))
     except Exception as error:
         # all that is known here came as codes and noised numbers
         limit = isinstance(error, BudgetError) or getattr(error, "code", None) == Code.BUDGET

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from steadytree.privacy.statement import PrivacyStatement
 from steadytree.sources.greeting import greet
 from steadytree.sources.parties import Correspondence, Parties, Traffic, Transport
 from steadytree.sources.plan import Plan
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,8 @@ def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
 def finish(plan: Plan, study: Study) -> None:
     """Write the tree and what it cost."""
     save(study.tree, plan.out)
+    if not study.privacy.private:  # the tree's file has no place to say so
+        _LOG.warning("%s is NOT PRIVATE (testing seed): do not hand it on.", plan.out.name)
     write_text_atomically(plan.facts, json.dumps(study.to_dict(), indent=2) + "\n")
 
 

@@ -55,7 +55,7 @@ def rows_by_leaf(drawn: Drawn, block: BlockRows, candidates: Candidates) -> Iter
     if drawn.is_leaf:
         yield block
         return
-    yes = candidates.answers(block.codes, drawn.question)[block.rows]
+    yes = candidates.answers(block.codes, drawn.question, block.rows)
     yield from rows_by_leaf(drawn.yes, block.take(yes), candidates)
     yield from rows_by_leaf(drawn.no, block.take(~yes), candidates)
 
@@ -71,7 +71,7 @@ def extend(
     """The tree with every leaf replaced by what `grow` draws for its rows."""
     if drawn.is_leaf:
         return grow(block)
-    yes = candidates.answers(block.codes, drawn.question)[block.rows]
+    yes = candidates.answers(block.codes, drawn.question, block.rows)
     return Drawn(
         drawn.question,
         extend(drawn.yes, block.take(yes), candidates, grow),

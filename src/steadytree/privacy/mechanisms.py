@@ -43,7 +43,7 @@ def check_part(epsilon: float) -> float:
 def release_counts(
     counts: Integers, epsilon: float, noise: Noise, sensitivity: int = 1
 ) -> Integers:
-    """Counts plus discrete Laplace noise of scale sensitivity / epsilon or a little more, empty cells included.
+    """Counts plus discrete Laplace noise of scale sensitivity / epsilon, empty cells included.
 
     Relation: add or remove one row. Sensitivity: the most that one row changes the sum of all
     counts; 1 where a row is counted once, as in cells of leaf and class, p where it is counted

@@ -46,7 +46,7 @@ def size_gain(sides: NDArray[Any], criterion: str) -> float:
 
 def side_counts(block: BlockRows, candidates: Candidates, question: int) -> NDArray[np.int64]:
     """Exact class counts (2, n_classes) of both sides of a question, yes first."""
-    yes = candidates.answers(block.codes, question)[block.rows]
+    yes = candidates.answers(block.codes, question, block.rows)
     return np.array([block.take(yes).class_counts(), block.take(~yes).class_counts()])
 
 

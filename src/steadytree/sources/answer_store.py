@@ -4,13 +4,15 @@ import contextlib
 import json
 import os
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 from steadytree.core.atomic import write_text_atomically
+from steadytree.privacy.entry import EVERYTHING, ZERO
 from steadytree.sources.letters import digest_of
 
-IDENTITY, LOCK = "identity.json", "serving.lock"
+IDENTITY, LOCK, MARK = "identity.json", "serving.lock", "spent"
 
 
 class Stored(NamedTuple):
@@ -40,6 +42,7 @@ class AnswerStore:
     def __init__(self, folder: Path, holder: str, schema: str) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o700)  # a restored one may be open to others; answers in it may be unpaid
         self._lock = _lock_alone(folder / LOCK)
         try:
             _check_identity(folder / IDENTITY, {"holder": holder, "schema": schema})
@@ -52,7 +55,7 @@ class AnswerStore:
         path = self._path(session, number)
         if not path.exists():
             return None
-        with contextlib.suppress(ValueError, KeyError, TypeError):
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             found = json.loads(path.read_text(encoding="utf-8"))
             letter = found["letter"].encode()
             if digest_of(letter) == found["check"]:
@@ -67,6 +70,21 @@ class AnswerStore:
     def drop(self, session: str, number: int) -> None:
         """Forget an answer that could not be paid for."""
         self._path(session, number).unlink(missing_ok=True)
+
+    @property
+    def spent(self) -> Decimal:
+        """The most that the ledger was ever seen to have spent; a damaged mark counts as all."""
+        path = self.folder / MARK
+        if not path.exists():
+            return ZERO
+        try:
+            return Decimal(path.read_text(encoding="utf-8").strip())
+        except (ValueError, ArithmeticError):
+            return EVERYTHING
+
+    def mark_spent(self, epsilon: Decimal) -> None:
+        """Remember what the ledger shows, so that a lost or older ledger is noticed."""
+        write_text_atomically(self.folder / MARK, f"{epsilon}\n")
 
     def close(self) -> None:
         """Let another process serve from this folder."""

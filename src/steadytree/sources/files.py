@@ -1,5 +1,6 @@
 """Questions and answers as signed, numbered files."""
 
+import base64
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 from steadytree.core.schema import Schema
 from steadytree.core.schema_file import from_dict, to_dict
 from steadytree.sources.holder import schema_digest
-from steadytree.sources.letters import VERSION, LetterError, digest_of, read, write
+from steadytree.sources.letters import VERSION, LetterError, digest_of, envelope, read, write
 from steadytree.sources.messages import Answer, Request
 from steadytree.sources.parties import HolderError
 from steadytree.sources.plan import Plan
-from steadytree.sources.signed import read_signed, write_signed
+from steadytree.sources.signed import read_signed, sign_letter, write_signed
 from steadytree.sources.wire import question, read_answer
 
 
@@ -104,9 +105,26 @@ def write_questions(plan: Plan, requests: Mapping[str, Request], folder: Path) -
             "schema": to_dict(plan.schema),
             "letter": read(question(request)),
         }
+        letters = {"letter": write(content["letter"]), "hello": hello(content)}
+        # for a gateway that wants letters signed, which it gets without the file around them
+        content["seals"] = {what: _seal(each, name, key) for what, each in letters.items()}
         write_signed(path, content, key)
         paths.append(path)
     return paths
+
+
+def _seal(letter: bytes, holder: str, key: Path) -> str:
+    return base64.b64encode(sign_letter(letter, holder, key)).decode()
+
+
+def sealed(content: Mapping[str, Any], what: str) -> bytes:
+    """The letter or the hello of a question file, in its envelope."""
+    letter = hello(content) if what == "hello" else write(content["letter"])
+    try:
+        signature = base64.b64decode(content["seals"][what], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("the question's letter is not sealed: ask for a new one.") from None
+    return envelope(letter, signature)
 
 
 def _read_answer_file(plan: Plan, path: Path) -> dict[str, Any]:

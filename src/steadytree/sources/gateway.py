@@ -3,28 +3,55 @@
 import logging
 import threading
 import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from steadytree.core.schema_file import to_dict
+from steadytree.privacy.entry import ZERO, compose, decimal_of
 from steadytree.privacy.ledger import BudgetError
 from steadytree.sources.answer_store import AnswerStore
 from steadytree.sources.holder import Holder, schema_digest
 from steadytree.sources.letters import (
     LARGEST_QUESTION,
+    STATUS,
     VERSION,
     Code,
     LetterError,
+    UnsignedError,
     digest_of,
     read,
     refusal,
+    unsigned,
     write,
 )
 from steadytree.sources.messages import RefusedError, Request, StaleError
 from steadytree.sources.wire import answer_letter, question, read_question
 
 MOST_NUMBERS = 2_000_000  # of one answer
+MOST_NODES = 20_000  # of all trees of a question: time tells of rows, the more the longer it is
 DEEPEST = 64  # levels of an asked tree
 _LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a holder agreed to; nobody else can change it.
+
+    Parameters
+    ----------
+    studies : mapping of a study's name to its epsilon, optional
+        No study may cost more, and others are refused. By default the ledger alone decides.
+    least_epsilon : float, default=0.0
+        Questions for less are refused: many cheap ones could be timed.
+    open_letter : callable, optional
+        Opens signed letters (`signed.letter_opener`). By default signatures are not looked at.
+    """
+
+    studies: Mapping[str, Decimal] | None = None
+    least_epsilon: float = 0.0
+    open_letter: Callable[[bytes], bytes] = unsigned
 
 
 class Gateway:
@@ -41,14 +68,23 @@ class Gateway:
     store : AnswerStore
     pace : float, default=0.0
         Replies leave on a grid of so many seconds, so that the time they took tells less.
+    terms : Terms, optional
 
     Examples
     --------
     See `steadytree private holder serve`.
     """
 
-    def __init__(self, holder: Holder, store: AnswerStore, pace: float = 0.0) -> None:
+    def __init__(
+        self, holder: Holder, store: AnswerStore, pace: float = 0.0, terms: Terms | None = None
+    ) -> None:
         self.holder, self._store, self._pace = holder, store, pace
+        self._terms = terms or Terms()
+        if compose(holder.ledger.entries)[0] < store.spent:
+            raise BudgetError(
+                f"the ledger {holder.ledger.path.name!r} shows less spent than the answers beside "
+                "it: it was lost or is an older copy. Restore the newest one."
+            )
         self._turn = threading.Lock()
         self._schema = schema_digest(holder.schema)
 
@@ -57,6 +93,8 @@ class Gateway:
         start = time.monotonic()
         try:
             reply = self._reply(letter)
+        except UnsignedError:
+            reply = refusal(Code.UNSIGNED)
         except LetterError:
             reply = refusal(Code.MALFORMED)
         except Exception as error:  # whatever it says could tell of rows
@@ -70,7 +108,9 @@ class Gateway:
     def _reply(self, letter: bytes) -> bytes:
         if len(letter) > LARGEST_QUESTION:
             return refusal(Code.TOO_LARGE)
-        content = read(letter, LARGEST_QUESTION)
+        if letter == STATUS:  # the holder's own command asks it too, and has no coordinator's key
+            return self._status()
+        content = read(self._terms.open_letter(letter), LARGEST_QUESTION)
         if content.get("type") == "question":
             request = read_question(content)
             with self._turn:
@@ -90,6 +130,8 @@ class Gateway:
             return refusal(Code.SCHEMA), Code.SCHEMA
         if not _is_of_fair_size(request, len(self.holder.schema.classes)):
             return refusal(Code.TOO_LARGE), Code.TOO_LARGE
+        if request.epsilon < self._terms.least_epsilon:
+            return refusal(Code.TOO_SMALL), Code.TOO_SMALL
         digest = digest_of(question(request))  # of the one form, however it was written
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
@@ -99,9 +141,25 @@ class Gateway:
             return kept.letter, "repeated"
         if paid:
             return refusal(Code.LOST), Code.LOST
+        if not self._is_agreed(request):
+            return refusal(Code.BUDGET), Code.BUDGET
         if kept is not None:  # stored before a crash, and never sent
             return self._release(request, kept.letter)
         return self._draw(request, digest)
+
+    def _is_agreed(self, request: Request) -> bool:
+        """Whether the study stays within the epsilon that the holder agreed to."""
+        if self._terms.studies is None:
+            return True
+        agreed = self._terms.studies.get(request.session)
+        epsilon = decimal_of(request.epsilon, "epsilon")
+        return agreed is not None and self._spent_in(request.session) + epsilon <= agreed
+
+    def _spent_in(self, study: str) -> Decimal:
+        entries = self.holder.ledger.entries
+        # a line that was cut off may have been of any study
+        mine = (e for e in entries if e.request.startswith(f"{study}:") or not e.whole)
+        return sum((entry.epsilon for entry in mine), ZERO)
 
     def _draw(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:
@@ -116,18 +174,25 @@ class Gateway:
             letter = answer_letter(self.holder.draft(request, admitted), digest)
         except Exception:
             # rows made it fail: whoever may ask for that again and again must pay for it
-            self.holder.pay(request)
+            self._pay(request)
             raise
         self._store.keep(request.session, request.round, digest, letter)
         return self._release(request, letter)
 
     def _release(self, request: Request, letter: bytes) -> tuple[bytes, str]:
         try:
-            self.holder.pay(request)
+            self._pay(request)
         except BudgetError:
             self._store.drop(request.session, request.round)
             return refusal(Code.BUDGET), Code.BUDGET
         return letter, "answered"
+
+    def _pay(self, request: Request) -> None:
+        self.holder.pay(request)
+        try:
+            self._store.mark_spent(compose(self.holder.ledger.entries)[0])
+        except OSError as error:  # paid for all the same; the next mark counts it too
+            _LOG.error("the mark of what was spent was not written: %s", type(error).__name__)
 
     # ---- what costs nothing, because no row is looked at ----
     def _hello(self, content: dict[str, Any]) -> bytes:
@@ -136,11 +201,11 @@ class Gateway:
             raise LetterError("hello needs an epsilon.")
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
-        study = str(content.get("study"))
-        entries = self.holder.ledger.entries
+        study, wanted = str(content.get("study")), float(epsilon) * (1 - 1e-9)
         # what the study has paid already is part of its epsilon, so a resumed one is not refused
-        begun = sum(float(e.epsilon) for e in entries if e.request.startswith(f"{study}:"))
-        enough = self.holder.ledger.left + begun >= float(epsilon) * (1 - 1e-9)
+        enough = self.holder.ledger.left + float(self._spent_in(study)) >= wanted
+        if self._terms.studies is not None:
+            enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
         return write({"version": VERSION, "ok": True, "type": "hello", **known, "enough": enough})
 
     def _status(self) -> bytes:
@@ -154,7 +219,7 @@ class Gateway:
 def _is_of_fair_size(request: Request, n_classes: int) -> bool:
     leaves = sum(tree.count(-1) for tree in request.trees)
     sides = 2 * sum(len(asked) for asked in request.questions)
-    if max(leaves, sides) * n_classes > MOST_NUMBERS:
+    if max(leaves, sides) * n_classes > MOST_NUMBERS or sum(map(len, request.trees)) > MOST_NODES:
         return False
     return all(_depth(tree) <= DEEPEST for tree in request.trees)
 

@@ -76,7 +76,8 @@ class GatewayServer:
                 send_frame(connection, refusal(Code.BUSY))
                 return
             try:
-                letter = receive_frame(connection, LARGEST_QUESTION)
+                letter = receive_frame(connection, LARGEST_QUESTION, PATIENCE)
+                connection.settimeout(PATIENCE)
                 send_frame(connection, self._gateway.reply(letter))
             finally:
                 self._free.release()
@@ -124,7 +125,9 @@ def _clear(path: Path) -> None:
         probe.settimeout(2.0)
         try:
             probe.connect(str(path))
-        except OSError:
+        except ConnectionRefusedError:
             path.unlink()
             return
+        except OSError:  # busy, or not ours to open: somebody may serve there
+            raise ValueError(f"{str(path)!r} is in use or not yours: name another.") from None
     raise ValueError(f"a gateway serves at {str(path)!r} already: stop it first.")

@@ -8,6 +8,7 @@ that a relay starts quickly.
 import hashlib
 import json
 import socket
+import time
 from enum import StrEnum
 from typing import Any
 
@@ -30,6 +31,8 @@ class Code(StrEnum):
     BUSY = "BUSY"
     INTERNAL = "INTERNAL"
     UNREACHABLE = "UNREACHABLE"
+    TOO_SMALL = "TOO_SMALL"
+    UNSIGNED = "UNSIGNED"
 
 
 MEANING = {
@@ -43,12 +46,18 @@ MEANING = {
     Code.BUSY: "it has too many open connections",
     Code.INTERNAL: "it failed by itself (its own log says more)",
     Code.UNREACHABLE: "its gateway could not be reached",
+    Code.TOO_SMALL: "the question's epsilon is less than it answers for",
+    Code.UNSIGNED: "the letter is not signed with the coordinator's key that it has",
 }
 PASSING = frozenset([Code.BUSY, Code.INTERNAL, Code.UNREACHABLE])  # worth asking again
 
 
 class LetterError(ValueError):
     """Bytes that are no letter."""
+
+
+class UnsignedError(LetterError):
+    """A letter without the signature that it needs."""
 
 
 def write(content: dict[str, Any]) -> bytes:
@@ -73,6 +82,23 @@ def read(letter: bytes, largest: int = LARGEST_REPLY) -> dict[str, Any]:
     if not isinstance(content, dict) or content.get("version") != VERSION:
         raise LetterError(f"a letter must be an object of version {VERSION}.")
     return content
+
+
+STATUS = write({"version": VERSION, "type": "status"})
+# a signed letter: this line, then the signature, then the letter as it is
+SIGNED, SIGNATURE = b"steadytree signed letter 1\n", 64
+
+
+def envelope(letter: bytes, signature: bytes) -> bytes:
+    """A letter with its signature before it."""
+    return SIGNED + signature + letter
+
+
+def unsigned(letter: bytes) -> bytes:
+    """A letter without its envelope, whoever signed it."""
+    if letter.startswith(SIGNED):
+        return letter[len(SIGNED) + SIGNATURE :]
+    return letter
 
 
 def refusal(code: Code) -> bytes:
@@ -113,17 +139,22 @@ def send_frame(connection: socket.socket, letter: bytes) -> None:
     connection.sendall(len(letter).to_bytes(LENGTH, "big") + letter)
 
 
-def receive_frame(connection: socket.socket, largest: int) -> bytes:
-    """Receive one letter of at most `largest` bytes."""
-    size = int.from_bytes(_receive(connection, LENGTH), "big")
+def receive_frame(connection: socket.socket, largest: int, seconds: float) -> bytes:
+    """Receive one letter of at most `largest` bytes, all of it within the time."""
+    end = time.monotonic() + seconds
+    size = int.from_bytes(_receive(connection, LENGTH, end), "big")
     if size > largest:
         raise LetterError("a letter is too large.")
-    return _receive(connection, size)
+    return _receive(connection, size, end)
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
+def _receive(connection: socket.socket, size: int, end: float) -> bytes:
     parts, missing = [], size
     while missing:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("a letter took too long.")
+        connection.settimeout(left)
         part = connection.recv(min(missing, 1 << 20))
         if not part:
             raise LetterError("a letter was cut off.")
@@ -138,4 +169,4 @@ def carry(path: str, letter: bytes, seconds: float) -> bytes:
         connection.settimeout(seconds)
         connection.connect(path)
         send_frame(connection, letter)
-        return receive_frame(connection, LARGEST_REPLY)
+        return receive_frame(connection, LARGEST_REPLY, seconds)

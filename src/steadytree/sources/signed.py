@@ -4,12 +4,22 @@ import base64
 import binascii
 import datetime
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
 from steadytree.core.extras import require
-from steadytree.sources.letters import LARGEST_REPLY, only_once, write
+from steadytree.sources.letters import (
+    LARGEST_REPLY,
+    SIGNATURE,
+    SIGNED,
+    UnsignedError,
+    envelope,
+    only_once,
+    write,
+)
+from steadytree.sources.parties import Transport
 
 VERSION = 1
 MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future
@@ -49,6 +59,58 @@ def read_signed(path: Path, kind: str, key: Path) -> dict[str, Any]:
         raise ValueError(f"{str(path)!r} is no {kind}, or of another version.")
     _check_time(path, str(content.get("made")))
     return dict(content)
+
+
+# ---- letters ----
+def sign_letter(letter: bytes, holder: str, key: Path) -> bytes:
+    """The signature of a letter to one holder: to nobody else is it worth anything."""
+    signature: bytes = _private(key).sign(_to(holder) + letter)
+    return signature
+
+
+def letter_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
+    """What opens letters that the owner of the key signed for this holder, and no others.
+
+    The signature is checked on the bytes as they came, before anything in them is read.
+    """
+    public = _public(key)
+    invalid = require("cryptography.exceptions", "federated", PURPOSE).InvalidSignature
+
+    def open_letter(letter: bytes) -> bytes:
+        if not letter.startswith(SIGNED):
+            raise UnsignedError("a letter is not signed.")
+        start = len(SIGNED) + SIGNATURE
+        try:
+            public.verify(letter[len(SIGNED) : start], _to(holder) + letter[start:])
+        except invalid:
+            raise UnsignedError("a letter is signed by somebody else.") from None
+        return letter[start:]
+
+    return open_letter
+
+
+class SignedLetters:
+    """A transport whose letters are signed by the coordinator.
+
+    Parameters
+    ----------
+    transport : Transport
+    key : Path
+        The coordinator's ``sign.key``.
+    """
+
+    def __init__(self, transport: Transport, key: Path) -> None:
+        self._transport, self._key, self.names = transport, key, transport.names
+        _private(key)
+
+    def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
+        """Carry each letter in an envelope."""
+        signed = {n: envelope(x, sign_letter(x, n, self._key)) for n, x in letters.items()}
+        return self._transport.exchange(signed, seconds)
+
+
+def _to(holder: str) -> bytes:
+    return SIGNED + holder.encode() + b"\n"
 
 
 def _check_time(path: Path, made: str) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from steadytree.core.extras import require
+from steadytree.sources.front import Front
 from steadytree.sources.plan import Plan
 
+LOCAL = "127.0.0.1"
 STARTING, STOPPING, CALLING = 90.0, 20.0, 60.0  # seconds
 QUIET = {
     "FLWR_TELEMETRY_ENABLED": "0",
@@ -57,7 +59,7 @@ def check_ready(plan: Plan) -> None:
     """Refuse a study whose keys are missing or whose port is taken, before anything is started."""
     require("flwr", extra="federated", purpose="coordinating a study")
     keys = plan.keys / "coordinator"
-    wanted = [keys / name for name in ("ca.crt", "server.pem", "server.key")]
+    wanted = [keys / name for name in ("ca.crt", "server.pem", "server.key", "sign.key")]
     wanted += [keys / f"{name}.node.pub" for name in plan.holders]
     for path in wanted:
         if not path.is_file():
@@ -96,12 +98,14 @@ class SuperLink:
         self._environment["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
         self.log = folder / "superlink.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._inner, self._front = 0, contextlib.ExitStack()
 
     def __enter__(self) -> "SuperLink":
+        # Flower lets anybody who reaches it start runs: only SuperNodes' calls come through a front
+        self._inner = free_port()
         self._write_files()
-        host, _, port = self._plan.superlink.rpartition(":")
         command = [
-            *(script("flower-superlink"), "--host", host, "--port", port),
+            *(script("flower-superlink"), "--host", LOCAL, "--port", str(self._inner)),
             *("--ssl-ca-certfile", str(self._keys / "ca.crt")),
             *("--ssl-certfile", str(self._keys / "server.pem")),
             *("--ssl-keyfile", str(self._keys / "server.key")),
@@ -111,12 +115,16 @@ class SuperLink:
             self._process = start_on_leash(command, log, self._environment, self._folder)
         try:
             self._wait()
+            host, _, port = self._plan.superlink.rpartition(":")
+            address, inner = (host.strip("[]"), int(port)), (LOCAL, self._inner)
+            self._front.enter_context(Front(address, inner, self._keys))
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._front.close()
         if self._process is None:
             return
         end_process(self._process)
@@ -160,16 +168,15 @@ class SuperLink:
         certificate = json.dumps(str(self._keys / "ca.crt"))
         (home / "config.toml").write_text(
             f"[superlink]\ndefault = 'study'\n\n[superlink.study]\n"
-            f"address = {json.dumps(self._plan.superlink)}\nroot-certificates = {certificate}\n"
+            f'address = "{LOCAL}:{self._inner}"\nroot-certificates = {certificate}\n'
         )
 
     def _wait(self) -> None:
-        host, _, port = self._plan.superlink.rpartition(":")
         end = time.monotonic() + STARTING
         while time.monotonic() < end:
             if not self.is_alive:
                 raise OSError(f"the SuperLink did not start: see {str(self.log)!r}.")
-            address = (host.strip("[]"), int(port))
+            address = (LOCAL, self._inner)
             with contextlib.suppress(OSError), socket.create_connection(address, timeout=1):
                 return
             time.sleep(0.1)
@@ -193,6 +200,13 @@ class SuperLink:
         with self.log.open("a") as log:
             log.write(f"{' '.join(command)}\n{text}\n{done.stderr}\n")
         raise OSError(f"Flower refused `flwr {arguments[0]}`: see {str(self.log)!r}.")
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind((LOCAL, 0))
+        return int(probe.getsockname()[1])
 
 
 def script(name: str) -> str:

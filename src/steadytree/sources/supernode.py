@@ -8,13 +8,17 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from steadytree.core.extras import require
-from steadytree.sources.superlink import QUIET, end_process, script, start_on_leash
+from steadytree.sources.letters import VERSION, Code, LetterError, carry, read, refusal_code, write
+from steadytree.sources.superlink import QUIET, end_process, free_port, script, start_on_leash
 
 PAUSE = 5.0  # seconds before starting anew
 LOOK = 0.2
+WAITING = 120.0
+ASKING = 70.0  # seconds for the gateway's own reply, which its pace may hold back
 _LOG = logging.getLogger(__name__)
 
 
@@ -44,7 +48,7 @@ class SuperNode:
                     f"the key {str(keys / name)!r} is missing: ca.crt comes from the "
                     "coordinator, `steadytree private keys --holder` makes node.key."
                 )
-        self._port = port or _free_port()
+        self._port = port or free_port()
         check_port(self._port)
         self._command = [
             *(script("flower-supernode"), "--superlink", superlink),
@@ -55,7 +59,7 @@ class SuperNode:
         ]
         home = keys.resolve() / "flwr"
         path = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
-        self._environment = {**os.environ, **QUIET, "FLWR_HOME": str(home), "PATH": path}
+        self._environment = {**plain_environment(), **QUIET, "FLWR_HOME": str(home), "PATH": path}
         self._stopping = threading.Event()
 
     def run(self) -> None:
@@ -82,6 +86,51 @@ class SuperNode:
             signal.signal(number, self.stop)
 
 
+def plain_environment() -> dict[str, str]:
+    """What a process that runs shipped code may know of this one's environment."""
+    kept = {"HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH"}
+    return {k: v for k, v in os.environ.items() if k in kept or k.startswith("FLWR_")}
+
+
+def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITING) -> None:
+    """Refuse to open a gateway to Flower that shipped code could get round, or that trusts it.
+
+    Parameters
+    ----------
+    gateway : Path
+        The socket.
+    same_user : bool, default=False
+        For trials: let code that Flower ships run as the user who has the rows.
+    seconds : float
+        How long to wait for a gateway that is being started.
+    """
+    known = _ask_unsigned(gateway, seconds)
+    if gateway.stat().st_uid == os.getuid() and not same_user:
+        raise ValueError(
+            "join must run as another user than the gateway, since Flower lets the coordinator "
+            "ship code; for a trial without real rows add --same-user."
+        )
+    if refusal_code(known) != Code.UNSIGNED:
+        raise ValueError(
+            "the gateway answers letters that nobody signed: start it with --coordinator-key "
+            "coordinator.sign.pub before it is opened to Flower."
+        )
+
+
+def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
+    """What the gateway says to a letter that nobody signed."""
+    hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return read(carry(str(gateway), hello, ASKING))
+        except (OSError, LetterError):
+            if time.monotonic() >= end:
+                break
+            time.sleep(LOOK)
+    raise ValueError(f"no gateway serves at {str(gateway)!r}: start it first.")
+
+
 def check_port(port: int) -> None:
     """Refuse a port that another program uses."""
     with socket.socket() as probe:
@@ -90,9 +139,3 @@ def check_port(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError:
             raise ValueError(f"port {port} is in use: name another with --port.") from None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
