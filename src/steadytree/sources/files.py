@@ -94,7 +94,7 @@ def write_questions(plan: Plan, requests: Mapping[str, Request], folder: Path) -
     key, paths = plan.keys / "coordinator" / "sign.key", []
     for name, request in requests.items():
         path = folder / f"{plan.study}.{request.round:04d}.{name}.question.json"
-        content = {
+        content: dict[str, Any] = {
             "kind": "question",
             "study": plan.study,
             "number": request.round,
