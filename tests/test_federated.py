@@ -111,7 +111,10 @@ def check_no_row_in_any_log_or_message(folder):
     written += folder.glob("*.answers/*.answer")
     assert len(written) > 8
     for path in written:
-        words = set(path.read_text(errors="replace").replace(",", " ").split())
+        text = path.read_text(errors="replace")
+        if path.name.endswith(".study.json"):  # seconds have three decimals too
+            text = json.dumps({**json.loads(text), "seconds": []})
+        words = set(text.replace(",", " ").split())
         assert not words & cells, path
 
 

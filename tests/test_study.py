@@ -255,10 +255,10 @@ def test_a_slow_holder_past_the_deadline(tmp_path, monkeypatch, minimum):
     with gateways(tmp_path) as parties:
         drafts, draft = [], parties[1].holder.draft
 
-        def slow(request):
+        def slow(request, admitted):
             drafts.append(request.name)
             finish.wait(60)
-            return draft(request)
+            return draft(request, admitted)
 
         monkeypatch.setattr(parties[1].holder, "draft", slow)
         impatient = Impatient(parties, "south")
