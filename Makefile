@@ -10,10 +10,10 @@ FIRST_OF = $(shell for each in $(1); do "$$each" $(NEWER_THAN_3_10) 2>/dev/null 
 PYTHON ?= $(call FIRST_OF,$(CANDIDATES))
 # The oldest wheels exist for 3.11 and 3.12 only.
 OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
-OPTIONAL := data or slow or federated or browser or interop
+OPTIONAL := data or slow or heavy or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-federated test-browser about-browser clean
+.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
@@ -45,15 +45,16 @@ test-oldest: $(OLDEST)/.installed  ## the tests with every dependency at its low
 test-interop: $(VENV)/.with-test $(VENV)/.with-interop  ## exported trees in shap, skops, ONNX, dtreeviz
 
 test-marked: $(VENV)/.with-test $(VENV)/.with-interop  ## the tests marked interop, slow or data in one run
-	$(BIN)/python -m pytest -n 2 -m "interop or slow or data"
+	$(BIN)/python -m pytest -n 2 -m "(interop or slow or data) and not heavy"
 
 test-federated: $(VENV)/.with-federated
 
 # A mark that no test carries yet is no failure: pytest then ends with 5.
-test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test
+test-interop test-slow test-data test-heavy test-federated test-browser: $(VENV)/.with-test
 	$(BIN)/python -m pytest -n 2 -m "$(@:test-%=%)" || [ $$? -eq 5 ]
 
 test-slow:  ## the tests marked slow
+test-heavy:  ## the tests that take minutes each, most of them on the papers' data
 test-data:  ## the tests on the papers' data, in the folder named by STEADYTREE_DATA
 test-federated:  ## three hospitals over Flower, with TLS, keys, and processes that die
 test-browser: about-browser  ## the tests that open pages in a headless browser

@@ -22,6 +22,7 @@ ALONE = {
     "bank": (3, (0.5, 0.5, 0.5)),
 }
 FOUR = {"mushroom": (10, (0.8, 0.3, 0.1)), "adult": (4, (1.5, 0.7, 0.7))}
+LARGE = ("adult", "bank")
 
 
 def data_of(folder, name):
@@ -29,7 +30,12 @@ def data_of(folder, name):
     return data, common.public_schema(*data)
 
 
-@pytest.mark.parametrize("name", ALONE)
+def marked(names):
+    """Names of sets; fits of the large ones take minutes."""
+    return [pytest.param(n, marks=pytest.mark.heavy) if n in LARGE else n for n in names]
+
+
+@pytest.mark.parametrize("name", marked(ALONE))
 def test_one_machine_is_as_accurate_as_aimed_at(data_folder, name):
     data, schema = data_of(data_folder, name)
     splits, margins = ALONE[name]
@@ -39,7 +45,7 @@ def test_one_machine_is_as_accurate_as_aimed_at(data_folder, name):
         assert found >= aim - margin, (epsilon, found)
 
 
-@pytest.mark.parametrize("name", FOUR)
+@pytest.mark.parametrize("name", marked(FOUR))
 def test_four_holders_are_as_accurate_as_aimed_at(data_folder, name):
     data, schema = data_of(data_folder, name)
     splits, margins = FOUR[name]
@@ -49,6 +55,7 @@ def test_four_holders_are_as_accurate_as_aimed_at(data_folder, name):
         assert found >= aim - margin, (epsilon, found)
 
 
+@pytest.mark.heavy
 def test_unlike_holders_duel(data_folder):
     data, schema = data_of(data_folder, "adult")
     make = common.several(schema, 1.0, "duel", skew=0.5)

@@ -35,6 +35,7 @@ DEPTH_3 = {
     "tic-tac-toe_enc": (626, 626, 694),
     "soybean-small_enc": (41, 44, 46),
 }
+LARGE = ("car", "car_enc", "balance-scale_enc", "breast-cancer-ljubljana_enc", "tic-tac-toe_enc")
 DEPTH_4 = {
     ("monks-1", 0.85): 105,
     ("monks-1", 0.95): 117,
@@ -79,7 +80,10 @@ def test_depth_2(name, confidence):
     check(name, confidence, 2, DEPTH_2[name, confidence])
 
 
-@pytest.mark.parametrize("name", DEPTH_3)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.heavy) if name in LARGE else name for name in DEPTH_3],
+)
 def test_depth_3(name):
     for confidence, expected in zip((0.75, 0.85, 0.95), DEPTH_3[name], strict=True):
         check(name, confidence, 3, expected)
@@ -90,7 +94,7 @@ def test_depth_4(name, confidence):
     check(name, confidence, 4, DEPTH_4[name, confidence])
 
 
-@pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.parametrize(("name", "depth", "confidence"), HARD)
 def test_hard_instances(name, depth, confidence):
     check(name, confidence, depth, HARD[name, depth, confidence])
