@@ -53,8 +53,8 @@ def draw_curve(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Pictur
     --------
     >>> line = Series("tree", [0, 1, 2], [0.9, 0.8, 0.5], steps=True)
     >>> axes = Axis.over(line.x, "size"), Axis.over(line.y, "accuracy", percent=True)
-    >>> draw_curve([line], *axes, "certified accuracy")[:4]
-    Markup('<svg')
+    >>> str(draw_curve([line], *axes, "certified accuracy"))[:4]
+    '<svg'
     """
     chart = Chart(x, y)
     legend, lines = _legend(series, chart.width) if len(series) > 1 else (Markup(""), 0)

@@ -52,8 +52,8 @@ def draw(thing: Any, X: Any = None, y: Any = None) -> Picture:
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
-    >>> draw(model, [[0.0], [1.0]], ["no", "yes"])[:4]
-    Markup('<svg')
+    >>> str(draw(model, [[0.0], [1.0]], ["no", "yes"]))[:4]
+    '<svg'
     """
     for kind, function in DRAWN.items():
         if isinstance(thing, kind):
