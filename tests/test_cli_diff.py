@@ -73,11 +73,21 @@ def test_retrain_writes_a_near_tree_and_shows_the_diff(files):
     ElementTree.parse(picture)
 
 
+def test_retrain_names_columns_that_the_tree_in_use_does_not_know(files):
+    path = files / "more.csv"
+    rows = pd.read_csv(files / "rows.csv")
+    rows.assign(visit=range(len(rows))).to_csv(path, index=False)
+    arguments = ["retrain", str(path), "--target", "target", "--trees", "2"]
+    arguments += ["--previous", str(files / "old.tree.json"), "--out", str(files / "a.tree.json")]
+    assert "'visit'. Leave each out with --drop" in str(run(app, arguments).exception)
+    assert run(app, [*arguments, "--drop", "visit"]).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--max-flips", "5%"], "pass these too, with --data"),
-        (["--data", "rows.csv", "--max-flips", "many"], "must be a share such as 5%"),
+        (["--data", "rows.csv", "--max-flips", "many"], "or a whole number of rows such as 12"),
         (["--data", "rows.csv", "--max-flips", "120%"], "must be a share such as 5%"),
         (["--data", "nothing.csv"], "there is no file"),
         (["--data", "rows.csv", "--target", "outcome"], "no column 'outcome'"),

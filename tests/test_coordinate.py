@@ -78,9 +78,8 @@ def test_without_the_extra_a_plan_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "cryptography", None)
     for name in [name for name in sys.modules if name.startswith("cryptography.")]:
         monkeypatch.setitem(sys.modules, name, None)
-    check_refused(
-        run("keys", "plan.toml"), "needs cryptography: pip install 'steadytree[federated]'"
-    )
+    check_refused(run("keys", "plan.toml"), "needs cryptography: pip install 'steadytree[private]'")
+    assert not pathlib.Path("keys").exists()
 
 
 @pytest.mark.parametrize("name", KEYS)

@@ -308,3 +308,17 @@ def test_split_keeps_rows_of_every_class_on_both_sides():
     labels = np.array([0] * 10 + [1] * 2 + [2])
     held = split_rows(labels, 0.25, 0)
     assert np.bincount(labels[held], minlength=3).tolist() == [2, 1, 0]
+
+
+def test_retraining_with_a_seed_gives_the_same_tree_whoever_drew_random_numbers_before():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.random((120, 3)).round(1), 3, axis=1)  # equal columns: ties at every node
+    y = (X[:, 0] + X[:, 3] + 0.3 * rng.random(120) > 1.1).astype(int)
+    old = ParetoTreeClassifier(n_trees=4, random_state=0).fit(X[:60], y[:60]).tree_
+    found = []
+    for state in range(4):
+        np.random.seed(state)  # noqa: NPY002
+        model = ParetoTreeClassifier(n_trees=4, previous=old, max_score_loss=0, random_state=0)
+        trees = model.fit(X, y).trees_
+        found.append([tree.feature.tolist() for tree in trees])
+    assert all(one == found[0] for one in found[1:])

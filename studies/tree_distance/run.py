@@ -1,4 +1,4 @@
-"""Print all tables of the study.
+"""Retraining distance against accuracy, what the distance answers to, batches in sequence.
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence] [--quick]
 [--first]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with breast cancer,

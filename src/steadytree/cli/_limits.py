@@ -35,7 +35,13 @@ def parse_flips(text: str, n_rows: int) -> float:
     """
     if text.strip().isdigit():
         return float(text)
-    return parse_share(text, "--max-flips") * n_rows
+    try:
+        return parse_share(text, "--max-flips") * n_rows
+    except ValueError:
+        raise ValueError(
+            "--max-flips must be a share such as 5% or 0.05, or a whole number of rows such as 12, "
+            f"got {text!r}."
+        ) from None
 
 
 def stop_if_exceeded(n_flips: int, n_rows: int, limit: str | None) -> None:

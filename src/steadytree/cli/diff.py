@@ -28,7 +28,7 @@ def diff(
     ] = None,
     max_flips: Annotated[
         str | None,
-        typer.Option(metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."),
+        typer.Option(metavar="LIMIT", help="Most changed decisions: 5%, 0.05, or 12 for 12 rows."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the picture, an SVG file.")

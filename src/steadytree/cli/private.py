@@ -136,7 +136,7 @@ def show_ledger(
         _echo_json({**told, "entries": entries})
         return
     for entry in account.entries:
-        typer.echo(f"{entry.epsilon:>12} {entry.what} ({entry.mechanism or 'unknown'})")
+        typer.echo(f"{float(entry.epsilon):>12g} {entry.what} ({entry.mechanism or 'unknown'})")
     typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
 
 

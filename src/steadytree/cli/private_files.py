@@ -91,7 +91,7 @@ def merge(
     try:
         done = learn(study, FileParties(study, answers, without or ()), journal)
     except Waiting:
-        typer.echo(f"merged: {journal.n_rounds} questions are answered; now ask the next")
+        typer.echo(f"merged: questions answered so far: {journal.n_rounds}; now ask the next")
         return
     finish(study, done)
     typer.echo(done.privacy.guarantee)

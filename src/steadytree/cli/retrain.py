@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXAMPLES = """\b
 Examples:
@@ -32,7 +35,7 @@ def retrain(
     ] = None,
     max_flips: Annotated[
         str | None,
-        typer.Option(metavar="LIMIT", help="Most decisions that may change: 5%, 0.05, or 12 rows."),
+        typer.Option(metavar="LIMIT", help="Most changed decisions: 5%, 0.05, or 12 for 12 rows."),
     ] = None,
     drop: Annotated[
         list[str] | None,
@@ -65,6 +68,7 @@ def retrain(
     with Progress() as progress:
         progress.say(f"reading {data}")
         old, data_set = load(previous), DataSet.read(data, target, drop or [])
+        _check_no_new_columns(old.space.names, data_set.features.names or ())
         progress.say("retraining")
         model = ParetoTreeClassifier(
             previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
@@ -77,3 +81,14 @@ def retrain(
     typer.echo(f"written: {out}", err=True)
     if found.rows is not None:
         stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
+
+
+def _check_no_new_columns(known: Sequence[str], given: Sequence[str]) -> None:
+    from steadytree.core.table import quote
+
+    new = [name for name in given if name not in set(known)]
+    if new and set(known) <= set(given):
+        raise ValueError(
+            f"the rows have column(s) that the tree in use was not learned from: {quote(new)}. "
+            "Leave each out with --drop."
+        )

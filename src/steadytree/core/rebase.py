@@ -89,7 +89,7 @@ def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
             raise ValueError(
                 "the trees are over different features: "
                 f"only the first has {lists[0]}, only the other has {lists[1]}. "
-                "Rename columns, or pass a space (or data) that holds all of them."
+                "Rename columns, leave some out, or pass a space (or data) that holds all of them."
             )
     by_name = [{column.name: column for column in space} for space in spaces]
     return FeatureSpace(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state, check_scalar
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -182,10 +182,13 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         previous = None
         if self.previous is not None:
             previous, space = read_previous(self.previous, space, self.previous_names)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         estimator = self._learner(space)
+        if estimator.get_params().get("random_state", 0) is None:  # ties are broken by it too
+            estimator = clone(estimator).set_params(random_state=seed)
         sample = Sample.of(X, estimator, y, space, table)
         _check_enough_rows(sample.labels)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed)
         held = hold_out(sample.labels, self.validation_fraction, seen, rng)
         settings = check_grid(estimator, PAPER_GRID if self.grid is None else self.grid)
         chosen = spread_settings(settings, self.n_trees, rng)

@@ -45,6 +45,10 @@ class Simulation:
             found.append(Reading(name, float(scores.mean()), meaning, (low, high), level=0.9))
         return found
 
+    def __str__(self) -> str:
+        lines = [str(reading) for reading in self.readings]
+        return "\n".join([*lines, f"share of the largest class: {self.baseline:.4g}"])
+
     def plot(self, axes: Any = None) -> Any:
         """Accuracy against epsilon with intervals; returns the axes."""
         if axes is None:
@@ -99,6 +103,8 @@ def simulate(
     >>> found = simulate(schema, 500, [0.1, 1.0], repeats=3, random_state=0)
     >>> [reading.name for reading in found.readings]
     ['accuracy at epsilon 0.1', 'accuracy at epsilon 1']
+    >>> print(str(found).splitlines()[1].split(":")[0])
+    accuracy at epsilon 1
     """
     schema = check_schema(schema)
     if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:

@@ -15,6 +15,7 @@ HEADER = "steadytree ledger 1"
 MODE = 0o600  # nobody else needs to read who was asked what
 GONE = "was removed or replaced while it was in use, so nobody can tell what was spent: restore it."
 _LOG = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())  # a refusal is raised too: nobody should read it twice
 
 
 class BudgetError(ValueError):

@@ -44,15 +44,18 @@ class FileParties:
         if unknown:
             raise ValueError(f"{unknown[0]!r} is no holder of the plan.")
         self.names, self._without = plan.holders, set(without)
+        contents = [_read_answer_file(plan, path) for path in answers]
+        numbers = sorted({content["number"] for content in contents})
+        if len(numbers) > 1:
+            raise ValueError(
+                f"the answers are to questions {numbers}: merge one number at a time, such as "
+                f"{plan.study}.{numbers[-1]:04d}.*.answer.json."
+            )
         self._found: dict[str, dict[str, Any]] = {}
-        for path in answers:
-            content = _read_answer_file(plan, path)
+        for content in contents:
             if content["holder"] in self._found:
                 raise ValueError(f"there are two answers of holder {content['holder']!r}.")
             self._found[content["holder"]] = content
-        numbers = sorted({content["number"] for content in self._found.values()})
-        if len(numbers) > 1:
-            raise ValueError(f"the answers are to questions {numbers}: merge one number at a time.")
         self._number = numbers[0] if numbers else None
         self.private = bool(answers) and all(c["private"] is True for c in self._found.values())
 

@@ -37,6 +37,7 @@ def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) 
         if each.exists():
             raise ValueError(f"{str(each)!r} exists: name another folder, so that no key is lost.")
     coordinator = folders[0]
+    _serialization()  # where it is missing, say so before a folder is there
     _make_folder(coordinator)
     certificate = _make_tls(coordinator, list(hosts))
     signing = _make_signing_key(coordinator)
@@ -53,7 +54,7 @@ def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
     """A holder's own keys, made at the holder; the public parts are returned and written."""
     if folder.exists():
         raise ValueError(f"{str(folder)!r} exists: name another folder, so that no key is lost.")
-    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "federated", PURPOSE)
+    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     _make_folder(folder)
     key = crypto.generate_private_key(crypto.SECP384R1())  # what SuperNodes sign with
     _write_private(folder / "node.key", _private_ssh(key))
@@ -64,7 +65,7 @@ def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
 
 def _make_tls(folder: Path, hosts: list[str]) -> bytes:
     """A certificate authority of the study's own, and the coordinator's certificate."""
-    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "federated", PURPOSE)
+    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     root, server = (crypto.generate_private_key(crypto.SECP256R1()) for _ in range(2))
     authority = _certificate(root, "steadytree study", root, "steadytree study", None)
     own = _certificate(server, hosts[0], root, "steadytree study", hosts)
@@ -78,8 +79,8 @@ def _make_tls(folder: Path, hosts: list[str]) -> bytes:
 def _certificate(
     key: Any, name: str, issuer: Any, issued_by: str, hosts: list[str] | None
 ) -> bytes:
-    x509 = require("cryptography.x509", "federated", PURPOSE)
-    hashes = require("cryptography.hazmat.primitives.hashes", "federated", PURPOSE)
+    x509 = require("cryptography.x509", "private", PURPOSE)
+    hashes = require("cryptography.hazmat.primitives.hashes", "private", PURPOSE)
     now = datetime.datetime.now(datetime.UTC)
     is_root = hosts is None
     usage = dict.fromkeys(
@@ -123,7 +124,7 @@ def _alternative(x509: Any, host: str) -> Any:
 
 
 def _make_signing_key(folder: Path) -> bytes:
-    ed25519 = require("cryptography.hazmat.primitives.asymmetric.ed25519", "federated", PURPOSE)
+    ed25519 = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
     key = ed25519.Ed25519PrivateKey.generate()
     _write_private(folder / "sign.key", _private_pem(key))
     public = _public_ssh(key)
@@ -144,7 +145,7 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def _serialization() -> Any:
-    return require("cryptography.hazmat.primitives.serialization", "federated", PURPOSE)
+    return require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
 
 
 def _private_pem(key: Any) -> bytes:

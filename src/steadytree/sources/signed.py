@@ -23,7 +23,7 @@ from steadytree.sources.parties import Transport
 
 VERSION = 1
 MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future
-PURPOSE = "signed files"
+PURPOSE = "signing files"
 
 
 def write_signed(path: Path, content: dict[str, Any], key: Path) -> None:
@@ -47,7 +47,7 @@ def read_signed(path: Path, kind: str, key: Path) -> dict[str, Any]:
         signed = write(content)
     except (ValueError, KeyError, AttributeError, TypeError, binascii.Error, RecursionError):
         raise ValueError(f"{str(path)!r} is no signed file of steadytree.") from None
-    invalid = require("cryptography.exceptions", "federated", PURPOSE).InvalidSignature
+    invalid = require("cryptography.exceptions", "private", PURPOSE).InvalidSignature
     try:
         _public(key).verify(signature, signed)
     except invalid:
@@ -74,7 +74,7 @@ def letter_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
     The signature is checked on the bytes as they came, before anything in them is read.
     """
     public = _public(key)
-    invalid = require("cryptography.exceptions", "federated", PURPOSE).InvalidSignature
+    invalid = require("cryptography.exceptions", "private", PURPOSE).InvalidSignature
 
     def open_letter(letter: bytes) -> bytes:
         if not letter.startswith(SIGNED):
@@ -134,8 +134,8 @@ def _public(path: Path) -> Any:
 
 
 def _load(path: Path, function: str, kind: str, *more: Any) -> Any:
-    form = require("cryptography.hazmat.primitives.serialization", "federated", PURPOSE)
-    curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "federated", PURPOSE)
+    form = require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
+    curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
     if not path.is_file():
         raise FileNotFoundError(
             f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
