@@ -1,5 +1,6 @@
 import os
 import pathlib
+import signal
 
 import hypothesis
 import pytest
@@ -16,3 +17,13 @@ def data_folder():
     if not folder:
         pytest.skip("STEADYTREE_DATA names no folder")
     return pathlib.Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def signals_stay_as_they_were():
+    """A command that runs until it is told to stop leaves its handlers in the process."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
