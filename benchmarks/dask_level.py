@@ -90,7 +90,7 @@ def main(n_rows):
         own[depth] = measure(Rows(*make_part(0, n_rows), grid, 2), [here], depth)
         print(f"  {2**depth:2d} nodes, in process     : CPU {own[depth][0]:.2f} s")
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     )
     with cluster, Client(cluster) as client:
         processes = [here, *here.children(recursive=True)]

@@ -84,7 +84,7 @@ def price_of_a_partition(few=8, many=128):
     dask.config.set(QUIET)
     here = psutil.Process()
     cluster = LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     )
     with cluster, Client(cluster) as client:
         apart = [[here], here.children(recursive=True)]

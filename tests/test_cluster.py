@@ -38,7 +38,7 @@ ALL = ["few", "tenths", "real", "constant", "flag", "group", "side"]
 def cluster():
     """Two worker processes; a killed one is started again."""
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         yield cluster
 
