@@ -324,6 +324,8 @@ def test_time_limit_keeps_the_best_tree_with_a_gap():
 
 def test_interrupting_keeps_the_best_tree():
     X, y, noise = hard_problem()
+    # a run in the background may have been started with this signal ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt(_):
         if threading.current_thread() is threading.main_thread():
