@@ -33,7 +33,7 @@ check: $(VENV)/.with-check $(VENV)/.with-test  ## lint, format, types, doctests,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --doctest-modules src tests/test_layers.py
+	$(BIN)/python -m pytest -n 2 --doctest-modules src tests/test_layers.py
 
 docs: $(VENV)/.with-docs  ## build docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
