@@ -1,4 +1,4 @@
-"""One run of odtlearn's RobustOCT with CBC: reads an instance from standard input, writes a tree."""
+"""One run of odtlearn's RobustOCT with CBC: an instance in, a tree out, as JSON."""
 
 import json
 import resource
