@@ -159,6 +159,16 @@ def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
         np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_an_empty_card_of_several_classes_gives_their_shares(loss):
+    X, y = np.ones((20, 2)), np.repeat(["a", "b", "c"], [6, 10, 4])
+    with pytest.warns(UserWarning, match="no condition is better than chance"):
+        model = quick(loss=loss).fit(X, y)
+    assert (model.predict(X) == "b").all()
+    assert model.certified_accuracy_ == 0.5
+    np.testing.assert_allclose(model.predict_proba(X)[0], [0.3, 0.5, 0.2], atol=5e-4)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -169,17 +179,17 @@ def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
         ({"forced": "x0"}, "forced must be a list of names"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"directions": "down"}, "directions must be one of"),
-        ({"tau": -0.1}, "tau == -0.1"),
-        ({"tau": "2se"}, "tau must be '1se' or a number up to 1, got '2se'"),
-        ({"tau": float("nan")}, "tau must be '1se' or a number up to 1, got nan"),
+        ({"tau": -0.1}, "tau must be '1se' or a number from 0 to 1, got -0.1"),
+        ({"tau": "2se"}, "tau must be '1se' or a number from 0 to 1, got '2se'"),
+        ({"tau": float("nan")}, "tau must be '1se' or a number from 0 to 1, got nan"),
         ({"gamma": "best"}, "gamma must be 'cv' or a number"),
+        ({"gamma": 0.5}, "gamma must be 'cv' or a number above 0 and below 0.5, got 0.5"),
         ({"n_rounds": "all"}, "n_rounds must be 'cv' or a whole number"),
         ({"monotone": ["x0"]}, "monotone must map names to 'up' or 'down', got a list"),
         (
             {"forced": ["x0"], "directions": "up", "monotone": {"x0": "down"}},
             "'x0' is forced, but",
         ),
-        ({"gamma": 0.5}, "gamma == 0.5"),
         ({"max_conditions": 0}, "max_conditions == 0"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
     ],

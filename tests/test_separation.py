@@ -111,10 +111,13 @@ def test_more_than_two_classes_have_no_hyperplane():
     ("changes", "message"),
     [
         ({"r": -1}, "r must be a number of at least 0, got -1"),
+        ({"r": "a"}, "r must be a number of at least 0, got 'a'"),
+        ({"r": True}, "r must be a number of at least 0, got True"),
         ({"y": [0, 0]}, "y must hold 2 to 62 classes, got 1"),
         ({"y": [0, 1, 0]}, "X has 2 rows, but y has 3"),
         ({"scale": {"z": 1.0}}, "scale names 'z'"),
-        ({"scale": {"x0": 0.0}}, "scale of 'x0' must be above 0"),
+        ({"scale": {"x0": 0.0}}, "scale of 'x0' must be a number above 0, got 0.0"),
+        ({"scale": {"x0": "a"}}, "scale of 'x0' must be a number above 0, got 'a'"),
     ],
 )
 def test_bad_input_is_one_clear_line(changes, message):
@@ -138,6 +141,7 @@ def test_statements_name_what_they_need():
     assert "holds: a card of" in str(found)
     same = separation(np.ones((4, 1)), [0, 1, 0, 1])
     assert same.linear.separateness == 0.5  # a constant answer is a hyperplane too
+    assert "are of one class: nothing is left to tell apart" in str(same.statements()[1])
     several = separation(X, y, r=0.05)
     assert len(several.statements()) == 2
 

@@ -48,7 +48,9 @@ def all_statements(found: Any, error: float) -> tuple[Statement, ...]:
 def _of_distance(found: Any) -> Statement:
     stay = f"all {found.n_rows - len(found.dropped):,} rows that stay"
     bound = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "without a limit"
-    if found.depth_says_something:
+    if np.isinf(found.two_r):
+        says = f"{stay} are of one class: nothing is left to tell apart"
+    elif found.depth_says_something:
         says = f"some tree of depth {bound} is right on {stay}"
     else:
         says = (

@@ -210,8 +210,9 @@ def separation(
     >>> found.nearest_enemy.round(2).tolist()
     [0.5, 0.1, 0.1, 0.6]
     """
-    if r is not None and not (isinstance(r, int | float | np.number) and 0 <= r < np.inf):
-        raise ValueError(f"r must be a number of at least 0, got {r}.")
+    number = isinstance(r, int | float | np.number) and not isinstance(r, bool)
+    if r is not None and not (number and 0 <= r < np.inf):
+        raise ValueError(f"r must be a number of at least 0, got {r!r}.")
     if not time_limit > 0:
         raise ValueError(f"time_limit must be above 0 seconds, got {time_limit}.")
     classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
@@ -257,8 +258,12 @@ def scaled_columns(X: Any, scale: Mapping[str, float] | None = None) -> NDArray[
             columns += [x == code for code in range(len(column.categories))]
         else:
             unit = (scale or {}).get(column.name, column.high - column.low)
-            if column.name in (scale or {}) and not 0 < unit < np.inf:
-                raise ValueError(f"scale of {column.name!r} must be above 0, got {unit}.")
+            if not isinstance(unit, int | float | np.number) or (
+                column.name in (scale or {}) and not 0 < unit < np.inf
+            ):
+                raise ValueError(
+                    f"scale of {column.name!r} must be a number above 0, got {unit!r}."
+                )
             columns.append(np.where(gone, 0.0, (x - column.low) / (unit or 1.0)))
         if gone.any():
             columns.append(gone)
