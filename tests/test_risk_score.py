@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from steadytree.core.perturbation import Perturbation
-from steadytree.learn._choose_boosting import last_within_error
+from steadytree.learn._choose_boosting import divisions_of, last_within_error
 from steadytree.learn._majority import Points, majority_shares, smallest_points
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.certify import certify
@@ -212,11 +212,34 @@ def test_monotone_of_several_classes_is_refused():
 
 
 def test_noise_is_the_largest_before_accuracy_falls_by_more_than_its_error():
-    spread = np.array([-0.02, 0.0, 0.02])  # a standard error of 0.0115
-    means = [0.80, 0.81, 0.805, 0.79, 0.809]
-    assert last_within_error([mean + spread for mean in means]) == 2  # the last is beyond a dip
-    assert last_within_error([mean + spread for mean in means[:3]]) == 2
+    hard = np.array([0.7, 0.8, 0.9])  # held-out rows that are hard for one size are so for all
+    differ = np.array([-0.02, 0.0, 0.02])  # a standard error of 0.0115
+    sizes = [hard - 0.01, hard, hard - 0.005 + differ, hard - 0.02, hard - 0.001]
+    assert last_within_error(sizes) == 2  # the last is beyond a dip
+    assert last_within_error(sizes[:3]) == 2
+    assert last_within_error([hard, hard - 0.001]) == 0  # worse in every fold
+    assert last_within_error([hard, hard]) == 1
     assert last_within_error([np.array([0.5])]) == 0
+
+
+def test_few_rows_are_divided_more_often_than_many():
+    assert len(divisions_of(100, 0)) == 5
+    assert len(divisions_of(1500, 0)) == 2
+    assert divisions_of(5000, 0) == [None]
+    assert divisions_of(100, 0) == divisions_of(100, 0) != divisions_of(100, 1)
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_noise_by_one_standard_error_is_repeated_by_the_same_seed(loss):
+    """One column tells the classes apart by a wide gap, so much noise costs nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    y = np.arange(60) % 2
+    X[:, 0] = 0.2 * X[:, 0] + 0.8 * y
+    made = [quick(loss=loss, tau="1se", random_state=3).fit(X, y) for _ in range(2)]
+    assert made[0].tau_ == made[1].tau_ == 0.2
+    assert made[0].card_ == made[1].card_
+    assert made[0].certified_accuracy_ == 1.0
 
 
 @pytest.mark.parametrize("offset", range(-9, 5))
