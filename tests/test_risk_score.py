@@ -236,7 +236,8 @@ def test_noise_by_one_standard_error_is_repeated_by_the_same_seed(loss):
     X = rng.random((60, 2))
     y = np.arange(60) % 2
     X[:, 0] = 0.2 * X[:, 0] + 0.8 * y
-    made = [quick(loss=loss, tau="1se", random_state=3).fit(X, y) for _ in range(2)]
+    given = {"tau": "1se", "max_conditions": 2, "random_state": 3}
+    made = [quick(loss=loss, **given).fit(X, y) for _ in range(2)]
     assert made[0].tau_ == made[1].tau_ == 0.2
     assert made[0].card_ == made[1].card_
     assert made[0].certified_accuracy_ == 1.0
