@@ -30,7 +30,8 @@ def score(
         Path | None, typer.Option(metavar="FILE", help="A saved card (*.card.json) to score with.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write totals and answers (csv).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write totals and risks (csv)."),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to save the card (*.card.json).")
@@ -83,7 +84,7 @@ def score(
             progress.say(f"reading {data}")
             given = DataSet.read(data, target, drop or [])
             progress.say("fitting a card")
-            model.fit(given.features, given.labels)
+            _fit_quietly(model, given)
         found, table, rows = model.card_, model.risk_table_, given.features
         fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
         if not as_json:
@@ -113,6 +114,15 @@ def _show_json(card: Any, table: Any, fitted: dict[str, float]) -> None:
     typer.echo(json.dumps(shown, ensure_ascii=False, allow_nan=False))
 
 
+def _fit_quietly(model: Any, given: Any) -> None:
+    """Fit; that a card is empty is said by the card itself, without a line of source code."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no condition is better than chance")
+        model.fit(given.features, given.labels)
+
+
 def _share(text: str) -> float:
     try:
         return float(text)
@@ -121,15 +131,19 @@ def _share(text: str) -> float:
 
 
 def _scores(card, rows) -> str:
-    """Totals and answers as csv, a line for each row."""
+    """Totals, answers and risks as csv, a line for each row; two classes have one of each."""
     import csv
     import io
 
-    totals = card.score(rows)
-    heads = ["total"] if card.is_binary else [f"total {c}" for c in card.classes.tolist()]
+    totals, names = card.score(rows), card.classes.tolist()
+    heads = ["total"] if card.is_binary else [f"total {name}" for name in names]
+    shown = slice(1, None) if card.is_binary else slice(None)
+    risks = card.risk(totals)[:, shown] if card.gives_risks else [[]] * len(totals)
+    heads += ["answer", *(f"risk {name}" for name in names[shown] if card.gives_risks)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*heads, "answer"])
-    for total, answer in zip(totals.reshape(len(totals), -1), card.predict(rows), strict=True):
-        writer.writerow([*total.tolist(), answer])
+    writer.writerow(heads)
+    table = totals.reshape(len(totals), -1).tolist()
+    for total, answer, risk in zip(table, card.predict(rows), risks, strict=True):
+        writer.writerow([*total, answer, *(f"{one:.6g}" for one in risk)])
     return text.getvalue()
