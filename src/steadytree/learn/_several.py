@@ -180,6 +180,8 @@ class Table:
 def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -> Integers:
     if isinstance(found, Exception):
         raise found
+    if not isinstance(found, Answer):
+        raise RefusedError("a holder sent something that is no Answer.")
     return found.check(request, size)
 
 

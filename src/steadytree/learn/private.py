@@ -34,6 +34,7 @@ from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
 from steadytree.privacy.noise import NOT_PRIVATE, Noise, ledger_mark, make_noise
+from steadytree.privacy.refusal import logged_refusal
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.privacy.whole_tree import MOST_ROWS
 
@@ -153,17 +154,14 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         -------
         self : PrivateTreeClassifier
         """
-        try:
+        with logged_refusal(_LOG, "a private fit"):
             schema = self._check_parameters()
-        except (TypeError, ValueError) as error:
-            _LOG.warning("refused a private fit: %s", error)
-            raise
-        if self.ledger is not None:  # before the rows are read, so that time tells nothing of them
-            self.ledger.check(float(self.epsilon), "private tree")
-        read = read_rows(schema, X, y, client)
-        validate_data(self, read.sample, skip_check_array=True)
-        if read.n_read > MOST_ROWS:
-            raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
+            if self.ledger is not None:  # before rows are read, so that time tells nothing of them
+                self.ledger.check(float(self.epsilon), "private tree")
+            read = read_rows(schema, X, y, client)
+            validate_data(self, read.sample, skip_check_array=True)
+            if read.n_read > MOST_ROWS:
+                raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample.")
         noise = make_noise(self.testing_seed)
         charge(self.ledger, {"private tree": float(self.epsilon)}, ledger_mark(noise, self.method))
         spent: dict[str, float] = {}

@@ -24,6 +24,7 @@ from steadytree.privacy.limits import check_block, check_released, check_scores
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
+from steadytree.privacy.refusal import logged_refusal
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
 from steadytree.sources.messages import (
     BLOCKS,
@@ -83,6 +84,18 @@ class Holder:
         *,
         testing_seed: int | None = None,
     ) -> None:
+        with logged_refusal(_LOG, "to hold rows"):
+            values, labels = self._read(name, schema, X, y, ledger)
+        kept = labels != NO_CLASS
+        self._values, self._labels = values[kept], labels[kept]
+        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
+        self._digest = schema_digest(self.schema)
+        self._last_round: dict[str, int] = {}
+        self._joined: set[str] = set()  # sessions of secure sums that were paid for
+
+    def _read(
+        self, name: str, schema: Any, X: Any, y: Any, ledger: Ledger
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         if not NAME.fullmatch(str(name)):
             raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
         if not isinstance(ledger, Ledger):
@@ -98,12 +111,7 @@ class Holder:
             raise ValueError(
                 f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
             )
-        kept = labels != NO_CLASS
-        self._values, self._labels = values[kept], labels[kept]
-        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
-        self._digest = schema_digest(self.schema)
-        self._last_round: dict[str, int] = {}
-        self._joined: set[str] = set()  # sessions of secure sums that were paid for
+        return values, labels
 
     @property
     def private(self) -> bool:
