@@ -48,28 +48,23 @@ def test_too_many_questions_for_blocks_cost_nothing(many_questions, ledger):
     ("method", "more", "message"),
     [
         ("gibbs", {}, "too many for blocks of depth 2"),
-        ("gibbs", {"max_depth": 1}, None),
         ("greedy", {}, "need a table"),
         ("topdown", {"max_splits": 200}, "need a table"),
     ],
 )
 def test_too_many_classes_cost_nothing(many_classes, ledger, method, more, message):
     model = PrivateTreeClassifier(5.0, many_classes, method, ledger=ledger, testing_seed=0, **more)
-    if message is None:  # one level is little work even then
-        assert model.fit(X, Y).tree_.depth <= 1
-        return
     with pytest.raises(ValueError, match=message):
         model.fit(X, Y)
     assert ledger.entries == []
 
 
-def test_what_passes_the_check_can_be_fitted(many_questions, ledger):
-    """Each method on a schema next to its limit, where rows are few."""
-    listed = [str(value) for value in range(1_000)]
-    wide = Schema({}, {f"c{j}": listed for j in range(2)}, classes=["0", "1"])
+def test_what_passes_the_check_can_be_fitted(ledger):
+    """The widest column there is, in each method."""
+    wide = Schema({}, {"c": [str(value) for value in range(1_000)]}, classes=["0", "1"])
     for method in ("gibbs", "greedy", "topdown"):
         PrivateTreeClassifier(1.0, wide, method, ledger=ledger, testing_seed=0).fit(
-            [["0", "1"]] * 20, Y
+            [["0"], ["1"]] * 10, Y
         )
     assert len(ledger.entries) == 3
 
@@ -77,7 +72,7 @@ def test_what_passes_the_check_can_be_fitted(many_questions, ledger):
 def test_rounding_that_would_eat_epsilon_is_refused_from_public_numbers():
     limits.check_block(100, 2, 2, 1e-6)
     with pytest.raises(ValueError, match="rounding errors"):
-        limits.check_block(2, 2_000_000, 1, 1.0)
+        limits.check_block(2, 4_000_000, 1, 1.0)
     with pytest.raises(ValueError, match="rounding errors"):
         limits.check_block(5_000, 2, 2, 1e-11)
 

@@ -127,20 +127,19 @@ def measure(data, make, size, seed):
     return *found, tree.depth, tree.n_nodes, round(seconds, 3)
 
 
-def study(name, data, runs, asked, end):
-    """Fit what is not yet fitted; False where the time was over before that."""
+def study(name, data, runs, asked, seed):
+    """Fit what is not yet fitted of one repeat; False where the time was over before that."""
     schema = public_schema(*data)
-    for seed in range(asked.repeats):
-        settings = chain(*(FIGURES[figure](schema) for figure in asked.figures))
-        for figure, method, epsilon, holders, size, make in settings:
-            key = (figure, name, method, epsilon, holders, size, seed)
-            if runs.has(key):
-                continue
-            if time.process_time() > end:
-                return False
-            found = measure(data, make, size, seed)
-            runs.add(key, found)
-            print(*key, *found, flush=True)
+    settings = chain(*(FIGURES[figure](schema) for figure in asked.figures))
+    for figure, method, epsilon, holders, size, make in settings:
+        key = (figure, name, method, epsilon, holders, size, seed)
+        if runs.has(key):
+            continue
+        if time.process_time() > 60 * asked.minutes:
+            return False
+        found = measure(data, make, size, seed)
+        runs.add(key, found)
+        print(*key, *found, flush=True)
     return True
 
 
@@ -165,7 +164,7 @@ def read_arguments():
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows, two repeats")
     asked = parser.parse_args()
-    if asked.data is None or not pathlib.Path(asked.data).is_dir():
+    if asked.data is None or not asked.data.is_dir():
         parser.error("--data must name a folder with NAME.csv.gz files.")
     if asked.quick:
         asked.repeats = min(asked.repeats, 2)
@@ -175,13 +174,13 @@ def read_arguments():
 def main():
     asked = read_arguments()
     asked.out.mkdir(parents=True, exist_ok=True)
-    runs, end = Runs(asked.out / "runs.csv"), 60 * asked.minutes
-    for name in asked.sets:
-        if not (pathlib.Path(asked.data) / f"{name}.csv.gz").exists():
-            print(f"{name}: not in the data folder")
-            continue
-        most = QUICK_ROWS if asked.quick else SETS[name]
-        if not study(name, load(pathlib.Path(asked.data), name, most), runs, asked, end):
+    runs = Runs(asked.out / "runs.csv")
+    there = [name for name in asked.sets if (asked.data / f"{name}.csv.gz").exists()]
+    most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
+    data = {name: load(asked.data, name, most[name]) for name in there}
+    # all sets before the next repeat, so that a run that ends early has something of each
+    for seed, name in product(range(asked.repeats), there):
+        if not study(name, data[name], runs, asked, seed):
             print("the minutes are over: run the same command again to go on")
             break
     write_results(runs.rows, asked.out / "results.txt")
