@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from steadytree.cli._ledger import NewLedger, open_ledger
+
 
 def evaluate(
     tree: Annotated[Path, typer.Argument(metavar="TREE", help="A tree file.")],
@@ -16,6 +18,7 @@ def evaluate(
     epsilon: Annotated[float, typer.Option(help="What this answer may cost.")],
     ledger: Annotated[Path, typer.Option(metavar="FILE", help="The data's ledger.")],
     budget: Annotated[float, typer.Option(help="All epsilon that these data may ever cost.")],
+    new_ledger: NewLedger = False,
 ) -> None:
     """Tell with noise how often a tree is right on private rows; exit 3 where nothing is left."""
     from steadytree.cli.private import read_rows
@@ -23,11 +26,12 @@ def evaluate(
     from steadytree.interop.data_file import column_names
     from steadytree.interop.tree_file import load
     from steadytree.measure.private_accuracy import private_accuracy
-    from steadytree.privacy.ledger import BudgetError, Ledger
+    from steadytree.privacy.ledger import BudgetError
 
     if target not in column_names(data):
         raise ValueError(f"--target {target!r} is no column of the data.")
-    declared, model, account = Schema.load(schema), load(tree), Ledger(ledger, budget)
+    declared, model = Schema.load(schema), load(tree)
+    account = open_ledger(ledger, budget, new_ledger)
     X, y = read_rows(data, declared, target)
     try:
         found = private_accuracy(model, X, y, epsilon, declared, account)
