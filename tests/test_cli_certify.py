@@ -1,20 +1,19 @@
 """`steadytree certify` as a user calls it."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree import cli
 from steadytree.learn.stable import StableTreeClassifier
 
+COMMAND = ("certify", "model.tree.json", "rows.csv", "--target", "outcome")
 
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run `certify` on a small tree in its own folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
+
+@pytest.fixture(autouse=True)
+def files(run, tmp_path):
+    """A small tree, its rows and noise."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"age": rng.integers(18, 90, 200), "income": rng.normal(size=200).round(3)}
@@ -24,16 +23,6 @@ def run(monkeypatch, capsys, tmp_path):
     model = StableTreeClassifier(2, epsilon=0, random_state=0)
     model.fit(frame[["age", "income"]], frame["outcome"]).save("model.tree.json")
     (tmp_path / "noise.toml").write_text("[radius]\nage = 5\n")
-
-    def call(*arguments):
-        base = ["steadytree", "certify", "model.tree.json", "rows.csv", "--target", "outcome"]
-        monkeypatch.setattr(sys, "argv", [*base, *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_shows_figures_and_counterexamples(run):

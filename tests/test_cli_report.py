@@ -2,37 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import steadytree as st
-from steadytree import cli
+from commands import names_in, refused, steadytree
 
 COMMANDS = ["report", "compare", "diff", "retrain", "certify", "score", "private", "reproduce"]
 LIMITS = 'min_accuracy = "{}"\nmax_leaves = 30\n'
-
-
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -44,22 +23,6 @@ def frame(tmp_path):
     frame["outcome"] = np.where(frame["age"] + rng.normal(0, 6, n) > 52, "ill", "well")
     frame.to_csv(tmp_path / "data.csv", index=False)
     return frame
-
-
-def steadytree(folder, *arguments):
-    """A command in a process of its own."""
-    command = [sys.executable, "-m", "steadytree", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
-    return done.returncode, done.stdout, done.stderr
-
-
-def refused(result, message):
-    code, out, err = result
-    assert code == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("error: ")
-    assert re.search(message, err), err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

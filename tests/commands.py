@@ -1,0 +1,26 @@
+"""Commands as a user calls them, and what is always true of a refusal."""
+
+import re
+import subprocess
+import sys
+
+
+def steadytree(folder, *arguments):
+    """A command in a process of its own: exit code, output and errors."""
+    command = [sys.executable, "-m", "steadytree", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    return done.returncode, done.stdout, done.stderr
+
+
+def refused(result, message):
+    """Exit code 2, nothing on standard output, one line that matches on standard error."""
+    code, out, err = result
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert re.search(message, err), err
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
