@@ -29,10 +29,10 @@ def run(request, monkeypatch, capsys, tmp_path):
     Every call of a test file begins with its COMMAND, where it has one.
     """
     monkeypatch.chdir(tmp_path)
-    begin = ("steadytree", *getattr(request.module, "COMMAND", ()))
 
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", [*begin, *map(str, arguments)])
+        begin = getattr(request.module, "COMMAND", ())
+        monkeypatch.setattr(sys, "argv", ["steadytree", *begin, *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             cli.main()
         captured = capsys.readouterr()

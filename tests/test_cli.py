@@ -146,6 +146,10 @@ BAD_DATA = {
     "no feature": ("y\nu\nv\n", "no column is left"),
     "unnamed": (",a,y\n" + "1,1,u\n2,2,v\n" * 9, r"no name in the header.*'\(unnamed 1\)'"),
     "few rows": ("a,y\n1,u\n2,v\n", "too few"),
+    "identifier": (
+        "a,id,y\n" + "".join(f"{k % 9},p{k},{'uv'[k % 2]}\n" for k in range(60)),
+        "'id' has different texts for more than every second row.*--drop id",
+    ),
     "not text": ("a,y\n1,\udcff\n", "not a csv file of UTF-8 text"),
 }
 

@@ -1,11 +1,13 @@
 """`steadytree certify` as a user calls it."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from commands import refused
 from steadytree.learn.stable import StableTreeClassifier
 
 COMMAND = ("certify", "model.tree.json", "rows.csv", "--target", "outcome")
@@ -39,6 +41,14 @@ def test_limit_decides_the_exit_code(run):
     assert "--min-certified asks for 0.99" in err
     assert run("--noise", "noise.toml", "--min-certified", "50%")[0] == 0
     assert run("--noise", "noise.toml", "--min-certified", "high")[0] == 2
+
+
+def test_rows_before_the_tree_are_noticed(run, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "COMMAND", ())
+    asked = ("--target", "outcome", "--noise", "noise.toml")
+    right = "steadytree certify model.tree.json rows.csv"
+    refused(run("certify", "rows.csv", "model.tree.json", *asked), right)
+    refused(run("certify", "rows.csv", "rows.csv", *asked), "a data file, where a saved tree")
 
 
 def test_json(run):

@@ -105,6 +105,48 @@ def test_full_report_of_a_file(run, frame, tmp_path):
     assert data["origin"]["command"].startswith("steadytree report data.csv --target outcome")
 
 
+def test_noise_and_learners_that_are_named_are_measured_in_a_quick_report(run, frame, tmp_path):
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n")
+    asked = ("report", "data.csv", "--target", "outcome", "--quick", "--json")
+    data = json.loads(run(*asked)[1])
+    assert (data["robustness"], data["comparison"]) == (None, None)
+    named = ("--noise", "noise.toml", "--learners", "cart,stable")
+    data = json.loads(run(*asked, *named)[1])
+    assert data["robustness"]["perturbation"]["radius"] == {"age": 1.0}
+    assert [one["name"] for one in data["comparison"]["learners"]] == ["cart", "stable"]
+    assert data["stability"] is None
+
+
+COMMANDS_THAT_FIT = {
+    "report": ("--quick",),
+    "compare": ("--learners", "cart", "--folds", "2"),
+    "fit": (),
+    "score": ("--tau", "0"),
+    "retrain": ("--previous", "a.tree.json", "--trees", "2"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS_THAT_FIT)
+def test_columns_that_name_or_number_rows_are_noticed(run, frame, tmp_path, command):
+    rows = np.arange(len(frame))
+    frame = frame.assign(case=rows + 7, note=[f"patient {k} felt unwell" for k in rows])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    model = st.StableTreeClassifier(2, 0, random_state=0)
+    model.fit(frame.drop(columns=["outcome", "note"]), frame["outcome"]).save("a.tree.json")
+    asked = (command, "data.csv", "--target", "outcome", *COMMANDS_THAT_FIT[command])
+    if command != "retrain":  # which refuses new columns first
+        refused(run(*asked), "'note' has different texts for .* free text have.*--drop note")
+    code, _, err = run(*asked, "--drop", "note")
+    assert code == 0
+    assert re.match("warning: 'case' numbers the rows, .* --drop case\n$", err)
+
+
+def test_identifiers_are_noticed_in_blocks_too(run, frame, tmp_path):
+    frame.assign(note=[f"patient {k}" for k in range(len(frame))]).to_parquet("data.parquet")
+    refused(run("fit", "data.parquet", "--target", "outcome"), "'note' has different .*--drop note")
+    assert run("fit", "data.parquet", "--target", "outcome", "--drop", "note")[0] == 0
+
+
 def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):
     asked = ("--target", "outcome", "--drop", "sex", "--by", "sex", "--quick", "--json")
     data = json.loads(run("report", "data.csv", *asked)[1])
@@ -229,6 +271,7 @@ def test_a_study_gets_what_follows_its_name(tmp_path):
     code, out, _ = steadytree(tmp_path, "reproduce", "separation", "--help")
     assert code == 0
     assert "usage: run.py" in out
+    assert names_in(tmp_path) == []
     code, out, err = steadytree(tmp_path, "reproduce", "separation", "--bogus")
     assert code == 2
     assert "ended with exit code 2" in err

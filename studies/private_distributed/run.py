@@ -1,23 +1,26 @@
 """Figures of private-distributed, with its mechanisms corrected, and our whole-tree method beside.
 
-    python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER [--repeats 5] [--sets a,b]
-    python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER --quick
+    STEADYTREE_DATA=folder python studies/private_distributed/run.py [--out FOLDER] [--sets a,b]
+    python studies/private_distributed/run.py --quick
 
-`--quick` takes two repeats, three epsilons and at most 4,000 rows of each set.
+`--quick` takes two repeats, three epsilons and at most 4,000 rows of each set; without a folder of
+data it stays with scikit-learn's breast cancer.
 
-DATA_FOLDER holds NAME.csv.gz files with the label in the last column, `target`. Writes one csv of
-all runs and one picture a figure: leaf share (figure 1), privacy curves (2 and 5), training size
+The data folder holds NAME.csv.gz files with the label in the last column, `target`. Writes one csv
+of all runs and one picture a set: leaf share (figure 1), privacy curves (2 and 5), training size
 (3 and 6), and a table of holders. Sets that are absent are left out. Noise is seeded and repeated
 fits cost nothing here: these are published data.
 """
 
 import argparse
 import csv
+import os
 import pathlib
 
 import matplotlib.pyplot as plt
 import numpy as np
 from common import public_schema, read, several, single, split
+from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
 SETS = ("adult", "bank", "kddcup99_10pct", "mnist-blocks_train", "creditcard", "skin")
@@ -112,22 +115,33 @@ def draw(name, runs, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("private_distributed_out"))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="two repeats, few settings and rows")
     options = parser.parse_args()
+    folder = os.environ.get("STEADYTREE_DATA")
+    if not folder and not options.quick:
+        parser.error("name the folder with the data sets in STEADYTREE_DATA, or pass --quick")
     options.out.mkdir(parents=True, exist_ok=True)
     runs = Runs(2 if options.quick else options.repeats, options.quick)
-    for name in options.sets.split(","):
-        if (options.data / f"{name}.csv.gz").exists():
-            frame, y = read(options.data, name)
-            if options.quick and len(y) > QUICK_ROWS:
-                kept = np.random.default_rng(0).permutation(len(y))[:QUICK_ROWS]
-                frame, y = frame.iloc[kept].reset_index(drop=True), y[kept]
-            study(name, (frame, y), runs, options.out)
-            write(runs, options.out)
+    for name, frame, y in sets_at_hand(folder, options.sets.split(",")):
+        if options.quick and len(y) > QUICK_ROWS:
+            kept = np.random.default_rng(0).permutation(len(y))[:QUICK_ROWS]
+            frame, y = frame.iloc[kept].reset_index(drop=True), y[kept]
+        study(name, (frame, y), runs, options.out)
+        write(runs, options.out)
+
+
+def sets_at_hand(folder, names):
+    """Name, rows and labels of every set in the folder; of breast cancer where none is named."""
+    if not folder:
+        frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        yield "breast-cancer", frame, y.to_numpy()
+        return
+    for name in names:
+        if (pathlib.Path(folder) / f"{name}.csv.gz").exists():
+            yield name, *read(pathlib.Path(folder), name)
 
 
 def write(runs, out):

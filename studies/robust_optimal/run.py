@@ -1,16 +1,18 @@
 """Figures 2 to 4 of robust-optimal: proofs over time, and what robustness gains under shifts.
 
 ``python studies/robust_optimal/run.py [proofs] [gains] [--quick] [--names a,b] [--depths 2,3]
-[--means 0.8] [--time-limit 300]``. Per instance, 80 % of the rows
+[--means 0.8] [--time-limit 300] [--out FOLDER]``. Per instance, 80 % of the rows
 train a robust tree and a regularised plain one (its regulariser chosen on a fifth of the training
 rows); both are judged on the other 20 %, shifted 5,000 times as expected and otherwise.
 """
 
 import argparse
+import pathlib
 import time
 
 import numpy as np
-from instances import available, draw_certainty, load
+from instances import MADE, available, draw_certainty, has_data, load
+from pictures import gain_picture, proof_picture
 from sklearn.model_selection import train_test_split
 
 from steadytree import Perturbation, RobustTreeClassifier, shift_accuracy
@@ -73,6 +75,8 @@ def proofs(settings):
         solved = np.mean(np.array(seconds) <= limit)
         print(f"proven within {limit:g} s CPU: {solved:.0%} of {len(seconds)}")
     print(f"largest gap: {max(gaps):.1%}")
+    if settings["out"] is not None:
+        proof_picture(seconds, settings["out"] / "proofs.png")
 
 
 def gains(settings):
@@ -101,6 +105,8 @@ def gains(settings):
     for (shift, confidence), values in rows.items():
         texts = [spread(column) for column in np.array(values).T]
         print(f"{shift:>12} confidence {confidence}: {texts[0]} | {texts[1]}", flush=True)
+    if settings["out"] is not None:
+        gain_picture(rows, "as expected", settings["out"] / "gains.png")
 
 
 KINDS = ("worst", "average")
@@ -130,6 +136,9 @@ def plain_tree(X, y, depth, time_limit):
 def settings_of(options):
     """The quick or the full settings, with what was given in their place."""
     settings = dict(QUICK if options.quick else FULL)
+    settings["out"] = options.out
+    if options.quick and not has_data():
+        settings["names"] = MADE
     if options.names:
         settings["names"] = options.names.split(",")
     if options.depths:
@@ -142,13 +151,16 @@ def settings_of(options):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("studies", nargs="*", choices=["proofs", "gains", []])
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="few small instances; needs no data")
+    parser.add_argument("--out", type=pathlib.Path, help="a folder for pictures")
     for name in ("names", "depths", "means"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--time-limit", type=float)
     options = parser.parse_args()
+    if options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
     for study in (proofs, gains):
         if study.__name__ in (options.studies or ["proofs", "gains"]):
             start = time.process_time()
