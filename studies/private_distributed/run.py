@@ -109,7 +109,7 @@ def draw(name, runs, out):
     axes[3].set(xlabel="epsilon", title="training size, gibbs")
     for one in axes:
         one.legend(fontsize=6)
-    figure.savefig(out / f"{name}.png", dpi=110)
+    figure.savefig(out / f"figures-1-2-3-{name}.png", dpi=110)
     plt.close(figure)
 
 

@@ -34,8 +34,8 @@ def gain_picture(rows, shift, path):
         panel.errorbar(x, middle, reach, fmt="o", color=colour, capsize=3, label=label)
     panel.axhline(0, color="#888888", linewidth=1)
     panel.set_xticks(range(len(confidences)), [f"{one:g}" for one in confidences])
-    panel.set(xlabel="confidence", ylabel="gain in points", title=f"shifts {shift}")
-    panel.legend(frameon=False)
+    panel.set(xlabel="confidence", ylabel=f"gain in points, shifts {shift}")
+    figure.legend(loc="outside upper right", ncols=2, frameon=False)
     _save(figure, panel, path)
 
 

@@ -142,8 +142,8 @@ def show(cells, names, seeds, asked):
     if drawn:
         from pictures import noise_picture, size_picture
 
-        noise_picture(cells, drawn, asked.out / "noise.png")
-        size_picture(cells, drawn, asked.out / "size.png")
+        noise_picture(cells, drawn, asked.out / "figures-1-4-noise.png")
+        size_picture(cells, drawn, asked.out / "figure-5-size.png")
 
 
 if __name__ == "__main__":

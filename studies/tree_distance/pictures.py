@@ -29,5 +29,5 @@ def trade_off(again, name, folder):
     panel.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
     stem = "".join(letter if letter.isalnum() else "-" for letter in name)
-    figure.savefig(folder / f"{stem}-retraining.png", dpi=110)
+    figure.savefig(folder / f"section-2-5-retraining-{stem}.png", dpi=110)
     plt.close(figure)

@@ -90,7 +90,7 @@ def render_comparison(data: dict[str, Any]) -> str:
 
 
 def render_study(
-    data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, str]], kept: str
+    data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, Any]], kept: str
 ) -> str:
     """What a study printed and drew, as one page that needs no scripts and fetches nothing."""
     template = _environment().get_template("study.html.j2")

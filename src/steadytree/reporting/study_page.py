@@ -9,6 +9,7 @@ from typing import Any
 from steadytree.reporting.origin import made_with
 from steadytree.reporting.render_html import render_study
 
+WIDE = 2000  # pixels
 KINDS = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
@@ -91,7 +92,9 @@ def _table(lines: list[str]) -> dict[str, Any]:
     return {"kind": "table", "head": rows[0], "right": right, "rows": rows[2:]}
 
 
-def _embedded(path: Path) -> dict[str, str]:
-    content = base64.b64encode(path.read_bytes()).decode("ascii")
-    kind = KINDS[path.suffix.lower()]
-    return {"name": path.stem.replace("-", " "), "address": f"data:{kind};base64,{content}"}
+def _embedded(path: Path) -> dict[str, Any]:
+    content, kind = path.read_bytes(), KINDS[path.suffix.lower()]
+    # a PNG's width stands in its head; a wide one is left so wide that it can be read
+    wide = kind == "image/png" and int.from_bytes(content[16:20], "big") > WIDE
+    address = f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return {"name": path.stem.replace("-", " "), "address": address, "wide": wide}
