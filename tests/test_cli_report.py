@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import steadytree as st
-from commands import names_in, refused, steadytree
+from commands import as_ordinary_user, names_in, refused, steadytree
 
 COMMANDS = ["report", "compare", "diff", "retrain", "certify", "score", "private", "reproduce"]
 LIMITS = 'min_accuracy = "{}"\nmax_leaves = 30\n'
@@ -145,6 +145,27 @@ def test_identifiers_are_noticed_in_blocks_too(run, frame, tmp_path):
     frame.assign(note=[f"patient {k}" for k in range(len(frame))]).to_parquet("data.parquet")
     refused(run("fit", "data.parquet", "--target", "outcome"), "'note' has different .*--drop note")
     assert run("fit", "data.parquet", "--target", "outcome", "--drop", "note")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "data.csv", "--target", "outcome", "--out", "locked/a.html"),
+        ("compare", "data.csv", "--target", "outcome", "--out", "locked/a.html"),
+        ("score", "data.csv", "--target", "outcome", "--save", "locked/a.card.json"),
+        ("reproduce", "separation", "--quick", "--out", "locked/new"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_folder_that_may_not_be_written_to_is_left_as_it_was(frame, tmp_path, arguments):
+    before = as_ordinary_user()
+    if before is None:
+        pytest.skip("this user may write everywhere")
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked").chmod(0o555)
+    refused(steadytree(tmp_path, *arguments, before=before), "folder may not be written to")
+    assert names_in(tmp_path / "locked") == []
+    assert names_in(tmp_path) == ["data.csv", "locked"]
 
 
 def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):

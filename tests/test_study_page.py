@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 
@@ -80,7 +79,7 @@ def test_wrong_places_are_refused(study, tmp_path):
 
 
 def test_a_missing_package_is_named(study, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     refused(study("reproduce", "little_one"), r"needs matplotlib: pip install 'steadytree\[plot\]'")
 
 

@@ -21,7 +21,7 @@ def trade_off(again, name, folder):
             area,
             MARKERS[place % len(MARKERS)],
             color=COLOURS[place % len(COLOURS)],
-            markersize=8,
+            markersize=13 - place,  # where two methods end in the same tree, both are seen
             label=method,
         )
     panel.set(xlabel="distance from half of the rows to all", ylabel="AUC on test rows", title=name)

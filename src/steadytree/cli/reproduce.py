@@ -85,10 +85,14 @@ def _make(folder: Path) -> None:
 
 
 def _check_extras(study: str) -> None:
-    from steadytree.core.extras import require
+    """Say what is missing; the study itself imports what is there."""
+    from importlib.util import find_spec
 
     for module, extra in NEEDS.get(study, USUALLY):
-        require(module, extra, f"the study {study!r}")
+        if find_spec(module) is None:
+            raise ImportError(
+                f"the study {study!r} needs {module}: pip install 'steadytree[{extra}]'"
+            )
 
 
 def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[int, list[str]]:

@@ -64,11 +64,12 @@ def score(
         raise ValueError("pass --target to fit a card, or --card to score with a saved one.")
     noise = tau if tau == "1se" else _share(tau)
     from steadytree.core.atomic import check_can_write
-    from steadytree.learn.risk_score import RiskScoreClassifier
-    from steadytree.reporting.progress import Progress
 
     for path in filter(None, (out, save, svg, html)):
         check_can_write(path)
+    from steadytree.learn.risk_score import RiskScoreClassifier
+    from steadytree.reporting.progress import Progress
+
     with Progress() as progress:
         progress.say(f"reading {data}")
         if card is not None:
