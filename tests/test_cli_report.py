@@ -286,13 +286,3 @@ def test_studies_are_listed_and_found(run, tmp_path):
     assert set(json.loads(out)) >= {"average_sensitivity", "separation", "tree_distance"}
     refused(run("reproduce", "separaton"), "did you mean 'separation'")
     refused(run("reproduce", "separation", "--data", "none"), "is no folder")
-
-
-def test_a_study_gets_what_follows_its_name(tmp_path):
-    code, out, _ = steadytree(tmp_path, "reproduce", "separation", "--help")
-    assert code == 0
-    assert "usage: run.py" in out
-    assert names_in(tmp_path) == []
-    code, out, err = steadytree(tmp_path, "reproduce", "separation", "--bogus")
-    assert code == 2
-    assert "ended with exit code 2" in err

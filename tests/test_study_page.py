@@ -64,6 +64,16 @@ def test_data_and_folder_reach_the_study(study, tmp_path):
     assert found["output"][-1] == f"as it stands:   1  2 {tmp_path / 'sets'}"
 
 
+def test_a_study_gets_what_follows_its_name(study, tmp_path):
+    code, out, _ = study("reproduce", "little_one", "--help")
+    assert code == 0
+    assert "usage: run.py" in out
+    assert names_in(tmp_path) == ["studies"]
+    code, _, err = study("reproduce", "little_one", "--bogus")
+    assert code == 2
+    assert "ended with exit code 2" in err
+
+
 def test_a_study_that_fails_leaves_no_page(study, tmp_path):
     code, _, err = study("reproduce", "little_one", "--fail")
     assert code == 2
