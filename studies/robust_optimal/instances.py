@@ -40,7 +40,7 @@ RANKS = {
 
 def available(names=INTEGER + ENCODED):
     """The sets whose files are there."""
-    return [name for name in names if _file(name).is_file()]
+    return [name for name in names if name in MADE or _file(name).is_file()]
 
 
 def load(name):

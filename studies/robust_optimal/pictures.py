@@ -1,4 +1,4 @@
-"""The pictures of the study."""
+"""The figures of the study."""
 
 import matplotlib
 
@@ -6,40 +6,70 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+from measure import SHIFTS
 
-BLUE, ORANGE = "#0072B2", "#E69F00"
-
-
-def proof_picture(seconds, path):
-    """Figure 2: the share of instances that are proven within so many seconds of CPU time."""
-    proven = np.sort([one for one in seconds if np.isfinite(one)])
-    figure, panel = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    share = np.arange(1, len(proven) + 1) / max(len(seconds), 1)
-    panel.step(np.maximum(proven, 1e-3), 100 * share, where="post", color=BLUE)
-    panel.set(xscale="log", xlabel="seconds of CPU time", ylabel="instances proven, %")
-    panel.set_ylim(0, 103)
-    _save(figure, panel, path)
+COLOURS = plt.get_cmap("viridis")(np.linspace(0, 0.9, 7))
 
 
-def gain_picture(rows, shift, path):
-    """Figures 3 and 4: gain over the plain tree by confidence; lines reach from least to most."""
-    confidences = [confidence for name, confidence in rows if name == shift]
-    figure, panel = plt.subplots(figsize=(6, 3.6), layout="constrained")
-    for offset, colour, kind, label in ((-0.1, BLUE, 0, "worst case"), (0.1, ORANGE, 1, "average")):
-        values = [np.array(rows[shift, confidence])[:, kind] for confidence in confidences]
-        middle = np.array([np.median(one) for one in values])
-        ends = np.array([(one.min(), one.max()) for one in values]).T
-        x = np.arange(len(confidences)) + offset
-        reach = np.abs(ends - middle)
-        panel.errorbar(x, middle, reach, fmt="o", color=colour, capsize=3, label=label)
-    panel.axhline(0, color="#888888", linewidth=1)
-    panel.set_xticks(range(len(confidences)), [f"{one:g}" for one in confidences])
-    panel.set(xlabel="confidence", ylabel=f"gain in points, shifts {shift}")
-    figure.legend(loc="outside upper right", ncols=2, frameon=False)
-    _save(figure, panel, path)
+def proofs(cells, time_limit, path):
+    """Figure 2: instances proven over CPU time, then over the gap that was left."""
+    figure, axes = plt.subplots(
+        1, 2, figsize=(10, 4), layout="constrained", sharey=True, width_ratios=(2, 1)
+    )
+    confidences = sorted({cell["confidence"] for cell in cells})
+    for colour, confidence in zip(COLOURS, confidences, strict=False):
+        own = [cell for cell in cells if cell["confidence"] == confidence]
+        seconds = np.sort([c["seconds"] for c in own if c["proven"]])
+        axes[0].step(
+            [*seconds, time_limit],
+            [*range(1, len(seconds) + 1), len(seconds)],
+            where="post",
+            color=colour,
+            label=f"{confidence:g}",
+        )
+        gaps = np.sort([100 * c["gap"] for c in own])
+        axes[1].step(gaps, range(1, len(gaps) + 1), where="post", color=colour)
+    axes[0].set(xscale="log", xlabel="CPU seconds to the proof", ylabel="instances")
+    axes[1].set(xlabel=f"gap in % after {time_limit:g} s")
+    axes[0].legend(frameon=False, title="confidence")
+    _save(figure, axes, path)
 
 
-def _save(figure, panel, path):
-    panel.spines[["top", "right"]].set_visible(False)
+def gains(cells, kind, path):
+    """Figures 3 and 4: gain of the robust tree over the plain one, by shift and confidence."""
+    place = ("worst", "average").index(kind)
+    figure, axes = plt.subplots(
+        2, 4, figsize=(14, 6), layout="constrained", sharex=True, sharey=True
+    )
+    confidences = sorted({cell["confidence"] for cell in cells})
+    for panel, shift in zip(axes.ravel(), SHIFTS, strict=True):
+        columns = [
+            [
+                c[shift][0][place] - c[shift][1][place]
+                for c in cells
+                if c["confidence"] == confidence
+            ]
+            for confidence in confidences
+        ]
+        panel.axhline(0, color="0.7", linewidth=1)
+        panel.boxplot(
+            columns,
+            showmeans=True,
+            flierprops={"markersize": 2},
+            medianprops={"color": "#D55E00"},
+            meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "#0072B2"},
+        )
+        panel.set(title=shift)
+        panel.set_xticks(range(1, len(confidences) + 1), [f"{c:g}" for c in confidences])
+    for panel in axes[:, 0]:
+        panel.set(ylabel=f"gain in {kind} accuracy, points")
+    for panel in axes[1]:
+        panel.set(xlabel="confidence")
+    _save(figure, axes, path)
+
+
+def _save(figure, axes, path):
+    for panel in np.ravel(axes):
+        panel.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -51,8 +51,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         whole numbers are asked about every whole number between their bounds.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
-    start : Tree or fitted tree, optional
-        A tree to begin with, over the same questions.
+    warm_start : bool, Tree or fitted tree, default=False
+        A tree to begin with, over the same questions; True is the one of the last fit, if any.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``).
     n_jobs : int, optional
@@ -105,7 +105,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         regularisation=0.0,
         n_thresholds=10,
         cuts=None,
-        start=None,
+        warm_start=False,
         solver="search",
         n_jobs=None,
         progress=None,
@@ -117,7 +117,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.regularisation = regularisation
         self.n_thresholds = n_thresholds
         self.cuts = cuts
-        self.start = start
+        self.warm_start = warm_start
         self.solver = solver
         self.n_jobs = n_jobs
         self.progress = progress
@@ -173,8 +173,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
             return solve_mio(problem, self.max_depth, self.time_limit)
         start = None
-        if self.start is not None:
-            tree = as_tree(self.start)
+        given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
+        if given is not None and given is not False:
+            tree = as_tree(given)
             start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)
