@@ -166,5 +166,5 @@ def test_a_saved_card_prints_totals_and_answers(run, files):
     assert len(found["totals"]) == len(found["answers"]) == 80
     code, out, _ = run("score", "rows.csv", "--card", "a.card.json")
     lines = out.splitlines()
-    assert lines[0] == "total,answer"
+    assert lines[0].startswith("total,answer")
     assert [line.split(",")[1] for line in lines[1:]] == found["answers"]

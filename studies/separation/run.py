@@ -17,7 +17,7 @@ import numpy as np
 from data import full_sets, quick_sets, split
 from methods import METHODS, PEERS, box, judge, published
 from results import Results
-from tables import comparison_table, mean_table, separation_table
+from tables import comparison_table, mean_table, paired_table, separation_table
 
 from steadytree import RiskScoreClassifier, separation
 
@@ -138,6 +138,7 @@ def show(cells, names, seeds, asked):
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
         print(mean_table(ran, methods), end="\n\n")
+        print(paired_table(ran), end="\n\n")
     drawn = [n for n in names if any(c["set"] == n and "setting" in c for c in cells)]
     if drawn:
         from pictures import noise_picture, size_picture

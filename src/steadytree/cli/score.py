@@ -36,7 +36,8 @@ def score(
         Path | None, typer.Option(metavar="FILE", help="A saved card (*.card.json) to score with.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write totals and answers (csv).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write totals and risks (csv)."),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to save the card (*.card.json).")
@@ -116,7 +117,7 @@ def _fit_card(
     given = DataSet.read(data, target, drop)
     check_texts(given.features)
     say("fitting a card")
-    model.fit(given.features, given.labels)
+    _fit_quietly(model, given)
     warn_of_row_numbers(given.features)
     fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
     return Found(model.card_, model.risk_table_, fitted, given.features)
@@ -164,6 +165,15 @@ def _show_json(found: Found, written: list[Path], scored: bool) -> None:
     echo_json({**plain(shown), "written": names_of(written)})
 
 
+def _fit_quietly(model: Any, given: Any) -> None:
+    """Fit; that a card is empty is said by the card itself, without a line of source code."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no condition is better than chance")
+        model.fit(given.features, given.labels)
+
+
 def _share(text: str) -> float:
     try:
         return float(text)
@@ -172,16 +182,20 @@ def _share(text: str) -> float:
 
 
 def _scores(found: Found) -> str:
-    """Totals and answers as csv, a line for each row."""
+    """Totals, answers and risks as csv, a line for each row; two classes have one of each."""
     import csv
     import io
 
     card, rows = found.card, found.rows
-    totals = card.score(rows)
-    heads = ["total"] if card.is_binary else [f"total {c}" for c in card.classes.tolist()]
+    totals, names = card.score(rows), card.classes.tolist()
+    heads = ["total"] if card.is_binary else [f"total {name}" for name in names]
+    shown = slice(1, None) if card.is_binary else slice(None)
+    risks = card.risk(totals)[:, shown] if card.gives_risks else [[]] * len(totals)
+    heads += ["answer", *(f"risk {name}" for name in names[shown] if card.gives_risks)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*heads, "answer"])
-    for total, answer in zip(totals.reshape(len(totals), -1), card.predict(rows), strict=True):
-        writer.writerow([*total.tolist(), answer])
+    writer.writerow(heads)
+    table = totals.reshape(len(totals), -1).tolist()
+    for total, answer, risk in zip(table, card.predict(rows), risks, strict=True):
+        writer.writerow([*total, answer, *(f"{one:.6g}" for one in risk)])
     return text.getvalue()
