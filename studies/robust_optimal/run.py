@@ -1,7 +1,7 @@
 """Figures 2 to 4 of robust-optimal: proofs over time, and what robustness gains under shifts.
 
 ``python studies/robust_optimal/run.py [proofs] [gains] [figures] [--quick | --large]
-[--minutes 10] [--output folder]``. Finished instances are kept in the output folder as lines of
+[--minutes 10] [--out folder]``. Finished instances are kept in the output folder as lines of
 JSON, so that a run that was stopped goes on; ``--minutes`` ends it after so many minutes of CPU
 time. `figures` prints the tables and draws the figures from what is there.
 """
@@ -10,7 +10,7 @@ import argparse
 import pathlib
 import time
 
-from instances import available, load
+from instances import MADE, available, has_data, load
 from measure import gain, proof
 from results import Results
 
@@ -90,22 +90,24 @@ def figures(settings, results, folder):
     print(f"{len(proven)} proofs and {len(gained)} gains of {len(asked)} instances")
     if proven:
         print(tables.proofs(proven))
-        pictures.proofs(proven, settings["time_limit"], folder / "figure2.png")
+        pictures.proofs(proven, settings["time_limit"], folder / "figure-2-proofs-over-time.png")
     if gained:
         print(tables.gains(gained))
         for kind, number in (("worst", 3), ("average", 4)):
-            pictures.gains(gained, kind, folder / f"figure{number}.png")
+            pictures.gains(gained, kind, folder / f"figure-{number}-gain-{kind}.png")
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help="proofs, gains, figures; all without any")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--minutes", type=float, default=float("inf"))
-    parser.add_argument("--output", type=pathlib.Path)
+    parser.add_argument("--quick", action="store_true", help="few small sets; needs no data folder")
+    parser.add_argument("--large", action="store_true", help="all sets that are there, 300 s each")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of CPU time, at most")
+    parser.add_argument("--out", "--output", dest="output", type=pathlib.Path)
     options = parser.parse_args()
     settings = QUICK if options.quick else LARGE if options.large else DEFAULT
+    if options.quick and not has_data():
+        settings = QUICK | {"names": MADE}
     size = "quick" if options.quick else "large" if options.large else "default"
     folder = options.output or pathlib.Path(__file__).parent / f"output_{size}"
     folder.mkdir(parents=True, exist_ok=True)
