@@ -1,30 +1,16 @@
 """`steadytree private` as a user calls it."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree import cli
 from steadytree.core.schema import Schema
 from steadytree.interop.tree_file import load
 
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
+COMMAND = ("private",)
 
 
 @pytest.fixture

@@ -3,19 +3,18 @@
 import datetime
 import json
 import pathlib
-import sys
 
 import pytest
 
 import hospitals
 from hospitals import NAMES, SCHEMA
-from steadytree import cli
 from steadytree.interop.tree_file import load
 from steadytree.learn.coordinator import Coordinator
 from steadytree.privacy.ledger import Ledger
 from steadytree.sources import files, letters, signed
 
 pytest.importorskip("cryptography")
+COMMAND = ("private",)
 PLAN = """study = "by-files"
 schema = "schema.toml"
 holders = ["north", "south", "east"]
@@ -25,20 +24,6 @@ n_bins = 4
 out = "tree.json"
 testing_seed = 3
 """
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadytree.cli._ledger import NewLedger, check_ledger
+from steadytree.cli._options import AsJson, PlanFile
+from steadytree.cli._output import echo_json, names_of, say_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (toml).")]
 
 
 def ask(
@@ -21,6 +21,7 @@ def ask(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write questions.")] = Path(
         "questions"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Write the next signed, numbered question for each holder that is asked."""
     from steadytree.learn._journal import Journal
@@ -33,10 +34,16 @@ def ask(
     try:
         learn(study, FileParties(study), journal)
     except Waiting as waiting:
-        for path in write_questions(study, waiting.requests, out):
-            typer.echo(f"written: {path}")
+        written = list(write_questions(study, waiting.requests, out))
+        if as_json:
+            echo_json({"finished": False, "written": names_of(written)})
+        else:
+            say_written(*written)
         return
-    typer.echo(f"nothing is left to ask: {study.out} is the tree")
+    if as_json:
+        echo_json({"finished": True, "tree": str(study.out), "written": []})
+    else:
+        typer.echo(f"nothing is left to ask: {study.out} is the tree")
 
 
 def answer(
@@ -54,6 +61,7 @@ def answer(
     name: Annotated[
         str | None, typer.Option(help="This holder; by default as its folder of keys is called.")
     ] = None,
+    as_json: AsJson = False,
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Check a question and write its signed answer; exit 3 where the budget is spent."""
@@ -75,11 +83,16 @@ def answer(
         known = _check_hello(ask, content)
         reply = _ask(ask, content)
     path = write_answer_file(question, content, reply, bool(known["private"]), keys)
+    so_far, whole = known["spent"] + content["epsilon"], content["epsilon of the study"]
+    if as_json:
+        told = {"study": content["study"], "question": content["number"]}
+        cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": whole}
+        echo_json({**told, **cost, "written": [str(path)]})
+        return
     typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
     typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
-    so_far, whole = known["spent"] + content["epsilon"], content["epsilon of the study"]
     typer.echo(f"the study has cost {so_far:.4g} so far, of {whole:.4g} that it says it may")
-    typer.echo(f"written: {path}")
+    say_written(path)
 
 
 def merge(
@@ -88,6 +101,7 @@ def merge(
     without: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Go on without a holder.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check the answers to one question and go on; write the tree after the last."""
     from steadytree.learn._journal import Journal
@@ -100,11 +114,18 @@ def merge(
     try:
         done = learn(study, FileParties(study, answers, without or ()), journal)
     except Waiting:
-        typer.echo(f"merged: questions answered so far: {journal.n_rounds}; now ask the next")
+        if as_json:
+            echo_json({"finished": False, "answered": journal.n_rounds, "written": []})
+        else:
+            typer.echo(f"merged: questions answered so far: {journal.n_rounds}; now ask the next")
         return
     finish(study, done)
+    if as_json:
+        finished = {"finished": True, "answered": journal.n_rounds}
+        echo_json({**finished, **done.privacy.to_dict(), "written": [str(study.out)]})
+        return
     typer.echo(done.privacy.guarantee)
-    typer.echo(f"written: {study.out}")
+    say_written(study.out)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from steadytree.cli._ledger import NewLedger, check_ledger
+from steadytree.cli._options import AsJson, Budget, LedgerFile, SchemaFile
+from steadytree.cli._output import echo_json
 
 if TYPE_CHECKING:
     from steadytree.sources.gateway import Terms
@@ -26,9 +28,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Rows = Annotated[Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file.")]
-SchemaFile = Annotated[Path, typer.Option("--schema", metavar="FILE", help="The agreed schema.")]
-LedgerFile = Annotated[Path, typer.Option("--ledger", metavar="FILE", help="The rows' ledger.")]
-Budget = Annotated[float, typer.Option(help="All epsilon that these rows may ever cost.")]
 Target = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
@@ -101,6 +100,7 @@ def serve(
 @app.command()
 def status(
     socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+    as_json: AsJson = False,
 ) -> None:
     """Show what a serving gateway has spent and what is left."""
     from steadytree.sources.letters import VERSION, carry, read, write
@@ -112,6 +112,10 @@ def status(
     known = read(reply)
     if known.get("ok") is not True:
         raise ValueError(f"the gateway refused: {known.get('code')}.")
+    if as_json:
+        named = ("holder", "private", "spent", "left", "budget", "answers")
+        echo_json({name: known[name] for name in named})
+        return
     note = "" if known["private"] else ", NOT PRIVATE (testing seed)"
     typer.echo(f"holder {known['holder']}{note}")
     typer.echo(f"spent {known['spent']:g}, left {known['left']:g} of {known['budget']:g}")

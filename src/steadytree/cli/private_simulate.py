@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from steadytree.cli._method import Method
+from steadytree.cli._options import AsJson
 
 DEFAULT_EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 
@@ -35,7 +36,7 @@ def simulate(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to draw it (png, svg, pdf).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell how accurate private trees would be, before anything is spent.
 

@@ -161,7 +161,14 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Place of each label among the classes; labels are compared as text if none fits as it is."""
-    labels = _plain_labels(y)
+    values = _label_values(y)
+    if values.dtype.kind in "biuf":  # numbers are looked up once each, not row by row
+        different, place = np.unique(values, return_inverse=True)
+        return _places(classes, different.tolist())[place]
+    return _places(classes, values.tolist())
+
+
+def _places(classes: NDArray[Any], labels: list[Any]) -> NDArray[np.int64]:
     known = classes.tolist()
     if not set(labels) & set(known):
         known, labels = (
@@ -195,20 +202,33 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
 
 def _plain_labels(y: Any) -> list[Any]:
     """Labels as plain Python values; refuses missing ones."""
+    labels: list[Any] = _label_values(y).tolist()
+    return labels
+
+
+def _label_values(y: Any) -> NDArray[Any]:
+    """Labels as one column; refuses missing ones."""
     column = Table.read(y) if hasattr(y, "columns") else None
     values = np.asarray(column.columns[0] if column else y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(f"y must hold one label a row, got an array of shape {values.shape}.")
-    labels = values.tolist()
-    gone = [row for row, label in enumerate(labels) if _is_missing(label)]
-    if gone:
+    gone = _missing_rows(values)
+    if len(gone):
         raise ValueError(
             f"y lacks the label of {len(gone)} row(s), the first being row {gone[0]}: "
             "drop those rows or label them."
         )
-    return labels
+    return values
+
+
+def _missing_rows(values: NDArray[Any]) -> list[int]:
+    if values.dtype.kind in "biuUS":  # whole numbers and text cannot lack a value
+        return []
+    if values.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(values)).tolist()
+    return [row for row, label in enumerate(values.tolist()) if _is_missing(label)]
 
 
 def _is_missing(label: Any) -> bool:
