@@ -73,6 +73,8 @@ def answer(
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
     if ledger is not None:
         check_ledger(ledger, new_ledger)
+    elif new_ledger:
+        raise ValueError("--new-ledger belongs to --ledger: a serving gateway has one.")
     own = name or keys.resolve().name
     if content["holder"] != own:
         raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
