@@ -16,6 +16,7 @@ from steadytree.learn.stable import StableTreeClassifier
 DAEMONS = {"private holder serve", "private holder join"}  # which end by being stopped, and log
 ROWS = ("rows.csv", "--target", "outcome")
 PRIVATE = ("--schema", "s.toml", "--epsilon", 1, "--ledger", "a.ledger", "--budget", 9)
+PRIVATE += ("--new-ledger",)
 PLAN = """study = "json"
 schema = "schema.toml"
 holders = ["north", "south", "east"]
@@ -37,6 +38,7 @@ CASES = {
     "private schema": ROWS,
     "private fit": (*ROWS, *PRIVATE, "--out", "private.tree.json"),
     "private evaluate": ("old.tree.json", *ROWS, *PRIVATE),
+    "private simulate": ("--schema", "s.toml", "--rows", 80, "--epsilon", 1, "--repeats", 2),
     "private ledger": ("a.ledger", "--budget", 9),
     "private holder status": ("--socket", "north.sock"),
     "private keys": ("plan.toml",),
@@ -106,7 +108,7 @@ def answer(holder):
     """Arguments to answer the first question as one of the hospitals."""
     [question] = pathlib.Path("questions").glob(f"*.0000.{holder}.question.json")
     rows = ("--data", f"{holder}.csv", "--schema", "schema.toml", "--testing-seed", 1)
-    account = ("--ledger", f"{holder}.ledger", "--budget", 4)
+    account = ("--ledger", f"{holder}.ledger", "--budget", 4, "--new-ledger")
     return (question, "--keys", f"keys/{holder}", *rows, *account)
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli import private_evaluate, private_files, private_holder, private_study
+from steadytree.cli import (
+    private_evaluate,
+    private_files,
+    private_holder,
+    private_simulate,
+    private_study,
+)
+from steadytree.cli._ledger import NewLedger, open_ledger
+from steadytree.cli._method import Method
 from steadytree.cli._options import AsJson, Budget, Data, LedgerFile, Target
 from steadytree.cli._output import echo_json, refuse_spending, say_written
 
@@ -19,8 +26,9 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   steadytree private schema patients.csv --target outcome --out patients.schema.toml
+  steadytree private simulate --schema patients.schema.toml --rows 5000
   steadytree private fit patients.csv --target outcome --schema patients.schema.toml \\
-      --epsilon 1 --ledger patients.ledger --budget 2 --out outcome.tree.json
+      --epsilon 1 --ledger patients.ledger --new-ledger --budget 2 --out outcome.tree.json
   steadytree private evaluate outcome.tree.json patients.csv --target outcome \\
       --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
@@ -33,20 +41,13 @@ app = typer.Typer(
 
 
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_simulate.simulate)
 app.command()(private_evaluate.evaluate)
 app.command()(private_study.keys)
 app.command()(private_study.coordinate)
 app.command()(private_files.ask)
 app.command()(private_files.answer)
 app.command()(private_files.merge)
-
-
-class Method(StrEnum):
-    """How a private tree is grown."""
-
-    GIBBS = "gibbs"
-    GREEDY = "greedy"
-    TOPDOWN = "topdown"
 
 
 @app.command()
@@ -85,6 +86,7 @@ def fit(
     ledger: LedgerFile,
     budget: Budget,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
+    new_ledger: NewLedger = False,
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
     as_json: AsJson = False,
 ) -> None:
@@ -93,12 +95,12 @@ def fit(
     from steadytree.core.schema import Schema
     from steadytree.interop.data_file import column_names
     from steadytree.learn.private import PrivateTreeClassifier
-    from steadytree.privacy.ledger import BudgetError, Ledger
+    from steadytree.privacy.ledger import BudgetError
     from steadytree.reporting.progress import Progress
 
     check_can_write(out)
     _check_target(target, column_names(data))
-    declared, account = Schema.load(schema), Ledger(ledger, budget)
+    declared, account = Schema.load(schema), open_ledger(ledger, budget, new_ledger)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         with Progress() as progress:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from steadytree.cli._command import check_order
+from steadytree.cli._ledger import NewLedger, open_ledger
 from steadytree.cli._options import AsJson, Budget, Data, LedgerFile, Target
 from steadytree.cli._output import echo_json, refuse_spending
 
@@ -20,6 +21,7 @@ def evaluate(
     epsilon: Annotated[float, typer.Option(help="What this answer may cost.")],
     ledger: LedgerFile,
     budget: Budget,
+    new_ledger: NewLedger = False,
     as_json: AsJson = False,
 ) -> None:
     """Tell with noise how often a tree is right on private rows; exit 3 where nothing is left."""
@@ -28,12 +30,13 @@ def evaluate(
     from steadytree.interop.data_file import column_names
     from steadytree.interop.tree_file import load
     from steadytree.measure.private_accuracy import private_accuracy
-    from steadytree.privacy.ledger import BudgetError, Ledger
+    from steadytree.privacy.ledger import BudgetError
 
     check_order("private evaluate", tree, data)
     if target not in column_names(data):
         raise ValueError(f"--target {target!r} is no column of the data.")
-    declared, model, account = Schema.load(schema), load(tree), Ledger(ledger, budget)
+    declared, model = Schema.load(schema), load(tree)
+    account = open_ledger(ledger, budget, new_ledger)
     X, y = read_rows(data, declared, target)
     try:
         found = private_accuracy(model, X, y, epsilon, declared, account)

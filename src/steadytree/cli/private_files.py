@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadytree.cli._ledger import NewLedger, check_ledger
 from steadytree.cli._options import AsJson, PlanFile
 from steadytree.cli._output import echo_json, names_of, say_written
 
@@ -56,6 +57,7 @@ def answer(
     schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreed schema.")] = None,
     ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows' ledger.")] = None,
     budget: Annotated[float | None, typer.Option(help="All that the rows may ever cost.")] = None,
+    new_ledger: NewLedger = False,
     name: Annotated[
         str | None, typer.Option(help="This holder; by default as its folder of keys is called.")
     ] = None,
@@ -69,20 +71,24 @@ def answer(
     rows = (data, schema, ledger, budget)
     if (socket is None) == any(each is None for each in rows):
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
+    if ledger is not None:
+        check_ledger(ledger, new_ledger)
     own = name or keys.resolve().name
     if content["holder"] != own:
         raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
     whose = (own, data, target, schema, (ledger, budget), testing_seed)
     with _door(socket, whose, content) as ask:
-        private = _check_hello(ask, content)
+        known = _check_hello(ask, content)
         reply = _ask(ask, content)
-    path = write_answer_file(question, content, reply, private, keys)
+    path = write_answer_file(question, content, reply, bool(known["private"]), keys)
+    so_far, whole = known["spent"] + content["epsilon"], content["epsilon of the study"]
     if as_json:
-        told = {"study": content["study"], "question": content["number"]}
+        told = {"study": content["study"], "question": content["number"], "so_far": so_far}
         echo_json({**told, "epsilon": content["epsilon"], "written": [str(path)]})
         return
     typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
     typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
+    typer.echo(f"the study has cost {so_far:.4g} so far, of {whole:.4g} that it says it may")
     say_written(path)
 
 
@@ -149,7 +155,8 @@ def _door(
         store.close()
 
 
-def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool:
+def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict[str, Any]:
+    """What the gateway knows; refuses a question that goes beyond what its file announces."""
     from steadytree.core.schema import Schema
     from steadytree.core.schema_file import from_dict
     from steadytree.sources.files import sealed
@@ -171,7 +178,15 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool
     if not known["enough"]:
         typer.echo("refused: less is left than the study's epsilon. Nothing was spent.", err=True)
         raise typer.Exit(3)
-    return bool(known["private"])
+    whole = content["epsilon of the study"]
+    if known["spent"] + content["epsilon"] > whole * (1 + 1e-9):
+        typer.echo(
+            f"refused: with this question the study would cost more than the {whole:g} that it "
+            "announces. Nothing was spent.",
+            err=True,
+        )
+        raise typer.Exit(3)
+    return known
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steadytree.cli._ledger import NewLedger, check_ledger
 from steadytree.cli._options import AsJson, Budget, LedgerFile, SchemaFile
 from steadytree.cli._output import echo_json
 
@@ -65,9 +66,7 @@ def serve(
     least_epsilon: Annotated[
         float, typer.Option(help="Refuse questions for less than this.", min=0)
     ] = 1e-3,
-    new_ledger: Annotated[
-        bool, typer.Option("--new-ledger", help="Begin a ledger that does not exist yet.")
-    ] = False,
+    new_ledger: NewLedger = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="By default standard error.")
     ] = None,
@@ -81,7 +80,7 @@ def serve(
 
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(filename=log, level=logging.INFO, format=form)
-    _check_ledger(ledger, new_ledger)
+    check_ledger(ledger, new_ledger)
     terms = read_terms(name, study, least_epsilon, coordinator_key)
     holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
     gateway, store = open_gateway(holder, ledger, pace, terms)
@@ -145,17 +144,6 @@ def join(
     typer.echo(f"joining {superlink}")
     node.run()
     typer.echo("left")
-
-
-def _check_ledger(ledger: Path, new: bool) -> None:
-    """A lost or mistyped ledger must not become a full budget by itself."""
-    if not ledger.exists() and not new:
-        raise ValueError(
-            f"there is no ledger {str(ledger)!r}: check the path, or begin one for rows that were "
-            "never asked about with --new-ledger. If it was lost, those rows' budget is spent."
-        )
-    if new and ledger.exists():
-        raise ValueError(f"the ledger {str(ledger)!r} exists: leave --new-ledger out.")
 
 
 def read_terms(

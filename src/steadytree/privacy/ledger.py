@@ -142,9 +142,10 @@ left: ask for less.
             self._append(handle, entry.to_line())
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
-    def check(self, epsilon: float, what: str, *, request: str = "") -> None:
+    def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
         """Refuse what `spend` would refuse, and write nothing."""
-        entry = Entry(decimal_of(epsilon, "epsilon"), what=what, request=request)
+        amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
+        entry = Entry(*amounts, what=what, request=request)
         self._check(entry, self.entries)
 
     def _check(self, entry: Entry, entries: list[Entry]) -> None:
