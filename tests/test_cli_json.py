@@ -15,17 +15,8 @@ from steadytree.learn.stable import StableTreeClassifier
 
 DAEMONS = {"private holder serve", "private holder join"}  # which end by being stopped, and log
 ROWS = ("rows.csv", "--target", "outcome")
-PRIVATE = (
-    "--schema",
-    "s.toml",
-    "--epsilon",
-    1,
-    "--ledger",
-    "a.ledger",
-    "--budget",
-    9,
-    "--new-ledger",
-)
+PRIVATE = ("--schema", "s.toml", "--epsilon", 1, "--ledger", "a.ledger", "--budget", 9)
+PRIVATE += ("--new-ledger",)
 PLAN = """study = "json"
 schema = "schema.toml"
 holders = ["north", "south", "east"]
@@ -47,7 +38,7 @@ CASES = {
     "private schema": ROWS,
     "private fit": (*ROWS, *PRIVATE, "--out", "private.tree.json"),
     "private evaluate": ("old.tree.json", *ROWS, *PRIVATE),
-    "private simulate": ("--schema", "s.toml", "--rows", 100, "--epsilon", 1, "--repeats", 2),
+    "private simulate": ("--schema", "s.toml", "--rows", 80, "--epsilon", 1, "--repeats", 2),
     "private ledger": ("a.ledger", "--budget", 9),
     "private holder status": ("--socket", "north.sock"),
     "private keys": ("plan.toml",),

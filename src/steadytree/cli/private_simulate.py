@@ -9,6 +9,7 @@ import typer
 
 from steadytree.cli._method import Method
 from steadytree.cli._options import AsJson
+from steadytree.cli._output import echo_json, names_of, say_written
 
 DEFAULT_EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 
@@ -66,15 +67,12 @@ def simulate(
     if out is not None:
         found.plot().figure.savefig(out)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(found.to_dict(), allow_nan=False))
+        echo_json({**found.to_dict(), "written": names_of([out])})
         return
     typer.echo(str(found))
     source = "made-up rows" if data is None else f"{public_data}, taken to be public"
     typer.echo(f"from {source}: nothing was spent, and nothing of this is private")
-    if out is not None:
-        typer.echo(f"written: {out}")
+    say_written(out)
 
 
 def _public_rows(path: Path, declared: object, target: str) -> tuple[object, object]:
