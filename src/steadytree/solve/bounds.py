@@ -22,6 +22,8 @@ Rows = NDArray[np.int64]
 Path = tuple[tuple[int, int], ...]  # questions with the side taken, 0 being left
 EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
+LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
+USUAL_LIST = LARGEST_LIST // 16
 
 
 class Bounds:
@@ -36,6 +38,7 @@ class Bounds:
         self.cells: Cells = problem.cells(0.0, 1.0, 1)
         self.known: dict[tuple[int, int, Path], Floats] = {}
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
+        self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
         self.exact = False  # whether two levels of questions are priced with all their leaves
 
     @property
@@ -44,6 +47,12 @@ class Bounds:
 
     def choose_cells(self, target: float) -> None:
         """Even cells over the prices that a tree below the target can have, as bounds allow."""
+        exact, self.exact = self.exact, False  # the quicker bounds do
+        self._narrow_cells(target)
+        if exact:
+            self.sharpen()
+
+    def _narrow_cells(self, target: float) -> None:
         if not self.problem.shared:
             self._set_cells(0.0, 1.0, 1)
             return

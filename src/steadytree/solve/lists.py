@@ -16,11 +16,10 @@ from steadytree.kernels.robust_lists import (
 )
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 from steadytree.kernels.robust_table import Cells
-from steadytree.solve.bounds import Bounds, Floats, Path, Rows, divisions
-from steadytree.solve.outcome import Stop
+from steadytree.solve.bounds import LARGEST_LIST, Bounds, Floats, Path, Rows, divisions
+from steadytree.solve.outcome import Stop, TooDear
 from steadytree.solve.subtrees import SubTrees, without_worse
 
-LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 FIRST_ROOM = 2048
 PAIRS_AT_ONCE = 20_000_000
 Outside = tuple[Rows, Floats]
@@ -193,10 +192,13 @@ class Lists:
         return SubTrees.none(width, len(self.everyone), len(self.active), room)
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
-        """The same with four times the room; ends the search where that is too much."""
+        """The same with four times the room; ends the step or search where that is too much."""
         room = 4 * len(found)
-        if room * 8 * (len(self.everyone) + len(self.active)) > LARGEST_LIST:
+        size = room * 8 * (len(self.everyone) + len(self.active))
+        if size > LARGEST_LIST:
             raise Stop("too many candidates")
+        if size > self.bounds.largest_list:
+            raise TooDear
         larger = self._none(found.plans.shape[1], room)
         for old, new in zip(found.arrays, larger.arrays, strict=True):
             new[:count] = old[:count]

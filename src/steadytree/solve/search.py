@@ -10,9 +10,9 @@ import numpy as np
 from steadytree.kernels.robust_bounds import split_rows
 from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
 from steadytree.kernels.robust_pairs import best_pair
-from steadytree.solve.bounds import EDGE, Bounds, Floats, divisions
+from steadytree.solve.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
 from steadytree.solve.lists import Lists
-from steadytree.solve.outcome import Outcome, Plan, Progress, Stop
+from steadytree.solve.outcome import Outcome, Plan, Progress, Stop, TooDear
 from steadytree.solve.problem import Problem
 from steadytree.solve.subtrees import SubTrees, inner_places, random_plan
 
@@ -81,17 +81,38 @@ class Search:
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
             target, self.bounds.n_listed = min(self.value, start + step), 0
-            if self._search_below(target):
-                return
+            try:
+                if self._search_below(target):
+                    return
+            except TooDear:
+                step = self._ease(step, unit)
+                continue
             self._raise_bound(target)
-            if self.bounds.n_listed > DEAR and not self.bounds.exact and self.depth > 2:
-                self.bounds.sharpen()
-                self._raise_bound(self.bounds.of_all())
             if self.bounds.n_listed < CHEAP:
                 step = min(2 * step, largest)
-            else:
-                step = max(unit, largest / 2)
-                self._descend()
+                continue
+            step = min(step, max(unit, largest / 2))
+            self._descend()
+            if self.bounds.n_listed > DEAR:
+                self._sharpen()
+
+    def _ease(self, step: float, unit: float) -> float:
+        """What to do where lists get too long: better bounds, smaller steps, then longer lists."""
+        self.stopped = False
+        self._descend()
+        if self._sharpen():
+            return step
+        if step <= unit:
+            self.bounds.largest_list = LARGEST_LIST
+        return max(unit, step / 2)
+
+    def _sharpen(self) -> bool:
+        """Turn to better bounds; False where they are in use, or there are none."""
+        if self.bounds.exact or self.depth < 3:
+            return False
+        self.bounds.sharpen()
+        self._raise_bound(self.bounds.of_all())
+        return True
 
     def _shorten(self) -> bool:
         """Among the trees that lose no more, find one with fewest questions; False if unproven.
@@ -106,6 +127,7 @@ class Search:
         try:  # what was proven stays so
             # the old cells hold the prices of better trees only
             self.bounds.choose_cells(self.value + 1)
+            self.bounds.largest_list = LARGEST_LIST
             for self.most_splits in range(1, asked):
                 if self._search_below(self.value + 1):
                     return True
