@@ -11,9 +11,11 @@ from steadytree.kernels import (
     robust_bounds,
     robust_cost,
     robust_descent,
+    robust_exact,
     robust_lists,
     robust_pairs,
 )
+from steadytree.solve.bounds import own_rows
 from test_kernels import Case
 
 
@@ -36,6 +38,43 @@ def test_bounds_equal_their_twins(name):
         getattr(robust_bounds, name)(*ours)
         getattr(twins, f"every_{name}")(*theirs)
         np.testing.assert_allclose(ours[-1], theirs[-1], atol=1e-9)
+
+
+def test_exact_bounds_are_the_least_over_every_tree_of_two_levels():
+    n_sharper = 0
+    for seed in range(12):
+        path, rows, _, table, cells, charge, _, _ = twins.for_list(Case(seed))
+        if len(rows) == 0:
+            continue
+        # without a limit none stands in for another that differs in costs beyond it
+        cells = cells._replace(limit=np.inf) if cells.shared else cells
+        bound = np.full(len(cells.offset), twins.leaf_loss(rows, table))
+        own = own_rows(table, rows)
+        robust_exact.exact_two_levels(path, own, cells, charge[0], bound)
+        expected = least_of_every_tree(path, rows, table, cells, charge[0])
+        np.testing.assert_allclose(bound, expected, atol=1e-9)
+        crude = np.empty_like(bound)
+        robust_bounds.two_level_bound(rows, table, cells, charge[0], crude)
+        assert (crude <= bound + 1e-9).all()
+        n_sharper += (crude < bound - 1e-9).any()
+    assert n_sharper > 2
+
+
+def least_of_every_tree(path, rows, table, cells, penalty):
+    tests, sides = path
+    above = tuple(zip(tests[: sides[-1]].tolist(), sides[: sides[-1]].tolist(), strict=True))
+    region = np.ones(len(table.label), np.int64)
+    region[rows] = 0
+    least, loss = np.full(len(cells.offset), np.inf), np.empty((2, len(cells.offset)))
+    for tree in twins.two_level_trees(above, table):
+        leaves = twins.leaves_under(tree, above)
+        cost = np.full(len(table.label), np.inf)
+        for leaf, label in leaves:
+            reach = twins.costs_of_path(leaf, table)
+            cost = np.where(table.label != label, np.minimum(cost, reach), cost)
+        twins.region_losses(cost, region, table.weight, cells, loss)
+        least = np.minimum(least, loss[0] + penalty * (len(leaves) - 1))
+    return least
 
 
 def test_lists_hold_every_promising_tree_or_one_that_stands_in():

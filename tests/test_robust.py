@@ -18,6 +18,7 @@ from steadytree.core.perturbation import Perturbation
 from steadytree.learn.robust import RobustTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.certify import certify
+from steadytree.solve import search
 from steadytree.solve.search import Search
 
 
@@ -117,8 +118,12 @@ def test_no_tree_is_better(block, local_search, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shared", [True, False])
-def test_depth_4_equals_every_labelling_of_four_bits(seed, shared):
+@pytest.mark.parametrize("sharp", [True, False])
+def test_depth_4_equals_every_labelling_of_four_bits(seed, shared, sharp, monkeypatch):
     """With 4 binary columns every labelling of the 16 cells is a tree of depth 4."""
+    if sharp:  # the bounds for hard instances, without a good tree to begin with
+        monkeypatch.setattr(search, "DEAR", -1)
+        monkeypatch.setattr(Search, "_descend", lambda search: None)
     rng = np.random.default_rng(seed)
     n = 30
     X = rng.integers(0, 2, (n, 4)).astype(float)
@@ -146,6 +151,25 @@ def test_depth_4_equals_every_labelling_of_four_bits(seed, shared):
         kept = (cost > limit).sum(axis=1)
     assert model.proven_
     assert model.objective_ == kept.max()
+    best = labels[kept == kept.max()].tolist()
+    assert int((~model.tree_.is_leaf).sum()) == min(fewest_splits(tuple(each)) for each in best)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    n, depth = 70, 3 + seed % 2
+    X = rng.integers(0, 3, (n, 4)).astype(float)
+    y = (X[:, 0] + X[:, 1] + rng.integers(0, 3, n)) // (2 if seed < 3 else 3)
+    noise = Perturbation(step_cost=1.2, budget=0.1, scope="mean" if seed % 3 else "row")
+    fits = []
+    for dear in (-1, math.inf):
+        monkeypatch.setattr(search, "DEAR", dear)
+        fits.append(RobustTreeClassifier(depth, noise, random_state=0).fit(X, y))
+    assert all(model.proven_ for model in fits)
+    assert fits[0].objective_ == fits[1].objective_
+    sizes = [int((~model.tree_.is_leaf).sum()) for model in fits]
+    assert sizes[0] == sizes[1]
 
 
 def test_depth_3_equals_every_tree_over_three_questions():

@@ -1,9 +1,9 @@
 """Figures 2 to 4 of robust-optimal: proofs over time, and what robustness gains under shifts.
 
 ``python studies/robust_optimal/run.py [proofs] [gains] [figures] [--quick | --large]
-[--minutes 10] [--out folder]``. Finished instances are kept in the output folder as lines of
-JSON, so that a run that was stopped goes on; ``--minutes`` ends it after so many minutes of CPU
-time. `figures` prints the tables and draws the figures from what is there.
+[--minutes 10] [--out robust_optimal_out]``. Finished instances are kept in the folder `out` as
+lines of JSON, so that a run that was stopped goes on; ``--minutes`` ends it after so many minutes
+of CPU time. `figures` prints the tables and draws the figures from what is there.
 """
 
 import argparse
@@ -30,7 +30,7 @@ DEFAULT = {
     "depths": (2, 3, 4),
     "confidences": CONFIDENCES,
     "means": MEANS,
-    "time_limit": 4,
+    "time_limit": 2,
 }
 LARGE = DEFAULT | {"names": None, "time_limit": 300}
 QUICK = {
@@ -40,6 +40,9 @@ QUICK = {
     "means": (0.8,),
     "time_limit": 20,
 }
+
+
+PARTS = ("proofs", "gains", "figures")
 
 
 class OutOfTime(Exception):
@@ -99,25 +102,27 @@ def figures(settings, results, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="proofs, gains, figures; all without any")
-    parser.add_argument("--quick", action="store_true", help="few small sets; needs no data folder")
-    parser.add_argument("--large", action="store_true", help="all sets that are there, 300 s each")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="of CPU time, at most")
-    parser.add_argument("--out", "--output", dest="output", type=pathlib.Path)
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all")
+    parser.add_argument("--quick", action="store_true", help="few small sets; needs no data")
+    parser.add_argument("--large", action="store_true", help="every set, 300 s an instance: days")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="of CPU time")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("robust_optimal_out"))
     options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(PARTS)}")
     settings = QUICK if options.quick else LARGE if options.large else DEFAULT
     if options.quick and not has_data():
         settings = QUICK | {"names": MADE}
-    size = "quick" if options.quick else "large" if options.large else "default"
-    folder = options.output or pathlib.Path(__file__).parent / f"output_{size}"
-    folder.mkdir(parents=True, exist_ok=True)
-    results = Results(folder / "cells.jsonl")
+    options.out.mkdir(parents=True, exist_ok=True)
+    # times and gaps depend on the time limit
+    results = Results(options.out / f"cells_{settings['time_limit']}s.jsonl")
 
     def check():
         if time.process_time() > 60 * options.minutes:
             raise OutOfTime
 
-    parts = options.parts or ["proofs", "gains", "figures"]
+    parts = options.parts or PARTS
     try:
         if "proofs" in parts:
             proofs(settings, results, check)
@@ -126,7 +131,7 @@ def main():
     except OutOfTime:
         print("out of time: run it again to go on")
     if "figures" in parts:
-        figures(settings, results, folder)
+        figures(settings, results, options.out)
     print(f"({time.process_time():.0f} s CPU)")
 
 

@@ -161,14 +161,7 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Place of each label among the classes; labels are compared as text if none fits as it is."""
-    values = _label_values(y)
-    if values.dtype.kind in "biuf":  # numbers are looked up once each, not row by row
-        different, place = np.unique(values, return_inverse=True)
-        return _places(classes, different.tolist())[place]
-    return _places(classes, values.tolist())
-
-
-def _places(classes: NDArray[Any], labels: list[Any]) -> NDArray[np.int64]:
+    labels, inverse = _distinct_labels(y)
     known = classes.tolist()
     if not set(labels) & set(known):
         known, labels = (
@@ -182,7 +175,7 @@ def _places(classes: NDArray[Any], labels: list[Any]) -> NDArray[np.int64]:
             f"y holds the label(s) {quote(unknown)}, but the model knows {quote(known)}: "
             "leave those rows out, or fit a tree on data that has them."
         )
-    return np.array([place[label] for label in labels], dtype=np.int64)
+    return np.array([place[label] for label in labels], dtype=np.int64)[inverse]
 
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:
@@ -202,12 +195,15 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
 
 def _plain_labels(y: Any) -> list[Any]:
     """Labels as plain Python values; refuses missing ones."""
-    labels: list[Any] = _label_values(y).tolist()
-    return labels
+    labels, inverse = _distinct_labels(y)
+    return [labels[place] for place in inverse.tolist()]
 
 
-def _label_values(y: Any) -> NDArray[Any]:
-    """Labels as one column; refuses missing ones."""
+def _distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Labels that occur, as plain Python values, and which of them each row has.
+
+    Missing ones are refused.
+    """
     column = Table.read(y) if hasattr(y, "columns") else None
     values = np.asarray(column.columns[0] if column else y)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -220,15 +216,20 @@ def _label_values(y: Any) -> NDArray[Any]:
             f"y lacks the label of {len(gone)} row(s), the first being row {gone[0]}: "
             "drop those rows or label them."
         )
-    return values
+    if values.dtype.kind in "biuf":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return distinct.tolist(), inverse
+    labels = values.tolist()
+    place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    return list(place), np.array([place[label] for label in labels], dtype=np.int64)
 
 
-def _missing_rows(values: NDArray[Any]) -> list[int]:
-    if values.dtype.kind in "biuUS":  # whole numbers and text cannot lack a value
-        return []
+def _missing_rows(values: NDArray[Any]) -> NDArray[np.int64]:
+    if values.dtype.kind in "biuSU":
+        return np.empty(0, np.int64)
     if values.dtype.kind == "f":
-        return np.flatnonzero(np.isnan(values)).tolist()
-    return [row for row, label in enumerate(values.tolist()) if _is_missing(label)]
+        return np.flatnonzero(np.isnan(values))
+    return np.flatnonzero([_is_missing(label) for label in values.tolist()])
 
 
 def _is_missing(label: Any) -> bool:

@@ -1,6 +1,7 @@
 """Losses that no sub-tree of a region can avoid, cell by cell; each is worked out once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,8 @@ from steadytree.kernels.robust_bounds import (
     two_level_bound,
     two_question_bound,
 )
-from steadytree.kernels.robust_table import Cells
+from steadytree.kernels.robust_exact import exact_two_levels
+from steadytree.kernels.robust_table import Cells, RobustTable
 from steadytree.solve.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -20,6 +22,8 @@ Rows = NDArray[np.int64]
 Path = tuple[tuple[int, int], ...]  # questions with the side taken, 0 being left
 EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
+LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
+USUAL_LIST = LARGEST_LIST // 16
 
 
 class Bounds:
@@ -34,6 +38,8 @@ class Bounds:
         self.cells: Cells = problem.cells(0.0, 1.0, 1)
         self.known: dict[tuple[int, int, Path], Floats] = {}
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
+        self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
+        self.exact = False  # whether two levels of questions are priced with all their leaves
 
     @property
     def tests(self) -> range:
@@ -41,6 +47,12 @@ class Bounds:
 
     def choose_cells(self, target: float) -> None:
         """Even cells over the prices that a tree below the target can have, as bounds allow."""
+        exact, self.exact = self.exact, False  # the quicker bounds do
+        self._narrow_cells(target)
+        if exact:
+            self.sharpen()
+
+    def _narrow_cells(self, target: float) -> None:
         if not self.problem.shared:
             self._set_cells(0.0, 1.0, 1)
             return
@@ -86,13 +98,34 @@ class Bounds:
         elif most == 2:
             two_question_bound(rows, self.table, self.cells, self.penalty, bound)
         elif depth == 2:
-            two_level_bound(rows, self.table, self.cells, self.penalty, bound)
+            self._two_levels(path, rows, bound)
         else:
             bound[:] = leaf_loss(rows, self.table)
             for test in self.tests:
                 np.minimum(bound, self.of_split(path, rows, test, depth, most), out=bound)
         self.known[key] = bound
         return bound
+
+    def sharpen(self) -> None:
+        """Price two levels of questions exactly from now on: dearer, and much higher bounds."""
+        self.exact, self.known = True, {}
+
+    def _two_levels(self, path: Path, rows: Rows, bound: Floats) -> None:
+        if not self.exact:
+            two_level_bound(rows, self.table, self.cells, self.penalty, bound)
+            return
+        bound[:] = leaf_loss(rows, self.table)
+        own = own_rows(self.table, rows)
+        exact_two_levels(self.arrays(path), own, self.cells, self.penalty, bound)
+
+    def arrays(self, path: Path) -> tuple[Rows, Rows]:
+        """Tests and sides with room for more; the last side is the number asked."""
+        size = self.depth + 3
+        tests, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        for place, (test, side) in enumerate(path):
+            tests[place], sides[place] = test, side
+        sides[-1] = len(path)
+        return tests, sides
 
     def of_split(
         self, path: Path, rows: Rows, test: int, depth: int, most: int | None = None
@@ -105,6 +138,13 @@ class Bounds:
             beyond = self.least((*path, (test, 1)), right, depth - 1, on_right)
             np.minimum(found, self.penalty + below + beyond, out=found)
         return found
+
+
+def own_rows(table: RobustTable, rows: Rows) -> RobustTable:
+    """The table of some rows only."""
+    by_test = ("left_cost", "right_cost", "on_left", "gone", "code")
+    parts: dict[str, Any] = {name: getattr(table, name)[:, rows] for name in by_test}
+    return table._replace(**parts, label=table.label[rows], weight=table.weight[rows])
 
 
 def divisions(depth: int, most: int | None) -> list[tuple[int, int]]:

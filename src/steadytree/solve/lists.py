@@ -16,11 +16,10 @@ from steadytree.kernels.robust_lists import (
 )
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 from steadytree.kernels.robust_table import Cells
-from steadytree.solve.bounds import Bounds, Floats, Path, Rows, divisions
-from steadytree.solve.outcome import Stop
+from steadytree.solve.bounds import LARGEST_LIST, Bounds, Floats, Path, Rows, divisions
+from steadytree.solve.outcome import Stop, TooDear
 from steadytree.solve.subtrees import SubTrees, without_worse
 
-LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 FIRST_ROOM = 2048
 PAIRS_AT_ONCE = 20_000_000
 Outside = tuple[Rows, Floats]
@@ -52,7 +51,7 @@ class Lists:
         """All sub-trees of a region that may be part of a tree below the target."""
         self.bounds.check()
         path, rows, most = region
-        tests, sides = self._arrays(path)
+        tests, sides = self.bounds.arrays(path)
         charge = self.penalty, most
         around = outside, self.table, self.seen
         if depth == 2:
@@ -70,7 +69,7 @@ class Lists:
         for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
             for division in divisions(depth, most):
                 asked = path, rows, int(test), division
-                parts.append(self._join(asked, depth, outside, target))
+                parts.append(self.join(asked, depth, outside, target))
         return self._without_worse(SubTrees.joined(parts))
 
     def both_sides(
@@ -108,6 +107,35 @@ class Lists:
         left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
         return left.in_order(), right.in_order()
 
+    def four_parts(
+        self, test: int, below: tuple[int, int], target: float
+    ) -> tuple[SubTrees, SubTrees] | None:
+        """Sub-trees for both sides of the root's question whose first questions are given."""
+        depth = self.bounds.depth - 1
+        most = 2 * (2 ** (depth - 1) - 1,)
+        own = split_rows(self.everyone, test, self.table)
+        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        region = np.zeros(len(self.everyone), np.int64)
+        parts = split_rows(own[1 - first], below[1 - first], self.table)
+        path = (test, 1 - first)
+        bounds = [np.zeros(len(self.active))]
+        for side, part in enumerate(parts):
+            region[part] = side + 1
+            least = self.bounds.least((path, (below[1 - first], side)), part, depth - 1)
+            bounds.append(least[self.active])
+        lists: list[Any] = [None, None]
+        for side in (first, 1 - first):
+            asked = ((test, side),), own[side], below[side], most
+            found = self.join(asked, depth, (region, np.vstack(bounds)), target - self.penalty)
+            self.bounds.n_listed += len(found)
+            if len(found) == 0:
+                return None
+            lists[side] = found.in_order()
+            region[:] = 0
+            region[own[side]] = 1
+            bounds = [np.zeros(len(self.active)), found.losses.min(axis=0)]
+        return lists[0], lists[1]
+
     def pairs(
         self, left: SubTrees, right: SubTrees, outside: Outside, target: float
     ) -> Iterator[tuple[SubTrees, NDArray[np.int64]]]:
@@ -127,7 +155,7 @@ class Lists:
                 room *= 4
             yield part, pairs[:count]
 
-    def _join(self, asked: Asked, depth: int, outside: Outside, target: float) -> SubTrees:
+    def join(self, asked: Asked, depth: int, outside: Outside, target: float) -> SubTrees:
         """All sub-trees of a region that ask the given question first and may beat the target."""
         width = 2 ** (depth + 1) - 1
         sides = self.both_sides(asked, depth, outside, target)
@@ -164,10 +192,13 @@ class Lists:
         return SubTrees.none(width, len(self.everyone), len(self.active), room)
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
-        """The same with four times the room; ends the search where that is too much."""
+        """The same with four times the room; ends the step or search where that is too much."""
         room = 4 * len(found)
-        if room * 8 * (len(self.everyone) + len(self.active)) > LARGEST_LIST:
+        size = room * 8 * (len(self.everyone) + len(self.active))
+        if size > LARGEST_LIST:
             raise Stop("too many candidates")
+        if size > self.bounds.largest_list:
+            raise TooDear
         larger = self._none(found.plans.shape[1], room)
         for old, new in zip(found.arrays, larger.arrays, strict=True):
             new[:count] = old[:count]
@@ -182,12 +213,3 @@ class Lists:
             if count >= 0:
                 return self._without_worse(found.between(0, count))
             found = self._enlarged(found, 0)
-
-    def _arrays(self, path: Path) -> tuple[Rows, Rows]:
-        """Tests and sides with room for more; the last side is the number asked."""
-        size = self.bounds.depth + 3
-        tests, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for place, (test, side) in enumerate(path):
-            tests[place], sides[place] = test, side
-        sides[-1] = len(path)
-        return tests, sides

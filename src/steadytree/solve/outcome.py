@@ -12,6 +12,10 @@ class Stop(Exception):
     """The search ends here, for the reason given."""
 
 
+class TooDear(Exception):
+    """Lists grew beyond what they may for now."""
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where a search stands: lost weight (with penalties) of the best tree, and what is certain."""

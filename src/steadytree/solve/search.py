@@ -7,15 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from steadytree.kernels.robust_bounds import split_rows
 from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
 from steadytree.kernels.robust_pairs import best_pair
-from steadytree.solve.bounds import EDGE, Bounds, Floats, divisions
+from steadytree.solve.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
 from steadytree.solve.lists import Lists
-from steadytree.solve.outcome import Outcome, Plan, Progress, Stop
+from steadytree.solve.outcome import Outcome, Plan, Progress, Stop, TooDear
 from steadytree.solve.problem import Problem
 from steadytree.solve.subtrees import SubTrees, inner_places, random_plan
 
 CHEAP = 50  # sub-trees listed in a step that took next to no time
+DEAR = 2000  # so many that better bounds pay
 ROUNDING = 1e-7  # values that differ by less are equal
 
 
@@ -79,14 +81,38 @@ class Search:
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
             target, self.bounds.n_listed = min(self.value, start + step), 0
-            if self._search_below(target):
-                return
+            try:
+                if self._search_below(target):
+                    return
+            except TooDear:
+                step = self._ease(step, unit)
+                continue
             self._raise_bound(target)
             if self.bounds.n_listed < CHEAP:
                 step = min(2 * step, largest)
-            else:
-                step = max(unit, largest / 2)
-                self._descend()
+                continue
+            step = min(step, max(unit, largest / 2))
+            self._descend()
+            if self.bounds.n_listed > DEAR:
+                self._sharpen()
+
+    def _ease(self, step: float, unit: float) -> float:
+        """What to do where lists get too long: better bounds, smaller steps, then longer lists."""
+        self.stopped = False
+        self._descend()
+        if self._sharpen():
+            return step
+        if step <= unit:
+            self.bounds.largest_list = LARGEST_LIST
+        return max(unit, step / 2)
+
+    def _sharpen(self) -> bool:
+        """Turn to better bounds; False where they are in use, or there are none."""
+        if self.bounds.exact or self.depth < 3:
+            return False
+        self.bounds.sharpen()
+        self._raise_bound(self.bounds.of_all())
+        return True
 
     def _shorten(self) -> bool:
         """Among the trees that lose no more, find one with fewest questions; False if unproven.
@@ -101,6 +127,7 @@ class Search:
         try:  # what was proven stays so
             # the old cells hold the prices of better trees only
             self.bounds.choose_cells(self.value + 1)
+            self.bounds.largest_list = LARGEST_LIST
             for self.most_splits in range(1, asked):
                 if self._search_below(self.value + 1):
                     return True
@@ -164,12 +191,46 @@ class Search:
         lists = self._focused(bound, limit + self.slack)
         if lists is None:
             return
-        alone = lists.alone()
+        if self.bounds.exact and self.depth > 3 and not self._is_shortening:
+            yield from self._rooted_in_three(test, limit)
+            return
         for most in divisions(self.depth, self.most_splits):
-            asked = (), self.everyone, test, most
-            sides = lists.both_sides(asked, self.depth, alone, limit)
-            if sides is not None:
-                yield from self._best_tree(lists, test, *sides, limit)
+            yield from self._divided(lists, test, most, limit)
+
+    def _divided(
+        self, lists: Lists, test: int, most: tuple[int, int], limit: float
+    ) -> Iterator[Plan]:
+        """Trees with the given root and at most so many questions on its sides."""
+        asked = (), self.everyone, test, most
+        sides = lists.both_sides(asked, self.depth, lists.alone(), limit)
+        if sides is not None:
+            yield from self._best_tree(lists, test, *sides, limit)
+
+    def _rooted_in_three(self, test: int, limit: float) -> Iterator[Plan]:
+        """The same with the questions below the root given too: more, but much shorter lists."""
+        bounds, depth = self.bounds, self.depth - 1
+        own = split_rows(self.everyone, test, self.table)
+        least = [
+            np.array([bounds.of_split(((test, k),), own[k], t, depth) for t in bounds.tests])
+            for k in (0, 1)
+        ]
+        full = 2**depth - 1
+        for most in ((0, full), (full, 0)):
+            bound = bounds.of_split((), self.everyone, test, self.depth, 1 + full)
+            lists = self._focused(bound, limit + self.slack)
+            if lists is not None:
+                yield from self._divided(lists, test, most, limit)
+        for left in bounds.tests:
+            both = self.penalty + least[0][left] + least[1]
+            least_sum = (bounds.cells.offset + both).min(axis=1)
+            for right in np.flatnonzero(least_sum < limit + self.slack).tolist():
+                now = min(limit, self._limit(limit))
+                lists = self._focused(both[right], now + self.slack)
+                if lists is None:
+                    continue
+                sides = lists.four_parts(test, (left, right), now + self.slack)
+                if sides is not None:
+                    yield from self._best_tree(lists, test, *sides, now)
 
     def _all_rooted(self, test: int, bound: Floats, limit: float) -> list[Plan]:
         return list(self._rooted(test, bound, limit))
