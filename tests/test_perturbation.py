@@ -71,6 +71,12 @@ def test_certainty_follows_section_4():
         ({"radius": 1, "direction": {"age": "sideways"}}, "direction of 'age'"),
         ({"radius": 1, "frozen": "age"}, "frozen must be a list"),
         ({"radius": 1, "bounds": {"age": 3}}, "bounds of 'age' must be two numbers"),
+        ({"radius": 1, "bounds": {"age": ("a", "b")}}, "bounds of 'age' must be two numbers"),
+        ({"radius": 1, "bounds": [0, 1]}, "bounds must map names"),
+        ({"radius": 1, "direction": "up"}, "direction must map names"),
+        ({"radius": 1, "missing_cost": 2.0}, "missing_cost must map names"),
+        ({"radius": 1, "frozen": 3}, "frozen must be a list"),
+        ({"radius": 1, "whole": 3}, "whole must be a list"),
         ({"radius": 1, "bounds": {"age": (3, 2)}}, "bounds of 'age' must be two numbers in order"),
         ({"radius": 1, "missing_cost": {"age": -2}}, "missing_cost of 'age'"),
     ],
@@ -127,7 +133,9 @@ def test_toml_says_the_same(tmp_path):
         ("confidence = 0.9\nradius = 1", "needs a table"),
         ("[certainty]\nage = 0.5", "certainty needs confidence"),
         ("confidence = 0.9\nbudget = 1\n[certainty]\nage = 0.5", "certainty sets 'budget' itself"),
-        ("radius = 1\n[bounds]\nage = 3", "must be a list"),
+        ("radius = 1\n[bounds]\nage = 3", "must be two numbers in order"),
+        ('radius = 1\n[bounds]\nage = ["a", "b"]', "must be two numbers in order"),
+        ('confidence = "a"\n[certainty]\nage = 0.8', "confidence must be in"),
     ],
 )
 def test_wrong_toml_is_refused(tmp_path, text, message):

@@ -359,20 +359,23 @@ def test_threads_stop_in_time():
     assert not model.is_shortest_
 
 
-def test_start():
+def test_warm_start():
     rng = np.random.default_rng(4)
     X, y = rng.integers(0, 2, (60, 5)).astype(float), rng.integers(0, 2, 60)
     noise = Perturbation(step_cost=1.0, budget=0.05, scope="mean")
     first = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
-    again = RobustTreeClassifier(3, noise, start=first, random_state=1).fit(X, y)
+    again = RobustTreeClassifier(3, noise, warm_start=first, random_state=1).fit(X, y)
     assert again.objective_ == first.objective_
+    # out of time at once, all there is to keep is the tree of the last fit
+    first.set_params(warm_start=True, time_limit=1e-9).fit(X, y)
+    assert (first.objective_, first.proven_) == (again.objective_, False)
     with pytest.raises(ValueError, match="more than max_depth=1"):
-        RobustTreeClassifier(1, noise, start=first).fit(X, y)
+        RobustTreeClassifier(1, noise, warm_start=first).fit(X, y)
     with pytest.raises(ValueError, match="other columns"):
-        RobustTreeClassifier(3, start=first).fit(X[:, :2], y)
+        RobustTreeClassifier(3, warm_start=first).fit(X[:, :2], y)
     other = StableTreeClassifier(3, random_state=0).fit(X / 3, y)
     with pytest.raises(ValueError, match="not among the candidate"):
-        RobustTreeClassifier(3, start=other).fit(X, y)
+        RobustTreeClassifier(3, warm_start=other).fit(X, y)
 
 
 def test_declared_cuts_are_the_only_ones():

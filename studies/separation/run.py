@@ -47,7 +47,9 @@ def main(arguments=None):
 def read_arguments(arguments):
     """What to run, how often, and where to put it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="the paper's sets, 10 splits")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="scikit-learn's data, 2 splits (usual)")
+    size.add_argument("--full", action="store_true", help="the paper's sets, 10 splits")
     parser.add_argument("--sets", nargs="*", help="names of sets; all that are there")
     parser.add_argument("--parts", nargs="*", choices=PART, default=list(PART))
     peers = ("groot", "imodels", "fasterrisk")
@@ -144,8 +146,8 @@ def show(cells, names, seeds, asked):
     if drawn:
         from pictures import noise_picture, size_picture
 
-        noise_picture(cells, drawn, asked.out / "noise.png")
-        size_picture(cells, drawn, asked.out / "size.png")
+        noise_picture(cells, drawn, asked.out / "figures-1-4-noise.png")
+        size_picture(cells, drawn, asked.out / "figure-5-size.png")
 
 
 if __name__ == "__main__":

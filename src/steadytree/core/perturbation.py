@@ -88,16 +88,28 @@ class Perturbation:
         if self.scope not in SCOPES:
             raise ValueError(f"scope must be one of {SCOPES}, got {self.scope!r}.")
         for parameter in ("frozen", "whole"):
-            if isinstance(getattr(self, parameter), str):
-                raise ValueError(
-                    f"{parameter} must be a list of names, got {getattr(self, parameter)!r}."
-                )
+            self._check_list(parameter)
+        for parameter in ("direction", "missing_cost", "bounds"):
+            given = getattr(self, parameter)
+            if not isinstance(given, Mapping):
+                raise ValueError(f"{parameter} must map names to values, got {given!r}.")
         for name, way in self.direction.items():
             if way not in DIRECTIONS:
                 raise ValueError(f"direction of {name!r} must be one of {DIRECTIONS}, got {way!r}.")
         for name, pair in self.bounds.items():
-            if not isinstance(pair, list | tuple) or len(pair) != 2 or not pair[0] <= pair[1]:
+            two = isinstance(pair, list | tuple) and len(pair) == 2
+            if not two or not all(map(_is_number, pair)) or not pair[0] <= pair[1]:
                 raise ValueError(f"bounds of {name!r} must be two numbers in order, got {pair}.")
+        pairs = {name: tuple(pair) for name, pair in self.bounds.items()}
+        object.__setattr__(self, "bounds", pairs)
+
+    def _check_list(self, parameter: str) -> None:
+        given = getattr(self, parameter)
+        if given is None:
+            return
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
+        object.__setattr__(self, parameter, tuple(given))
 
     # ---- made from other things ----
     @classmethod
@@ -125,7 +137,7 @@ class Perturbation:
         >>> round(noise.step_cost["age"], 4), round(noise.budget, 4), noise.scope
         (2.3026, 0.1625, 'mean')
         """
-        if not 0 < confidence <= 1:
+        if not _is_number(confidence) or not 0 < confidence <= 1:
             raise ValueError(f"confidence must be in (0, 1], got {confidence}.")
         if not isinstance(certainty, Mapping):
             costs: PerFeature = certainty_cost("every feature", certainty)
@@ -277,12 +289,12 @@ class Perturbation:
 
 def certainty_cost(name: str, certainty: float) -> float:
     """Cost of a step of a feature that stays as it is with probability `certainty`."""
-    if not (isinstance(certainty, int | float) and 0 < certainty <= 1):
+    if not _is_number(certainty) or not 0 < certainty <= 1:
         raise ValueError(
             f"certainty of {name!r} must be in (0, 1], got {certainty}: the probability that a "
             "value is what it seems."
         )
-    return np.inf if certainty == 1 else -math.log1p(-certainty)
+    return np.inf if certainty == 1 else -math.log1p(-float(certainty))
 
 
 def check_whole(space: FeatureSpace, moves: Moves, values: NDArray[np.float64]) -> None:
@@ -303,10 +315,9 @@ def _check_costs(parameter: str, given: PerFeature) -> None:
     items = given.items() if isinstance(given, Mapping) else [("every feature", given)]
     most = "a finite" if parameter == "radius" else "a"
     for name, value in items:
-        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not number or not value >= 0 or (parameter == "radius" and np.isinf(value)):
+        if not _is_number(value) or not value >= 0 or (parameter == "radius" and np.isinf(value)):
             raise ValueError(
-                f"{parameter} of {name!r} must be {most} number of at least 0, got {value}: "
+                f"{parameter} of {name!r} must be {most} number of at least 0, got {value!r}: "
                 "list a feature in frozen if it does not move."
             )
 
@@ -314,6 +325,9 @@ def _check_costs(parameter: str, given: PerFeature) -> None:
 def _check_budget(budget: float | None) -> None:
     if budget is None:
         return
-    number = isinstance(budget, int | float | np.number) and not isinstance(budget, bool)
-    if not number or not 0 <= budget < np.inf:
-        raise ValueError(f"budget must be a finite number of at least 0, got {budget}.")
+    if not _is_number(budget) or not 0 <= budget < np.inf:
+        raise ValueError(f"budget must be a finite number of at least 0, got {budget!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -8,6 +8,19 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
+def count_sides(rows, test, table, counts):
+    """Fill counts (2, n_classes, n_codes) with weights on both sides; returns how many are left."""
+    counts[:] = 0.0
+    n_left = 0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        side = 0 if table.on_left[test, row] else 1
+        n_left += 1 - side
+        counts[side, table.label[row], table.code[test, row]] += table.weight[row]
+    return n_left
+
+
+@njit(cache=True, nogil=True)
 def split_losses(rows, test, table, cells, counts, left_loss, right_loss):
     """Fill left_loss, right_loss (n_classes, n_cells): losses of a side's rows under each label.
 
@@ -16,13 +29,7 @@ def split_losses(rows, test, table, cells, counts, left_loss, right_loss):
     left.
     """
     n_classes, n_cells = left_loss.shape
-    counts[:] = 0.0
-    n_left = 0
-    for place in range(rows.shape[0]):
-        row = rows[place]
-        side = 0 if table.on_left[test, row] else 1
-        n_left += 1 - side
-        counts[side, table.label[row], table.code[test, row]] += table.weight[row]
+    n_left = count_sides(rows, test, table, counts)
     for side in range(2):
         loss = left_loss if side == 0 else right_loss
         total = 0.0
@@ -56,48 +63,41 @@ def leaf_loss(rows, table):
 
 
 @njit(cache=True, nogil=True)
-def least_of_pairs(left_loss, right_loss, cell):
-    """Least sum of a left and a right loss with different labels, in one cell."""
-    n_classes = left_loss.shape[0]
-    best = np.inf
-    first, second, third, fourth = 0, -1, 0, -1  # least and next of each side
-    for label in range(1, n_classes):
-        if left_loss[label, cell] < left_loss[first, cell]:
-            first, second = label, first
-        elif second < 0 or left_loss[label, cell] < left_loss[second, cell]:
-            second = label
-        if right_loss[label, cell] < right_loss[third, cell]:
-            third, fourth = label, third
-        elif fourth < 0 or right_loss[label, cell] < right_loss[fourth, cell]:
-            fourth = label
-    if first != third:
-        return left_loss[first, cell] + right_loss[third, cell]
-    if second >= 0:
-        best = left_loss[second, cell] + right_loss[third, cell]
-        best = min(best, left_loss[first, cell] + right_loss[fourth, cell])
-    return best
+def lower_bound(counts, cross, penalty, value, bound):
+    """Lower bound (n_cells,) to what a question with any two labels loses; value is scratch.
+
+    counts are those of `count_sides`, cross (n_codes, n_cells) the question's losses.
+    """
+    n_classes, n_codes = counts.shape[1], counts.shape[2]
+    highest, all_rows = bound.max(), counts.sum()
+    for first in range(n_classes):
+        for second in range(n_classes):
+            right = counts[0, first].sum() + counts[1, second].sum()
+            wrong = penalty + all_rows - right
+            if first == second or wrong >= highest:
+                continue
+            value[:] = wrong
+            for code in range(n_codes):
+                heavy = counts[0, first, code] + counts[1, second, code]
+                if heavy > 0.0:
+                    for cell in range(value.shape[0]):
+                        value[cell] += heavy * cross[code, cell]
+            for cell in range(value.shape[0]):
+                bound[cell] = min(bound[cell], value[cell])
 
 
 @njit(cache=True, nogil=True)
 def stump_bound(rows, table, cells, penalty, bound):
     """Fill bound (n_cells,) with the least loss of a leaf or one question on the given rows."""
-    n_cells, n_codes = cells.offset.shape[0], cells.cross.shape[1]
     bound[:] = leaf_loss(rows, table)
     if bound[0] == 0.0:
         return
-    counts = np.empty((2, table.n_classes, n_codes))
-    left_loss, right_loss = (
-        np.empty((table.n_classes, n_cells)),
-        np.empty((table.n_classes, n_cells)),
-    )
+    counts = np.empty((2, table.n_classes, cells.cross.shape[1]))
+    value = np.empty_like(bound)
     for test in range(table.feature.shape[0]):
-        n_left = split_losses(rows, test, table, cells, counts, left_loss, right_loss)
-        if n_left == 0 or n_left == rows.shape[0]:
-            continue  # no better than a leaf
-        for cell in range(n_cells):
-            value = penalty + least_of_pairs(left_loss, right_loss, cell)
-            if value < bound[cell]:
-                bound[cell] = value
+        n_left = count_sides(rows, test, table, counts)
+        if n_left > 0 and n_left < rows.shape[0]:  # else no better than a leaf
+            lower_bound(counts, cells.cross[test], penalty, value, bound)
 
 
 @njit(cache=True, nogil=True)
@@ -127,8 +127,27 @@ def two_level_bound(rows, table, cells, penalty, bound):
         if left.shape[0] == 0 or right.shape[0] == 0:
             continue
         stump_bound(left, table, cells, penalty, below)
+        if (bound - below).max() <= penalty:
+            continue
         stump_bound(right, table, cells, penalty, beyond)
         for cell in range(bound.shape[0]):
             value = penalty + below[cell] + beyond[cell]
             if value < bound[cell]:
                 bound[cell] = value
+
+
+@njit(cache=True, nogil=True)
+def two_question_bound(rows, table, cells, penalty, bound):
+    """Fill bound (n_cells,) with a lower bound on the loss of at most two questions."""
+    stump_bound(rows, table, cells, penalty, bound)
+    below, beyond = np.empty_like(bound), np.empty_like(bound)
+    for test in range(table.feature.shape[0]):
+        left, right = split_rows(rows, test, table)
+        if left.shape[0] == 0 or right.shape[0] == 0:
+            continue
+        stump_bound(left, table, cells, penalty, below)
+        stump_bound(right, table, cells, penalty, beyond)
+        left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
+        for cell in range(bound.shape[0]):
+            value = penalty + min(below[cell] + right_leaf, left_leaf + beyond[cell])
+            bound[cell] = min(bound[cell], value)

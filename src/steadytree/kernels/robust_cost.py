@@ -3,6 +3,9 @@
 import numpy as np
 from numba import njit
 
+N_PRICES = 64
+SMALLEST_PRICE = 1e-300
+
 
 @njit(cache=True, nogil=True)
 def box_costs(tests, sides, n_asked, table, costs):
@@ -41,16 +44,20 @@ def box_costs(tests, sides, n_asked, table, costs):
 @njit(cache=True, nogil=True)
 def add_column(first, feature, tests, sides, n_asked, table, present, costs):
     """Add one column's cost: that of its dearest test; only missing ones fit if not present."""
-    for row in range(costs.shape[0]):
-        dearest = 0.0
-        for other in range(first, n_asked):
-            test = tests[other]
-            if table.feature[test] == feature:
-                side = table.left_cost if sides[other] == 0 else table.right_cost
-                dearest = max(dearest, side[test, row])
-        if not present and not table.gone[feature, row]:
-            dearest = np.inf
-        costs[row] = max(costs[row], dearest) if table.largest else costs[row] + dearest
+    side = table.left_cost if sides[first] == 0 else table.right_cost
+    dearest = side[tests[first]]
+    for other in range(first + 1, n_asked):
+        if table.feature[tests[other]] == feature:
+            side = table.left_cost if sides[other] == 0 else table.right_cost
+            dearest = np.maximum(dearest, side[tests[other]])
+    if not present:
+        dearest = np.where(table.gone[feature], dearest, np.inf)
+    if table.largest:
+        for row in range(costs.shape[0]):
+            costs[row] = max(costs[row], dearest[row])
+    else:
+        for row in range(costs.shape[0]):
+            costs[row] += dearest[row]
 
 
 @njit(cache=True, nogil=True)
@@ -61,30 +68,48 @@ def lost_weight(costs, weight, limit, shared, whole):
     as many units of weight (or, unless `whole`, as large a part) as do. Else every row whose cost
     is at most `limit` is lost.
     """
-    lost, n_paid = 0.0, 0
+    lost, dearest = 0.0, 0.0
     for row in range(costs.shape[0]):
         if costs[row] == 0.0 or (costs[row] <= limit and not shared):
             lost += weight[row]
         elif costs[row] <= limit or (costs[row] < np.inf and not whole):
-            n_paid += 1
-    if not shared or n_paid == 0:
+            dearest = max(dearest, costs[row])
+    if not shared or dearest == 0.0:
         return lost
-    price, heavy = np.empty(n_paid), np.empty(n_paid)
-    n_paid = 0
+    # rows of about the same price are paid for at once: only those where money runs out are sorted
+    scale = N_PRICES / dearest if dearest > SMALLEST_PRICE else 0.0
+    heavy, spent = np.zeros(N_PRICES + 1), np.zeros(N_PRICES + 1)
     for row in range(costs.shape[0]):
-        cost = costs[row]
-        if cost > 0.0 and (cost <= limit or (cost < np.inf and not whole)):
-            price[n_paid], heavy[n_paid] = cost, weight[row]
-            n_paid += 1
-    order, left = np.argsort(price), limit
-    for place in range(n_paid):
-        cost, own = price[order[place]], heavy[order[place]]
-        if cost * own <= left:
-            left -= cost * own
-            lost += own
-        else:
-            part = left / cost
+        if costs[row] > 0.0 and costs[row] <= dearest:
+            at = int(costs[row] * scale)
+            heavy[at] += weight[row]
+            spent[at] += weight[row] * costs[row]
+    left = limit
+    for at in range(N_PRICES + 1):
+        if spent[at] > left:
+            return lost + lost_in_order(costs, weight, (left, whole), (at, scale, dearest))
+        left -= spent[at]
+        lost += heavy[at]
+    return lost
+
+
+@njit(cache=True, nogil=True)
+def lost_in_order(costs, weight, money, prices):
+    """Most weight that can be lost of the rows with one rounded price; money is (left, whole)."""
+    left, whole = money
+    at, scale, dearest = prices
+    rows, n_rows = np.empty(costs.shape[0], dtype=np.int64), 0
+    for row in range(costs.shape[0]):
+        if costs[row] > 0.0 and costs[row] <= dearest and int(costs[row] * scale) == at:
+            rows[n_rows] = row
+            n_rows += 1
+    rows, lost = rows[:n_rows], 0.0
+    for row in rows[np.argsort(costs[rows])]:
+        if costs[row] * weight[row] > left:
+            part = left / costs[row]
             return lost + (np.floor(part) if whole else part)
+        left -= costs[row] * weight[row]
+        lost += weight[row]
     return lost
 
 

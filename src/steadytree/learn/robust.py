@@ -10,15 +10,14 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import validate_data
 
 from steadytree.core.column import Column
 from steadytree.core.grid import quantile_cuts
 from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table, quote
+from steadytree.core.table import quote
 from steadytree.interop.sklearn_tree import as_tree
-from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.learn._classifier import TreeClassifierMixin, read_rows
 from steadytree.solve.outcome import Outcome
 from steadytree.solve.plan import plan_of, tree_of
 from steadytree.solve.problem import MOST_TESTS, Problem, make_problem
@@ -52,8 +51,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         whole numbers are asked about every whole number between their bounds.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
-    start : Tree or fitted tree, optional
-        A tree to begin with, over the same questions.
+    warm_start : bool, Tree or fitted tree, default=False
+        A tree to begin with, over the same questions; True is the one of the last fit, if any.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``).
     n_jobs : int, optional
@@ -106,7 +105,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         regularisation=0.0,
         n_thresholds=10,
         cuts=None,
-        start=None,
+        warm_start=False,
         solver="search",
         n_jobs=None,
         progress=None,
@@ -118,7 +117,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.regularisation = regularisation
         self.n_thresholds = n_thresholds
         self.cuts = cuts
-        self.start = start
+        self.warm_start = warm_start
         self.solver = solver
         self.n_jobs = n_jobs
         self.progress = progress
@@ -142,14 +141,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : RobustTreeClassifier
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, skip_check_array=True)
-        table = Table.read(X)
-        table.check_not_empty()
-        weights = check_weights(sample_weight, table.n_rows)
-        y = check_labels(y, table.n_rows)
-        if weights is not None and not weights.all():
-            kept = weights > 0
-            table, y, weights = table.take(kept), y[kept], weights[kept]
+        table, y, weights = read_rows(self, X, y, sample_weight)
         self.classes_, labels = np.unique(y, return_inverse=True)
         space = FeatureSpace.observe(table)
         values = np.asarray(space.encode(table), np.float64)
@@ -181,8 +173,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
             return solve_mio(problem, self.max_depth, self.time_limit)
         start = None
-        if self.start is not None:
-            tree = as_tree(self.start)
+        given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
+        if given is not None and given is not False:
+            tree = as_tree(given)
             start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)

@@ -158,8 +158,8 @@ class Certificate:
 
     def _size(self, size: float | None) -> float:
         if size is not None:
-            if not size >= 0:
-                raise ValueError(f"size must be a number of at least 0, got {size}.")
+            if not isinstance(size, int | float | np.number) or not 0 <= size < np.inf:
+                raise ValueError(f"size must be a finite number of at least 0, got {size!r}.")
             return float(size)
         if self.perturbation.scope != "row":
             raise ValueError(

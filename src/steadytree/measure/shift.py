@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,7 @@ def shift_accuracy(
     """
     tree = as_tree(model)
     rng = check_random_state(random_state)
-    if repeats < 1:
-        raise ValueError(f"repeats must be at least 1, got {repeats}.")
+    _check_numbers(repeats, offset, spread)
     sure = _certainties(tree, certainty)
     if offset or spread:
         moved = sure + offset + (rng.uniform(-spread, spread, len(sure)) if spread else 0.0)
@@ -120,6 +120,15 @@ def shift_accuracy(
     law = count_law(chances)
     drawn = np.searchsorted(np.cumsum(law), rng.uniform(size=repeats) * law.sum(), side="right")
     return ShiftAccuracy(chances, np.minimum(drawn, len(rows)) / len(rows))
+
+
+def _check_numbers(repeats: int, offset: float, spread: float) -> None:
+    if not isinstance(repeats, Integral) or repeats < 1:
+        raise ValueError(f"repeats must be a whole number of at least 1, got {repeats!r}.")
+    if not isinstance(offset, Real) or not -1 <= offset <= 1:
+        raise ValueError(f"offset must be a number between -1 and 1, got {offset!r}.")
+    if not isinstance(spread, Real) or not 0 <= spread <= 1:
+        raise ValueError(f"spread must be a number between 0 and 1, got {spread!r}.")
 
 
 def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:

@@ -149,7 +149,7 @@ def _learner(name: str, rows: DataSet, plan: Plan) -> Any:
 
 
 def _compare(rows: DataSet, plan: Plan, say: Callable[[str], None]) -> dict[str, Any] | None:
-    if plan.quick or not plan.learners:
+    if not plan.learners:
         return None
     found = compare(
         plan.learners,

@@ -102,11 +102,12 @@ def plan_of(
     """The plan of a tree over the problem's questions; refuses a tree that asks others."""
     if tree.space.names != space.names:
         raise ValueError(
-            f"start is a tree for other columns, {tree.space.names[:5]}: X has {space.names[:5]}."
+            f"warm_start is a tree for other columns, {tree.space.names[:5]}: X has "
+            f"{space.names[:5]}."
         )
     if tree.depth > depth:
         raise ValueError(
-            f"start has depth {tree.depth}, more than max_depth={depth}: give a smaller tree."
+            f"warm_start has depth {tree.depth}, more than max_depth={depth}: give a smaller tree."
         )
     places = {_key(question): place for place, question in enumerate(problem.questions)}
     known = {label: place for place, label in enumerate(classes.tolist())}
@@ -138,8 +139,8 @@ def _place_of(
         if key in places:
             return places[key]
     raise ValueError(
-        f"start asks about {space[j].name!r} in a way that is not among the candidate "
-        "questions: pass its thresholds in cuts, or leave start out."
+        f"warm_start asks about {space[j].name!r} in a way that is not among the candidate "
+        "questions: pass its thresholds in cuts, or leave it out."
     )
 
 
