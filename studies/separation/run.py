@@ -17,7 +17,7 @@ import numpy as np
 from data import full_sets, quick_sets, split
 from methods import METHODS, PEERS, box, judge, published
 from results import Results
-from tables import comparison_table, mean_table, paired_table, separation_table
+from tables import comparison_table, figure_table, mean_table, paired_table, separation_table
 
 from steadytree import RiskScoreClassifier, separation
 
@@ -144,6 +144,8 @@ def show(cells, names, seeds, asked):
         print(paired_table(ran), end="\n\n")
     drawn = [n for n in names if any(c["set"] == n and "setting" in c for c in cells)]
     if drawn:
+        print(figure_table(cells, "noise"), end="\n\n")
+        print(figure_table(cells, "size"), end="\n\n")
         from pictures import noise_picture, size_picture
 
         noise_picture(cells, drawn, asked.out / "figures-1-4-noise.png")

@@ -70,6 +70,27 @@ def mean_table(cells, methods):
     return "\n".join(lines)
 
 
+def figure_table(cells, kind):
+    """What figures 1 and 4 ("noise") or 5 ("size") draw, means over splits."""
+    lines = [
+        f"| set | {kind} | splits | questions, published | ours | accuracy, published | ours "
+        "| ER, published | ours |",
+        "| --- " + "| ---: " * 8 + "|",
+    ]
+    mine = [c for c in cells if c.get("method", "").startswith(f"{kind} ")]
+    for name in dict.fromkeys(c["set"] for c in mine):
+        for value in sorted({c["setting"] for c in mine if c["set"] == name}):
+            both = [
+                [c for c in mine if (c["set"], c["setting"], c["method"]) == (name, value, who)]
+                for who in (f"{kind} published", f"{kind} ours")
+            ]
+            if all(both):
+                one, two = (means(found) for found in both)
+                shown = [f"{pair[k]:.4g}" for k in (0, 2, 3) for pair in (one, two)]
+                lines.append(f"| {name} | {value:g} | {len(both[0])} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
 def paired_table(cells):
     """Differences on the same splits: means over sets with an interval, and CPU ratios."""
     lines = [

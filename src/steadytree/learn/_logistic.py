@@ -11,7 +11,7 @@ from steadytree.learn._majority import Points
 from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between
 
 MOST_CUTS = 63  # candidate thresholds a column
-RIDGE = 1e-4
+RIDGE = 1.0  # of a standard normal prior on each weight, which few rows need
 LEAST_GAIN = 1e-3
 # what sums in another order may differ by: less is a tie, so that weights and repeated rows agree
 SAME = 1e-7
@@ -128,7 +128,7 @@ def _best_condition(listed, questions, fit, target, weights, must):
         g, h = one.sums(slope, curve)
         h = np.maximum(h - h**2 / max(curve.sum(), 1e-300), 0.0)  # the start is refitted with it
         useful = (g > 0) & (h > 1e-9 * total)
-        gain = np.where(useful, g**2 / (2 * (h + RIDGE * total)), g if must else -np.inf)
+        gain = np.where(useful, g**2 / (2 * (h + RIDGE)), g if must else -np.inf)
         for cut in np.argsort(-gain, kind="stable")[: len(fit.conditions) + 1]:
             if not gain[cut] > best + SAME * total:
                 break  # nor are those that follow
@@ -142,19 +142,18 @@ def _best_condition(listed, questions, fit, target, weights, must):
 
 def _refit(worst, beta, start, target, weights, conditions, forced) -> Fit:
     """Newton steps on all weights, kept from falling below zero."""
-    total = weights.sum()
 
     def loss(first, others):
         level = first + worst @ others
         lost = np.logaddexp(0, np.where(target > 0, -level, level))
-        return (weights * lost).sum() + 0.5 * RIDGE * total * (others @ others)
+        return (weights * lost).sum() + 0.5 * RIDGE * (others @ others)
 
     for _ in range(12):
         level = start + worst @ beta
         risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
         rest, curve = weights * (risk - target), weights * (risk * (1 - risk) + 1e-9)
         design = np.column_stack([np.ones(len(worst)), worst])
-        ridge = np.append(0.0, np.full(len(beta), RIDGE * total))
+        ridge = np.append(0.0, np.full(len(beta), RIDGE))
         slope = design.T @ rest + ridge * np.append(0.0, beta)
         hessian = design.T @ (design * curve[:, None]) + np.diag(ridge + 1e-8)
         step, size, now = np.linalg.solve(hessian, slope), 1.0, loss(start, beta)
