@@ -6,7 +6,7 @@ import pytest
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
 from steadytree.learn import _private_limits
-from steadytree.learn.coordinator import Coordinator
+from steadytree.learn.coordinator import Coordinator, bins_of
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.privacy import limits
 from steadytree.privacy.ledger import BudgetError, Ledger
@@ -164,3 +164,10 @@ def test_few_of_everything_pass():
     limits.check_scores(1_000, 10, 32)
     limits.check_tree(16, 1_000, 2)
     limits.check_released(np.int64(100))
+
+
+def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
+    wide = Schema({f"x{j}": (0, 1) for j in range(60)}, classes=["0", "1"])
+    assert bins_of("delegate", wide, 64) == 17  # 960 questions
+    assert bins_of("delegate", SCHEMA, 64) == 64
+    assert bins_of("noisy_counts", SCHEMA, 64) == 10

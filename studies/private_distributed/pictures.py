@@ -75,7 +75,8 @@ def _panel(axis, found, name, methods, holders, column):
         }
         calm = points.pop(NO_NOISE, None)
         if calm is not None and method in ("topdown", "local_rnm", "noisy_counts"):
-            axis.axhline(calm[:, column].mean(), color=f"C{colour}", linewidth=0.8, alpha=0.7)
+            more = {"linewidth": 0.8, "alpha": 0.7, "label": f"{method}, next to no noise"}
+            axis.axhline(calm[:, column].mean(), color=f"C{colour}", **more)
         _line(axis, points, column, ":", f"C{colour}", MARKS[colour], method)
     cart = found.get((name, "cart", 0.0, 1, 1.0))
     if cart is not None and column in (TEST, TRAIN):
@@ -128,6 +129,7 @@ def _grid(n_rows, names):
 def _finish(figure, axes, path):
     for row in axes:
         # one legend a row: the lines mean the same in all of its panels
-        row[-1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
+        place = {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)}
+        row[-1].legend(fontsize=7, handlelength=4, **place)
     figure.savefig(path, dpi=100)
     plt.close(figure)

@@ -8,7 +8,7 @@ from steadytree.privacy.limits import TRIPLE_CANDIDATES, weighs_triples
 
 ROWS_SHARE = 0.02
 LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
-PAIR_CANDIDATES = 1_000
+PAIR_CANDIDATES = 1_000  # blocks of depth 2 take time with the square of this
 FINEST = 100  # bins of a numeric column
 LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # where questions are scored level by level
 DEEPEST_GREEDY = 6  # where nobody asks for another depth
@@ -66,6 +66,21 @@ def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates
     """The questions of blocks; fewer where one of them has depth 3."""
     most = TRIPLE_CANDIDATES if 3 in depths else PAIR_CANDIDATES
     return Candidates.at_most(space, FINEST, most)
+
+
+def bins_within(space: FeatureSpace, n_bins: int) -> int:
+    """Bins of numeric columns, at most `n_bins`, that give a number of questions soon weighed.
+
+    Examples
+    --------
+    >>> wide = FeatureSpace.declare(bounds={f"x{j}": (0, 1) for j in range(100)})
+    >>> bins_within(wide, 64), bins_within(wide, 4)
+    (11, 4)
+    """
+    for size in range(n_bins, 2, -1):
+        if len(Candidates.of(space, size)) <= PAIR_CANDIDATES:
+            return size
+    return 2
 
 
 def gibbs_leaf_share(strength: float) -> float:

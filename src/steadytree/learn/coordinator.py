@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.schema import check_schema
+from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
 from steadytree.learn._private_limits import check_session
+from steadytree.learn._private_plan import bins_within
 from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn._several import METHODS, Table, grow_from_sums
 from steadytree.privacy.drawn import Drawn
@@ -23,6 +24,13 @@ from steadytree.sources.secure_sum import SecureSum
 
 RELATION = "add or remove one row of one holder"
 FEWER_BINS = {"noisy_counts": 10, "secure_sum": 16}  # where every question is counted
+
+
+def bins_of(method: str, schema: Schema, n_bins: int) -> int:
+    """How many bins a method can afford, of those that were asked for."""
+    if method in FEWER_BINS:
+        return min(n_bins, FEWER_BINS[method])
+    return bins_within(schema.space, n_bins)
 
 
 class Coordinator:
@@ -47,7 +55,8 @@ class Coordinator:
     delta : float, default=0.0
         Only for "secure_sum": more than 0 uses Gaussian noise under zCDP.
     n_bins : int, default=64
-        Bins of numeric columns; 10 at most for "noisy_counts", 16 for "secure_sum".
+        Bins of numeric columns; 10 at most for "noisy_counts", 16 for "secure_sum", and so few
+        for the others that there are at most 1,000 questions.
     testing_seed : int, optional
         FOR TESTS ONLY: fixes the order of holders, and the noise of secure sums, which refuse it
         unless all holders have a testing seed.
@@ -88,7 +97,7 @@ class Coordinator:
     def fit(self) -> "Coordinator":
         """Run one session; every holder's ledger is charged as it goes."""
         session = secrets.token_hex(8)
-        n_bins = min(self.n_bins, FEWER_BINS.get(self.method, self.n_bins))
+        n_bins = bins_of(self.method, self.schema, self.n_bins)
         table = Table(Together(self.holders), self.schema, self.epsilon, session, n_bins)
         self._check_before_paying(table)
         if self.method == "secure_sum":

@@ -15,7 +15,7 @@ from steadytree.learn._journal import Journal
 from steadytree.learn._private_limits import check_session
 from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn._several import METHODS, Table
-from steadytree.learn.coordinator import FEWER_BINS, RELATION
+from steadytree.learn.coordinator import RELATION, bins_of
 from steadytree.privacy.noise import NOT_PRIVATE
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.sources.gateway import MOST_NUMBERS
@@ -98,7 +98,7 @@ def run_study(plan: Plan, transport: Transport) -> Study:
 def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
     """Grow the plan's tree from the parties' answers and the journal."""
     resumed = journal.n_rounds
-    n_bins = min(plan.n_bins, FEWER_BINS.get(plan.method, plan.n_bins))
+    n_bins = bins_of(plan.method, plan.schema, plan.n_bins)
     table = Table(parties, plan.schema, plan.epsilon, plan.study, n_bins, plan.minimum, journal)
     check_session(table, plan.method, len(plan.holders), MOST_NUMBERS)
     drawn, counts = METHODS[plan.method](table, _order(plan))
