@@ -157,6 +157,18 @@ def every_two_level_bound(rows, table, cells, penalty, bound):
             bound[:] = np.minimum(bound, penalty + parts.sum(axis=0))
 
 
+def every_two_question_bound(rows, table, cells, penalty, bound):
+    """One side of a first question is a leaf."""
+    every_stump_bound(rows, table, cells, penalty, bound)
+    for test in range(len(table.feature)):
+        sides = split_rows(rows, test, table)
+        for one, other in (sides, sides[::-1]):
+            if len(one) and len(other):
+                part = np.empty(len(bound))
+                every_stump_bound(one, table, cells, penalty, part)
+                bound[:] = np.minimum(bound, penalty + part + leaf_loss(other, table))
+
+
 def split_rows(rows, test, table):
     on_left = table.on_left[test, rows]
     return rows[on_left], rows[~on_left]

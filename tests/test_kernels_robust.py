@@ -29,7 +29,7 @@ def copies(arguments):
     ]
 
 
-@pytest.mark.parametrize("name", ["stump_bound", "two_level_bound"])
+@pytest.mark.parametrize("name", ["stump_bound", "two_level_bound", "two_question_bound"])
 def test_bounds_equal_their_twins(name):
     for seed in range(30):
         ours, theirs = (copies(twins.for_bound(Case(seed))) for _ in range(2))

@@ -4,11 +4,11 @@
         [--sets adult bank] [--figures 1 2 3] [--minutes 10] [--quick]
 
 FOLDER holds NAME.csv.gz files with the label in the last column, `target`; by default the one that
-STEADYTREE_DATA names. Sets that are absent are left out; without a folder, `--quick` stays with
-scikit-learn's breast cancer. Every finished fit is kept in the output
+STEADYTREE_DATA names. Sets that are absent are left out. Every finished fit is kept in the output
 folder, so a run that was stopped, or whose minutes were over, goes on where it was. Writes
 results.txt and the figures 1 (leaf share), 2 and 5 (privacy curves, tree sizes), 3 and 6 (training
-size). Noise is seeded and repeated fits cost nothing here: these are published data.
+size). `--quick` needs no folder. Noise is seeded and repeated fits cost nothing here: these are
+published data.
 """
 
 import argparse
@@ -43,7 +43,6 @@ NO_NOISE = 1e6  # the largest epsilon there is: next to no noise
 KEY = ("figure", "set", "method", "epsilon", "holders", "size", "seed")
 COLUMNS = (*KEY, "test", "train", "depth", "nodes", "seconds")
 QUICK_ROWS = 3_000
-BUILT_IN = "breast-cancer"
 
 
 class Runs:
@@ -148,22 +147,28 @@ def study(name, data, runs, asked, seed):
 
 def load(folder, name, most):
     """A set, or a part of it taken by a fixed seed."""
-    frame, y = read(folder, name) if name != BUILT_IN else built_in()
+    frame, y = read(folder, name)
     if len(y) > most:
         kept = np.random.default_rng(0).permutation(len(y))[:most]
         frame, y = frame.iloc[kept].reset_index(drop=True), y[kept]
     return frame, y
 
 
-def built_in():
-    """scikit-learn's breast cancer data."""
-    frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    return frame, y.to_numpy()
+def sets_at_hand(asked):
+    """Every wanted set that is there; scikit-learn's breast cancer where no folder is named."""
+    if asked.data is None:
+        frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        return {"breast-cancer": (frame, y.to_numpy())}
+    there = [name for name in asked.sets if (asked.data / f"{name}.csv.gz").exists()]
+    most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
+    return {name: load(asked.data, name, most[name]) for name in there}
 
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("STEADYTREE_DATA"))
+    parser.add_argument(
+        "--data", type=pathlib.Path, default=os.environ.get("STEADYTREE_DATA") or None
+    )
     parser.add_argument("--out", type=pathlib.Path, default="private_distributed_out")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sets", nargs="*", default=[*SETS], choices=SETS)
@@ -173,10 +178,8 @@ def read_arguments():
     )
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows, two repeats")
     asked = parser.parse_args()
-    if asked.data is None and asked.quick:
-        asked.sets = [BUILT_IN]
-    elif asked.data is None or not asked.data.is_dir():
-        parser.error("--data must name a folder with NAME.csv.gz files.")
+    if not (asked.quick and asked.data is None) and not (asked.data and asked.data.is_dir()):
+        parser.error("--data must name a folder with NAME.csv.gz files, or take --quick.")
     if asked.quick:
         asked.repeats = min(asked.repeats, 2)
     return asked
@@ -186,13 +189,9 @@ def main():
     asked = read_arguments()
     asked.out.mkdir(parents=True, exist_ok=True)
     runs = Runs(asked.out / "runs.csv")
-    there = [
-        name for name in asked.sets if name == BUILT_IN or (asked.data / f"{name}.csv.gz").exists()
-    ]
-    most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
-    data = {name: load(asked.data, name, most[name]) for name in there}
+    data = sets_at_hand(asked)
     # all sets before the next repeat, so that a run that ends early has something of each
-    for seed, name in product(range(asked.repeats), there):
+    for seed, name in product(range(asked.repeats), data):
         if not study(name, data[name], runs, asked, seed):
             print("the minutes are over: run the same command again to go on")
             break

@@ -73,6 +73,8 @@ def answer(
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
     if ledger is not None:
         check_ledger(ledger, new_ledger)
+    elif new_ledger:
+        raise ValueError("--new-ledger belongs to --ledger: a serving gateway has one.")
     own = name or keys.resolve().name
     if content["holder"] != own:
         raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
@@ -83,8 +85,9 @@ def answer(
     path = write_answer_file(question, content, reply, bool(known["private"]), keys)
     so_far, whole = known["spent"] + content["epsilon"], content["epsilon of the study"]
     if as_json:
-        told = {"study": content["study"], "question": content["number"], "so_far": so_far}
-        echo_json({**told, "epsilon": content["epsilon"], "written": [str(path)]})
+        told = {"study": content["study"], "question": content["number"]}
+        cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": whole}
+        echo_json({**told, **cost, "written": [str(path)]})
         return
     typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
     typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")

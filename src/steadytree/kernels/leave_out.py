@@ -18,6 +18,7 @@ from steadytree.kernels.choose import (
 from steadytree.kernels.counts import rule_goes_left
 from steadytree.kernels.flat_tree import join, leaf_tag
 from steadytree.kernels.grow_rows import (
+    count_children,
     count_labels,
     count_present,
     count_rows,
@@ -317,15 +318,22 @@ def leave_out(codes, labels, classes, table, draw, rows, asked, position, levels
     content. Fills out = (label, size, tag, distance) at each asked row for the sub-tree without
     it, distance being that of node_distance to the whole sub-tree.
     """
-    totals = count_labels(labels, rows, classes.shape[0])
+    counts = np.empty((table.bin_offsets[-1], classes.shape[0]), dtype=np.int64)
+    if levels > 0:
+        count_rows(codes, labels, rows, table, counts)
+    return leave_out_counted(codes, labels, counts, table, draw, rows, asked, position, levels, out)
+
+
+@njit(cache=True, nogil=True)
+def leave_out_counted(codes, labels, counts, table, draw, rows, asked, position, levels, out):
+    """As `leave_out`; counts (n_bins, n_classes) are those of `rows`, not read at level 0."""
+    totals = count_labels(labels, rows, counts.shape[1])
     label = majority(totals)
     own = (label, np.int64(1), leaf_tag(label))
     rule, threshold = -1, -1
     scores = np.empty(table.feature.shape[0])
-    counts = np.empty((table.bin_offsets[-1], classes.shape[0]), dtype=np.int64)
     noted = (np.empty(scores.shape[0]), np.empty(scores.shape[0], dtype=np.int64))
     if levels > 0 and count_present(totals) > 1:
-        count_rows(codes, labels, rows, table, counts)
         score_rules(counts, table, draw.score, draw.min_leaf, scores)
         node_bits = hash_node(draw.seed, position)
         rule, threshold = pick_and_note(scores, table, draw.sharpness, node_bits, noted)
@@ -340,12 +348,15 @@ def leave_out(codes, labels, classes, table, draw, rows, asked, position, levels
         is_left = flag_left(codes, share, table, chosen)
         to_left, to_right = split_rows(codes, rows, table, chosen)
         below = np.uint64(2) * position + np.uint64(1)
-        left = leave_out(
-            codes, labels, classes, table, draw, to_left, select(share, is_left, True),
+        of_left, of_right = counts, counts
+        if levels > 1:
+            of_left, of_right = count_children(codes, labels, to_left, to_right, table, counts)
+        left = leave_out_counted(
+            codes, labels, of_left, table, draw, to_left, select(share, is_left, True),
             below, levels - 1, out,
         )  # fmt: skip
-        right = leave_out(
-            codes, labels, classes, table, draw, to_right, select(share, is_left, False),
+        right = leave_out_counted(
+            codes, labels, of_right, table, draw, to_right, select(share, is_left, False),
             below + np.uint64(1), levels - 1, out,
         )  # fmt: skip
         key = rule_key(table, chosen, threshold if chosen == rule else noted[1][chosen])

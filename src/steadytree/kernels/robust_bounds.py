@@ -134,3 +134,20 @@ def two_level_bound(rows, table, cells, penalty, bound):
             value = penalty + below[cell] + beyond[cell]
             if value < bound[cell]:
                 bound[cell] = value
+
+
+@njit(cache=True, nogil=True)
+def two_question_bound(rows, table, cells, penalty, bound):
+    """Fill bound (n_cells,) with a lower bound on the loss of at most two questions."""
+    stump_bound(rows, table, cells, penalty, bound)
+    below, beyond = np.empty_like(bound), np.empty_like(bound)
+    for test in range(table.feature.shape[0]):
+        left, right = split_rows(rows, test, table)
+        if left.shape[0] == 0 or right.shape[0] == 0:
+            continue
+        stump_bound(left, table, cells, penalty, below)
+        stump_bound(right, table, cells, penalty, beyond)
+        left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
+        for cell in range(bound.shape[0]):
+            value = penalty + min(below[cell] + right_leaf, left_leaf + beyond[cell])
+            bound[cell] = min(bound[cell], value)

@@ -5,7 +5,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.kernels.robust_bounds import leaf_loss, split_rows, stump_bound, two_level_bound
+from steadytree.kernels.robust_bounds import (
+    leaf_loss,
+    split_rows,
+    stump_bound,
+    two_level_bound,
+    two_question_bound,
+)
 from steadytree.kernels.robust_table import Cells
 from steadytree.solve.problem import Problem
 
@@ -26,7 +32,7 @@ class Bounds:
         # losing a part of a row counts in the bounds, but not in a value of whole rows
         self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
         self.cells: Cells = problem.cells(0.0, 1.0, 1)
-        self.known: dict[tuple[int, Path], Floats] = {}
+        self.known: dict[tuple[int, int, Path], Floats] = {}
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
 
     @property
@@ -62,28 +68,47 @@ class Bounds:
         least = self.least((), self.everyone, self.depth)
         return float((self.cells.offset + least).min()) - self.slack
 
-    def least(self, path: Path, rows: Rows, depth: int) -> Floats:
-        """Least losses, cell by cell, of any sub-tree of a region on the region's own rows."""
-        key = depth, tuple(sorted(path))
+    def least(self, path: Path, rows: Rows, depth: int, most: int | None = None) -> Floats:
+        """Least losses, cell by cell, of any sub-tree of a region on the region's own rows.
+
+        most is the number of questions it may ask, by default as many as the depth allows.
+        """
+        most = 2**depth - 1 if most is None else min(most, 2**depth - 1)
+        key = depth, most, tuple(sorted(path))
         if key in self.known:
             return self.known[key]
         self.check()
         bound = np.empty(len(self.cells.offset))
-        if depth == 0 or len(rows) == 0:
+        if most == 0 or len(rows) == 0:
             bound[:] = leaf_loss(rows, self.table)
-        elif depth == 1:
+        elif most == 1:
             stump_bound(rows, self.table, self.cells, self.penalty, bound)
+        elif most == 2:
+            two_question_bound(rows, self.table, self.cells, self.penalty, bound)
         elif depth == 2:
             two_level_bound(rows, self.table, self.cells, self.penalty, bound)
         else:
             bound[:] = leaf_loss(rows, self.table)
             for test in self.tests:
-                np.minimum(bound, self.of_split(path, rows, test, depth), out=bound)
+                np.minimum(bound, self.of_split(path, rows, test, depth, most), out=bound)
         self.known[key] = bound
         return bound
 
-    def of_split(self, path: Path, rows: Rows, test: int, depth: int) -> Floats:
+    def of_split(
+        self, path: Path, rows: Rows, test: int, depth: int, most: int | None = None
+    ) -> Floats:
         """Least losses of sub-trees that ask the given question first."""
         left, right = split_rows(rows, test, self.table)
-        below = self.least((*path, (test, 0)), left, depth - 1)
-        return self.penalty + below + self.least((*path, (test, 1)), right, depth - 1)
+        found = np.full(len(self.cells.offset), np.inf)
+        for on_left, on_right in divisions(depth, most):
+            below = self.least((*path, (test, 0)), left, depth - 1, on_left)
+            beyond = self.least((*path, (test, 1)), right, depth - 1, on_right)
+            np.minimum(found, self.penalty + below + beyond, out=found)
+        return found
+
+
+def divisions(depth: int, most: int | None) -> list[tuple[int, int]]:
+    """Most questions left and right of a first one, in every way that leaves none unused."""
+    full = 2 ** (depth - 1) - 1
+    left = 2 * full if most is None else min(most - 1, 2 * full)
+    return [(first, left - first) for first in range(max(0, left - full), min(left, full) + 1)]

@@ -16,7 +16,7 @@ from steadytree.kernels.robust_lists import (
 )
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 from steadytree.kernels.robust_table import Cells
-from steadytree.solve.bounds import Bounds, Floats, Path, Rows
+from steadytree.solve.bounds import Bounds, Floats, Path, Rows, divisions
 from steadytree.solve.outcome import Stop
 from steadytree.solve.subtrees import SubTrees, without_worse
 
@@ -24,13 +24,15 @@ LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 FIRST_ROOM = 2048
 PAIRS_AT_ONCE = 20_000_000
 Outside = tuple[Rows, Floats]
+Region = tuple[Path, Rows, int]  # with the most questions that may be asked in it
+Asked = tuple[Path, Rows, int, tuple[int, int]]  # a question, and the most on both its sides
 
 
 class Lists:
     """Sub-trees of regions, looked at in those cells only in which the target can be reached."""
 
-    def __init__(self, bounds: Bounds, active: NDArray[np.int64], most_splits: int) -> None:
-        self.bounds, self.active, self.most_splits = bounds, active, most_splits
+    def __init__(self, bounds: Bounds, active: NDArray[np.int64]) -> None:
+        self.bounds, self.active = bounds, active
         self.problem, self.table = bounds.problem, bounds.table
         self.penalty, self.everyone = bounds.penalty, bounds.everyone
         cells = bounds.cells
@@ -46,13 +48,12 @@ class Lists:
         """No other regions: the rows are all of the tree's."""
         return np.zeros(len(self.everyone), np.int64), np.zeros((1, len(self.active)))
 
-    def below(
-        self, path: Path, rows: Rows, depth: int, outside: Outside, target: float
-    ) -> SubTrees:
+    def below(self, region: Region, depth: int, outside: Outside, target: float) -> SubTrees:
         """All sub-trees of a region that may be part of a tree below the target."""
         self.bounds.check()
+        path, rows, most = region
         tests, sides = self._arrays(path)
-        charge = self.penalty, self.most_splits
+        charge = self.penalty, most
         around = outside, self.table, self.seen
         if depth == 2:
             return self._filled(
@@ -63,23 +64,27 @@ class Lists:
             2 ** (depth + 1) - 1,
             lambda found: add_leaves(tests, sides, len(path), *around, target, found),
         )
-        if depth == 0:
+        if depth == 0 or most == 0:
             return leaves
         parts = [leaves]
         for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
-            parts.append(self._join(path, rows, int(test), depth, outside, target))
+            for division in divisions(depth, most):
+                asked = path, rows, int(test), division
+                parts.append(self._join(asked, depth, outside, target))
         return self._without_worse(SubTrees.joined(parts))
 
     def both_sides(
-        self, path: Path, rows: Rows, test: int, depth: int, outside: Outside, target: float
+        self, asked: Asked, depth: int, outside: Outside, target: float
     ) -> tuple[SubTrees, SubTrees] | None:
         """Sub-trees for both sides of a question; None where no pair can beat the target."""
+        path, rows, test, most = asked
         region, bounds = outside
         target = target if path else target + self.bounds.slack
         paths = [(*path, (test, side)) for side in (0, 1)]
         own = split_rows(rows, test, self.table)
         least = [
-            self.bounds.least(p, r, depth - 1)[self.active] for p, r in zip(paths, own, strict=True)
+            self.bounds.least(p, r, depth - 1, m)[self.active]
+            for p, r, m in zip(paths, own, most, strict=True)
         ]
         rest = self.seen.offset + self.penalty + bounds[1:].sum(axis=0)
         if (rest + least[0] + least[1]).min() >= target:
@@ -90,7 +95,8 @@ class Lists:
             divided = region.copy()
             divided[own[1 - side]] = len(bounds)
             around = divided, np.vstack([bounds, least[1 - side]])
-            found = self.below(paths[side], own[side], depth - 1, around, target - self.penalty)
+            inside = paths[side], own[side], most[side]
+            found = self.below(inside, depth - 1, around, target - self.penalty)
             self.bounds.n_listed += len(found)
             if len(found) == 0:
                 return None
@@ -121,16 +127,15 @@ class Lists:
                 room *= 4
             yield part, pairs[:count]
 
-    def _join(
-        self, path: Path, rows: Rows, test: int, depth: int, outside: Outside, target: float
-    ) -> SubTrees:
+    def _join(self, asked: Asked, depth: int, outside: Outside, target: float) -> SubTrees:
         """All sub-trees of a region that ask the given question first and may beat the target."""
         width = 2 ** (depth + 1) - 1
-        sides = self.both_sides(path, rows, test, depth, outside, target)
+        sides = self.both_sides(asked, depth, outside, target)
         if sides is None:
             return self._none(width)
         left, right = sides
-        charge = self.penalty, self.most_splits
+        _, _, test, most = asked
+        charge = self.penalty, 1 + sum(most)
         found, count = self._none(width, FIRST_ROOM), 0
         around = outside, self.table, self.seen, charge, target
         for part, pairs in self.pairs(left, right, outside, target):

@@ -9,7 +9,7 @@ import numpy as np
 
 from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
 from steadytree.kernels.robust_pairs import best_pair
-from steadytree.solve.bounds import EDGE, Bounds, Floats
+from steadytree.solve.bounds import EDGE, Bounds, Floats, divisions
 from steadytree.solve.lists import Lists
 from steadytree.solve.outcome import Outcome, Plan, Progress, Stop
 from steadytree.solve.problem import Problem
@@ -89,16 +89,21 @@ class Search:
                 self._descend()
 
     def _shorten(self) -> bool:
-        """Among the trees that lose no more, find one with fewest questions; False if unproven."""
-        self.most_splits = count_splits(self.plan, self.depth) - 1
-        if self.most_splits < 0:
+        """Among the trees that lose no more, find one with fewest questions; False if unproven.
+
+        Few questions are tried first: then most bounds are high, and little has to be listed.
+        """
+        asked = count_splits(self.plan, self.depth)
+        if asked == 0:
             return True
         if not self.counted:
             return False  # a penalty sees to it, or equal values are chance
         try:  # what was proven stays so
             # the old cells hold the prices of better trees only
             self.bounds.choose_cells(self.value + 1)
-            self._search_below(self.value + 1)
+            for self.most_splits in range(1, asked):
+                if self._search_below(self.value + 1):
+                    return True
         except (Stop, KeyboardInterrupt):
             return False
         return True
@@ -108,6 +113,8 @@ class Search:
         found = False
         for plan in self._trees_below(target):
             found = self._offer(plan, target) or found
+            if found and self._is_shortening:
+                break  # fewer questions were tried before
         return found
 
     def _trees_below(self, target: float) -> Iterator[Plan]:
@@ -115,11 +122,16 @@ class Search:
         whole = (), self.everyone
         if self.depth < 3:
             limit = target + self.slack - EDGE
-            lists = self._focused(self.bounds.least(*whole, self.depth), limit)
+            least = self.bounds.least(*whole, self.depth, self.most_splits)
+            lists = self._focused(least, limit)
             if lists is not None:
-                yield from lists.below(*whole, self.depth, lists.alone(), limit).plans
+                region = *whole, self.most_splits
+                yield from lists.below(region, self.depth, lists.alone(), limit).plans
             return
-        bounds = [self.bounds.of_split(*whole, test, self.depth) for test in self.bounds.tests]
+        bounds = [
+            self.bounds.of_split(*whole, test, self.depth, self.most_splits)
+            for test in self.bounds.tests
+        ]
         least = np.array([(self.bounds.cells.offset + bound).min() for bound in bounds])
         roots = np.argsort(least, kind="stable").tolist()
         for first in range(0, len(roots), self.n_threads):
@@ -153,9 +165,11 @@ class Search:
         if lists is None:
             return
         alone = lists.alone()
-        sides = lists.both_sides((), self.everyone, test, self.depth, alone, limit)
-        if sides is not None:
-            yield from self._best_tree(lists, test, *sides, limit)
+        for most in divisions(self.depth, self.most_splits):
+            asked = (), self.everyone, test, most
+            sides = lists.both_sides(asked, self.depth, alone, limit)
+            if sides is not None:
+                yield from self._best_tree(lists, test, *sides, limit)
 
     def _all_rooted(self, test: int, bound: Floats, limit: float) -> list[Plan]:
         return list(self._rooted(test, bound, limit))
@@ -163,7 +177,7 @@ class Search:
     def _focused(self, least: Floats, target: float) -> Lists | None:
         """Lists that look only at cells in which the target can be reached; None without any."""
         active = np.flatnonzero(self.bounds.cells.offset + least < target)
-        return Lists(self.bounds, active, self.most_splits) if len(active) else None
+        return Lists(self.bounds, active) if len(active) else None
 
     def _limit(self, target: float) -> float:
         """What to stay below: a better value, or while shortening an equal one."""
