@@ -19,6 +19,7 @@ MOST_ROWS = 20_000
 MOST_SEPARATED = 3_000  # rows of which all pairs are looked at
 ATTACKS = 5
 MOST_NAMES = 8
+NEARER = "Among all rows the classes are as near as this or nearer."
 
 
 def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
@@ -79,7 +80,7 @@ def collect_separation(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | N
     near = np.sort(found.nearest_enemy)
     places = np.linspace(0, len(near) - 1, min(len(near), 200)).round().astype(np.int64)
     return {
-        "note": rows.note,
+        "note": f"{rows.note} {NEARER}" if rows.note else "",
         "n_rows": len(rows.labels),
         "readings": [plain_reading(reading) for reading in found.readings()],
         "nearest_enemy": plain(near[places]),
