@@ -168,6 +168,18 @@ def test_a_folder_that_may_not_be_written_to_is_left_as_it_was(frame, tmp_path, 
     assert names_in(tmp_path) == ["data.csv", "locked"]
 
 
+@pytest.mark.parametrize("n_rare", [1, 3])
+def test_a_rare_class_does_not_keep_a_report_from_being_made(run, frame, n_rare):
+    frame.loc[: n_rare - 1, "outcome"] = "odd"
+    frame.to_csv("data.csv", index=False)
+    code, out, err = run(
+        "report", "data.csv", "--target", "outcome", "--learners", "cart", "--json"
+    )
+    assert (code, err) == (0, "")
+    note = json.loads(out)["comparison"]["note"]
+    assert note == "Rows of 'odd' are left out of it, since there are fewer than 3."
+
+
 def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):
     asked = ("--target", "outcome", "--drop", "sex", "--by", "sex", "--quick", "--json")
     data = json.loads(run("report", "data.csv", *asked)[1])

@@ -12,8 +12,9 @@ import time
 from cells import alternatives, measure_cell
 from data import all_sets, quick_sets
 from pictures import frequent_trees, over_epsilon, trade_off
-from results import Results
 from tables import table, verdict
+
+from steadytree.reporting.study_results import Results
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
 QUICK = {"samples": 3, "seeds": 3, "repeats": 30}

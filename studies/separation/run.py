@@ -16,10 +16,10 @@ import sys
 import numpy as np
 from data import full_sets, quick_sets, split
 from methods import METHODS, PEERS, box, judge, published
-from results import Results
 from tables import comparison_table, figure_table, mean_table, paired_table, separation_table
 
 from steadytree import RiskScoreClassifier, separation
+from steadytree.reporting.study_results import Results
 
 NOISES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)

@@ -92,7 +92,8 @@ def make_learners(
     named = [models] if isinstance(models, str) else list(models)
     unknown = [name for name in named if name not in NAMES]
     if unknown or not named:
-        raise ValueError(f"learners must be some of {', '.join(NAMES)}, got {quote(unknown)}.")
+        got = quote(unknown) or "none"
+        raise ValueError(f"learners must be some of {', '.join(NAMES)}, got {got}.")
     return {name: make_learner(name, X, y, settings) for name in dict.fromkeys(named)}
 
 

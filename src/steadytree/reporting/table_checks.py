@@ -18,7 +18,9 @@ MOST_NUMBERS = 50  # different whole numbers a target may hold
 MOST_CLASSES = 200
 FEW_TEXTS = 20  # which few rows may well all have
 IDENTIFIERS = "different texts for more than every second row, as identifiers and free text have"
-NUMBERED = re.compile(r"(^|[^a-z])(id|nr|no|number|index|key|row)$", re.IGNORECASE)
+NUMBERED = re.compile(
+    r"(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$",
+)
 
 
 def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
