@@ -268,5 +268,8 @@ def _tree_of(model: Any, X: Any) -> Tree:
     own = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
     if own or not isinstance(model, BaseEstimator):
         return as_tree(model)
-    as_tree(model)  # says what is wrong with the model before anything is said about X
-    return from_sklearn(model, X)
+    try:
+        return from_sklearn(model, X)
+    except (TypeError, ValueError):
+        as_tree(model)  # says what is wrong with the model before anything is said about X
+        raise
