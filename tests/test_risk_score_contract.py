@@ -8,10 +8,6 @@ FOLDS = "folds are drawn over rows, so repeated rows are spread differently from
 pytestmark = pytest.mark.filterwarnings("ignore:no condition is better than chance")
 
 
-def spread_over_folds(estimator):
-    return {"check_sample_weight_equivalence_on_dense_data": FOLDS}
-
-
 @parametrize_with_checks([RiskScoreClassifier(tau=0.05, gamma=0.1, n_rounds=10)])
 def test_follows_the_sklearn_contract(estimator, check):
     check(estimator)
@@ -23,9 +19,8 @@ def test_logistic_follows_the_sklearn_contract(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [RiskScoreClassifier(), RiskScoreClassifier.published()],
-    expected_failed_checks=spread_over_folds,
-)
+@parametrize_with_checks([RiskScoreClassifier(), RiskScoreClassifier.published()])
 def test_follows_the_sklearn_contract_with_settings_chosen(estimator, check):
+    if "sample_weight_equivalence" in check.func.__name__:
+        pytest.skip(FOLDS)  # whether the same settings win all the same is luck
     check(estimator)
