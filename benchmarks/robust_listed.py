@@ -1,10 +1,11 @@
 """Proven robust trees of depth 3 to 5: our CPU time beside that of an earlier, rough program.
 
-``python benchmarks/robust_listed.py [depth ...] [--names a,b] [--slow] [--seconds 300]``; the
-data folder is named by STEADYTREE_DATA. Instances are whole sets with certainties drawn around 0.8. A first fit of each
-depth is left out, as compiled code is kept between runs; of instances under two seconds the median
-of three runs counts. The time runs from the call of `fit` to the proof; "in all" adds the search
-for an equally good tree with fewer questions. ``--slow`` adds instances of more than half a minute.
+``python benchmarks/robust_listed.py [depth ...] [--names a,b] [--slow] [--seconds 300]``; the data
+folder is named by STEADYTREE_DATA. Instances are whole sets with certainties drawn around 0.8. A
+first fit of each depth is left out, as compiled code is kept between runs; of instances under two
+seconds the median of three runs counts. The time runs from the call of `fit` to the proof; "in all"
+adds the search for an equally good tree with fewer questions. ``--slow`` adds instances of over
+half a minute.
 """
 
 import argparse
