@@ -15,7 +15,7 @@ SAME_WITH_OLDEST := certify certify_cards kernels_robust robust separation path_
 OPTIONAL := data or slow or heavy or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
+.PHONY: help demo test check docs bench install-oldest install-federated install-docs test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
@@ -33,13 +33,17 @@ check: $(VENV)/.with-check $(VENV)/.with-test  ## lint, format, types, doctests,
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --doctest-modules src tests/test_layers.py
+	$(BIN)/python -m pytest -n 2 --doctest-modules src tests/test_layers.py
 
 docs: $(VENV)/.with-docs  ## build docs/_build/html; a warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 bench: $(VENV)/.with-bench  ## time and memory beside scikit-learn
 	$(BIN)/python benchmarks/fit_speed.py
+
+install-oldest: $(OLDEST)/.installed
+install-federated: $(VENV)/.with-federated
+install-docs: $(VENV)/.with-docs
 
 test-oldest: $(OLDEST)/.installed  ## most tests with every dependency at its lower bound
 	NUMBA_CACHE_DIR="$(CURDIR)/$(OLDEST)/numba" $(OLDEST)/bin/python -m pytest -n 2 -m "not ($(OPTIONAL))" $(SAME_WITH_OLDEST:%=--ignore=tests/test_%.py)

@@ -124,9 +124,10 @@ class Browser:
         return [event for event in self.events if event["method"] in kinds]
 
     def requests(self):
-        """Addresses the page asked for."""
+        """Addresses the page asked for; what stands in the page itself is not among them."""
         sent = [e for e in self.events if e["method"] == "Network.requestWillBeSent"]
-        return [event["params"]["request"]["url"] for event in sent]
+        asked = [event["params"]["request"]["url"] for event in sent]
+        return [address for address in asked if not address.startswith("data:")]
 
     def _until(self, wanted):
         end = time.monotonic() + PATIENCE

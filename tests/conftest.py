@@ -1,9 +1,12 @@
 import os
 import pathlib
 import signal
+import sys
 
 import hypothesis
 import pytest
+
+from steadytree import cli
 
 # A slow machine is no failure, and the same examples come in every run.
 hypothesis.settings.register_profile("steadytree", deadline=None, derandomize=True)
@@ -17,6 +20,25 @@ def data_folder():
     if not folder:
         pytest.skip("STEADYTREE_DATA names no folder")
     return pathlib.Path(folder)
+
+
+@pytest.fixture
+def run(request, monkeypatch, capsys, tmp_path):
+    """Run a command in an empty folder; returns exit code, output and errors.
+
+    Every call of a test file begins with its COMMAND, where it has one.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        begin = getattr(request.module, "COMMAND", ())
+        monkeypatch.setattr(sys, "argv", ["steadytree", *begin, *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from browser import Browser, find_browser
+from commands import steadytree
 
 pytestmark = [
     pytest.mark.browser,
@@ -45,6 +46,8 @@ MEASURE = """
       if (x > 2 && y > 4) found.over.push(svg.ariaLabel + ": " + boxes[i][1] + " | " + boxes[j][1]);
     }
   }
+  for (const img of document.querySelectorAll("img"))
+    if (!img.complete || img.naturalWidth < 50) found.empty.push(img.alt);
   for (const e of document.querySelectorAll("h1, h2, h3, p, li, td, th, summary, figcaption")) {
     if (!shown(e) || e.closest(".scroll, .picture, .chart, pre, svg")) continue;
     const b = e.getBoundingClientRect();
@@ -124,12 +127,22 @@ def compared(halves, path):
     st.compare(names, X.iloc[:, :8], y, n_folds=2, time_limit=0.5, path=path)
 
 
+def reproduced(halves, path):
+    """A paper's study, run again as the command does."""
+    few = ("--samples", "2", "--seeds", "2", "--repeats", "5")
+    asked = ("reproduce", "average-sensitivity", "--quick", *few, "--out", "out")
+    code, _, err = steadytree(path.parent, *asked)
+    assert code == 0, err
+    (path.parent / "out" / "study.html").rename(path)
+
+
 PAGES = {
     "retraining": (retraining, {"change", "stability", "groups", "robustness", "calibration"}),
     "sign_off": (sign_off, {"robustness", "comparison", "card", "separation"}),
     "hospitals": (hospitals, {"privacy"}),
     "many_leaves": (many_leaves, {"tree", "rules"}),
     "compared": (compared, {"comparison"}),
+    "reproduced": (reproduced, {"pictures", "tables", "kept", "limits", "origin"}),
 }
 
 

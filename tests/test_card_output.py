@@ -91,8 +91,24 @@ def test_command_fits_prints_saves_and_scores(monkeypatch, capsys, tmp_path):
     assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
     out = tmp_path / "scores.csv"
     assert run(monkeypatch, data, "--card", card, "--out", out) == 0
-    assert (pd.read_csv(out)["answer"] == frame["y"]).all()
+    scored = pd.read_csv(out)
+    assert scored.columns.tolist() == ["total", "answer", "risk yes"]
+    assert (scored["answer"] == frame["y"]).all()
+    np.testing.assert_allclose(scored["risk yes"], load(card).predict_proba(frame)[:, 1], 1e-5)
     assert load(card).predict(frame).tolist() == frame["y"].tolist()
+
+
+def test_command_says_that_a_card_is_empty_and_scores_each_class(monkeypatch, capsys, tmp_path):
+    data, out = tmp_path / "d.csv", tmp_path / "o.csv"
+    frame = pd.DataFrame({"a": np.ones(30), "y": np.repeat(["p", "q", "r"], [15, 10, 5])})
+    frame.to_csv(data, index=False)
+    assert run(monkeypatch, data, "--target", "y", "--out", out) == 0
+    said = capsys.readouterr()
+    assert "no condition is better than chance" in said.out
+    assert "UserWarning" not in said.err
+    heads = ["total p", "total q", "total r", "answer", "risk p", "risk q", "risk r"]
+    assert pd.read_csv(out).columns.tolist() == heads
+    np.testing.assert_allclose(pd.read_csv(out)["risk q"], 1 / 3, atol=1e-3)
 
 
 @pytest.mark.parametrize(

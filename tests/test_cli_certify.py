@@ -7,14 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree import cli
+from commands import refused
 from steadytree.learn.stable import StableTreeClassifier
 
+COMMAND = ("certify", "model.tree.json", "rows.csv", "--target", "outcome")
 
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run `certify` on a small tree in its own folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
+
+@pytest.fixture(autouse=True)
+def files(run, tmp_path):
+    """A small tree, its rows and noise."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"age": rng.integers(18, 90, 200), "income": rng.normal(size=200).round(3)}
@@ -24,16 +25,6 @@ def run(monkeypatch, capsys, tmp_path):
     model = StableTreeClassifier(2, epsilon=0, random_state=0)
     model.fit(frame[["age", "income"]], frame["outcome"]).save("model.tree.json")
     (tmp_path / "noise.toml").write_text("[radius]\nage = 5\n")
-
-    def call(*arguments):
-        base = ["steadytree", "certify", "model.tree.json", "rows.csv", "--target", "outcome"]
-        monkeypatch.setattr(sys, "argv", [*base, *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_shows_figures_and_counterexamples(run):
@@ -50,6 +41,14 @@ def test_limit_decides_the_exit_code(run):
     assert "--min-certified asks for 0.99" in err
     assert run("--noise", "noise.toml", "--min-certified", "50%")[0] == 0
     assert run("--noise", "noise.toml", "--min-certified", "high")[0] == 2
+
+
+def test_rows_before_the_tree_are_noticed(run, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "COMMAND", ())
+    asked = ("--target", "outcome", "--noise", "noise.toml")
+    right = "steadytree certify model.tree.json rows.csv"
+    refused(run("certify", "rows.csv", "model.tree.json", *asked), right)
+    refused(run("certify", "rows.csv", "rows.csv", *asked), "a data file, where a saved tree")
 
 
 def test_json(run):

@@ -1,31 +1,14 @@
 """The command `fit`, as a pipeline calls it."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree import cli
 from steadytree.interop.tree_file import load
 from steadytree.learn.stable import StableTreeClassifier
 
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run the command in an empty folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "fit", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
+COMMAND = ("fit",)
 
 
 def write(folder):

@@ -1,28 +1,16 @@
 """`steadytree private` as a user calls it."""
 
-import sys
+import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree import cli
 from steadytree.core.schema import Schema
 from steadytree.interop.tree_file import load
 
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
+COMMAND = ("private",)
 
 
 @pytest.fixture
@@ -37,10 +25,28 @@ def data(tmp_path):
 
 
 def fit(run, data, epsilon):
+    new = () if Path("p.ledger").exists() else ("--new-ledger",)
     return run(
         *("fit", data, "--target", "outcome", "--schema", "filled.toml", "--epsilon", epsilon),
-        *("--ledger", "p.ledger", "--budget", 10, "--out", "a.tree.json"),
+        *("--ledger", "p.ledger", "--budget", 10, "--out", "a.tree.json", *new),
     )
+
+
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_a_mistyped_ledger_is_no_new_budget(run, data, tmp_path, command):
+    pytest.importorskip("opendp")
+    assert fit(run, data, 1)[0] == 0
+    files = ("evaluate", "a.tree.json", data) if command == "evaluate" else ("fit", data)
+    more = () if command == "evaluate" else ("--out", "b.tree.json")
+    asked = (*files, "--target", "outcome", "--schema", "filled.toml", "--epsilon", 1, *more)
+    code, _, err = run(*asked, "--ledger", "q.ledger", "--budget", 10)
+    assert code == 2
+    assert "there is no ledger 'q.ledger': check the path" in err
+    assert not (tmp_path / "q.ledger").exists()
+    code, _, err = run(*asked, "--ledger", "p.ledger", "--budget", 10, "--new-ledger")
+    assert code == 2
+    assert "leave --new-ledger out" in err
+    assert run(*asked, "--ledger", "q.ledger", "--budget", 10, "--new-ledger")[0] == 0
 
 
 def test_a_template_is_written_once_and_shows_no_value(run, data, tmp_path):
@@ -126,3 +132,50 @@ def test_a_tree_is_evaluated_for_a_price(run, data, tmp_path):
     code, out, err = run(*arguments)
     assert (code, out) == (3, "")
     assert err.startswith("refused: ")
+
+
+# ---- simulate ----
+def simulated(run, *more):
+    return run("simulate", "--schema", "filled.toml", "--rows", 400, "--repeats", 2, *more)
+
+
+def test_a_simulation_needs_no_rows_and_no_ledger(run, data, tmp_path):
+    code, out, _ = simulated(run, "--epsilon", 0.5, "--epsilon", 4)
+    assert code == 0
+    assert out.count("accuracy at epsilon") == 2
+    assert "from made-up rows: nothing was spent, and nothing of this is private" in out
+    assert not list(tmp_path.glob("*.ledger"))
+    assert simulated(run, "--epsilon", 0.5, "--epsilon", 4)[1] == out
+
+
+def test_a_simulation_of_public_rows(run, data, tmp_path):
+    pytest.importorskip("matplotlib")
+    public = ("--public-data", data, "--target", "outcome", "--epsilon", 4)
+    code, out, _ = simulated(run, *public, "--out", "curve.png")
+    assert code == 0
+    assert "patients.csv, taken to be public" in out
+    assert (tmp_path / "curve.png").stat().st_size > 1_000
+    told = json.loads(simulated(run, *public, "--json")[1])
+    assert told["fits"][0]["epsilon"] == 4.0
+    assert told["fits"][0]["accuracy"] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--public-data", "patients.csv"), "belong together"),
+        (("--public-data", "patients.csv", "--target", "nobody"), "is no column"),
+        (("--epsilon", 0), "epsilon must be"),
+        (("--out", "nowhere/curve.png"), "make its folder first"),
+    ],
+)
+def test_a_wrong_simulation_is_refused_in_one_line(run, data, more, message):
+    code, _, err = simulated(run, *more)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_the_help_warns_of_private_rows(run):
+    out = run("simulate", "--help")[1]
+    assert "NEVER the private ones" in " ".join(out.split())

@@ -2,37 +2,16 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import steadytree as st
-from steadytree import cli
+from commands import as_ordinary_user, names_in, refused, steadytree
 
 COMMANDS = ["report", "compare", "diff", "retrain", "certify", "score", "private", "reproduce"]
 LIMITS = 'min_accuracy = "{}"\nmax_leaves = 30\n'
-
-
-def names_in(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run a command in an empty folder; returns exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -44,22 +23,6 @@ def frame(tmp_path):
     frame["outcome"] = np.where(frame["age"] + rng.normal(0, 6, n) > 52, "ill", "well")
     frame.to_csv(tmp_path / "data.csv", index=False)
     return frame
-
-
-def steadytree(folder, *arguments):
-    """A command in a process of its own."""
-    command = [sys.executable, "-m", "steadytree", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
-    return done.returncode, done.stdout, done.stderr
-
-
-def refused(result, message):
-    code, out, err = result
-    assert code == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert err.startswith("error: ")
-    assert re.search(message, err), err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -140,6 +103,81 @@ def test_full_report_of_a_file(run, frame, tmp_path):
     assert {one["name"] for one in data["groups"][0]["groups"]} == {"f", "m"}
     assert data["card"] is not None
     assert data["origin"]["command"].startswith("steadytree report data.csv --target outcome")
+
+
+def test_noise_and_learners_that_are_named_are_measured_in_a_quick_report(run, frame, tmp_path):
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n")
+    asked = ("report", "data.csv", "--target", "outcome", "--quick", "--json")
+    data = json.loads(run(*asked)[1])
+    assert (data["robustness"], data["comparison"]) == (None, None)
+    named = ("--noise", "noise.toml", "--learners", "cart,stable")
+    data = json.loads(run(*asked, *named)[1])
+    assert data["robustness"]["perturbation"]["radius"] == {"age": 1.0}
+    assert [one["name"] for one in data["comparison"]["learners"]] == ["cart", "stable"]
+    assert data["stability"] is None
+
+
+COMMANDS_THAT_FIT = {
+    "report": ("--quick",),
+    "compare": ("--learners", "cart", "--folds", "2"),
+    "fit": (),
+    "score": ("--tau", "0"),
+    "retrain": ("--previous", "a.tree.json", "--trees", "2"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS_THAT_FIT)
+def test_columns_that_name_or_number_rows_are_noticed(run, frame, tmp_path, command):
+    rows = np.arange(len(frame))
+    frame = frame.assign(case=rows + 7, note=[f"patient {k} felt unwell" for k in rows])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    model = st.StableTreeClassifier(2, 0, random_state=0)
+    model.fit(frame.drop(columns=["outcome", "note"]), frame["outcome"]).save("a.tree.json")
+    asked = (command, "data.csv", "--target", "outcome", *COMMANDS_THAT_FIT[command])
+    if command != "retrain":  # which refuses new columns first
+        refused(run(*asked), "'note' has different texts for .* free text have.*--drop note")
+    code, _, err = run(*asked, "--drop", "note")
+    assert code == 0
+    assert re.match("warning: 'case' numbers the rows, .* --drop case\n$", err)
+
+
+def test_identifiers_are_noticed_in_blocks_too(run, frame, tmp_path):
+    frame.assign(note=[f"patient {k}" for k in range(len(frame))]).to_parquet("data.parquet")
+    refused(run("fit", "data.parquet", "--target", "outcome"), "'note' has different .*--drop note")
+    assert run("fit", "data.parquet", "--target", "outcome", "--drop", "note")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "data.csv", "--target", "outcome", "--out", "locked/a.html"),
+        ("compare", "data.csv", "--target", "outcome", "--out", "locked/a.html"),
+        ("score", "data.csv", "--target", "outcome", "--save", "locked/a.card.json"),
+        ("reproduce", "separation", "--quick", "--out", "locked/new"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_folder_that_may_not_be_written_to_is_left_as_it_was(frame, tmp_path, arguments):
+    before = as_ordinary_user()
+    if before is None:
+        pytest.skip("this user may write everywhere")
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked").chmod(0o555)
+    refused(steadytree(tmp_path, *arguments, before=before), "folder may not be written to")
+    assert names_in(tmp_path / "locked") == []
+    assert names_in(tmp_path) == ["data.csv", "locked"]
+
+
+@pytest.mark.parametrize("n_rare", [1, 3])
+def test_a_rare_class_does_not_keep_a_report_from_being_made(run, frame, n_rare):
+    frame.loc[: n_rare - 1, "outcome"] = "odd"
+    frame.to_csv("data.csv", index=False)
+    code, out, err = run(
+        "report", "data.csv", "--target", "outcome", "--learners", "cart", "--json"
+    )
+    assert (code, err) == (0, "")
+    note = json.loads(out)["comparison"]["note"]
+    assert note == "Rows of 'odd' are left out of it, since there are fewer than 3."
 
 
 def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):
@@ -251,7 +289,7 @@ def test_html_in_a_file_is_escaped(run, tmp_path):
 def test_score_as_json(run, frame):
     code, out, _ = run("score", "data.csv", "--target", "outcome", "--tau", "0.02", "--json")
     assert code == 0
-    assert set(json.loads(out)) == {"card", "risks", "noise", "certified_accuracy"}
+    assert set(json.loads(out)) == {"card", "risks", "noise", "certified_accuracy", "written"}
 
 
 def test_studies_are_listed_and_found(run, tmp_path):
@@ -260,12 +298,3 @@ def test_studies_are_listed_and_found(run, tmp_path):
     assert set(json.loads(out)) >= {"average_sensitivity", "separation", "tree_distance"}
     refused(run("reproduce", "separaton"), "did you mean 'separation'")
     refused(run("reproduce", "separation", "--data", "none"), "is no folder")
-
-
-def test_a_study_gets_what_follows_its_name(tmp_path):
-    code, out, _ = steadytree(tmp_path, "reproduce", "separation", "--help")
-    assert code == 0
-    assert "usage: run.py" in out
-    code, out, err = steadytree(tmp_path, "reproduce", "separation", "--bogus")
-    assert code == 2
-    assert "ended with exit code 2" in err

@@ -136,3 +136,29 @@ def test_thin_curves_are_those_of_the_certificate(seed):
     expected = found.curve()
     assert np.array_equal(sizes, expected[0])
     assert shares == pytest.approx(expected[1])
+
+
+def test_wide_whole_numbers_are_no_hindrance_to_the_robust_learner():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"income": rng.integers(0, 6_000, 120), "children": rng.integers(0, 5, 120)})
+    y = np.where(X["income"] > 2_500, "yes", "no")
+    learner = make_learner("robust", X, y, Settings(time_limit=5.0)).fit(X, y)
+    assert learner.score(X, y) > 0.8
+    assert set(learner.cuts) == {"income"}
+    assert learner.n_questions_ <= 6 + 4
+
+
+def test_a_learner_that_refuses_the_rows_is_left_out_and_named(frame):
+    class Picky(DecisionTreeClassifier):
+        def fit(self, X, y):
+            raise ValueError("it asks too much of me.")
+
+    X, y = frame
+    models = {"cart": DecisionTreeClassifier(max_depth=2, random_state=0), "picky": Picky()}
+    numbers = X[["n"]]
+    found = st.compare(models, numbers, y, n_folds=2)
+    assert [one.name for one in found.results] == ["cart"]
+    assert found.note == "Left out: picky, since it asks too much of me."
+    assert "Left out: picky" in str(found)
+    with pytest.raises(ValueError, match="it asks too much of me"):
+        st.compare({"picky": Picky()}, numbers, y, n_folds=2)

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 import pytest
 
 import hospitals
-from steadytree import cli
 from steadytree.sources.flower import GridTransport
 from steadytree.sources.flower_relay import relay
 
@@ -22,23 +21,14 @@ epsilon = 2.0
 out = "tree.json"
 superlink = "127.0.0.1:{port}"
 """
+COMMAND = ("private",)
 KEYS = ["ca.crt", "server.pem", "server.key", "sign.key"]
 KEYS += ["north.node.pub", "south.node.pub", "east.node.pub"]
 
 
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def schema(run):
     hospitals.SCHEMA.save("schema.toml")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

@@ -190,6 +190,41 @@ def test_a_holder_and_the_coordinator_are_killed_and_nothing_is_lost(site):
     check_no_row_in_any_log_or_message(site.folder)
 
 
+SLOW = """
+import pathlib, threading
+from steadytree import cli
+from steadytree.sources.gateway import Gateway
+release = Gateway._release
+def slow(self, request, letter):
+    while not pathlib.Path("go").exists():
+        threading.Event().wait(0.2)
+    return release(self, request, letter)
+Gateway._release = slow
+cli.main()
+"""
+
+
+@pytest.mark.heavy  # waits for a deadline that must leave room for quick holders
+def test_a_holder_past_the_deadline_is_left_behind_and_pays_once(site):
+    plan = pathlib.Path("plan.toml")
+    plan.write_text(plan.read_text().replace("deadline = 600", "deadline = 60\nminimum = 2"))
+    site.serve("north")
+    site.serve("south")
+    site.serve("east", ("-c", SLOW))
+    for name in NAMES:
+        site.join(name)
+    assert site.coordinate().wait(1200) == 0, pathlib.Path("coordinate.log").read_text()
+    facts = json.loads(pathlib.Path("tree.json.study.json").read_text())
+    assert facts["gone"] == ["east"]
+    *quick, before = site.spent()
+    assert quick == pytest.approx([2.0, 2.0])
+    assert before == 0.0
+    pathlib.Path("go").touch()  # what it drew in the end nobody waits for; it is paid all the same
+    hospitals.wait_until(lambda: site.spent()[2] > 0, 120)
+    assert site.spent()[2] < 2.0
+    check_no_row_in_any_log_or_message(site.folder)
+
+
 def test_from_outside_nobody_registers_nodes_or_starts_runs(site):
     plan = Plan.load("plan.toml")
     pathlib.Path("logs").mkdir()

@@ -1,9 +1,12 @@
 """What a privacy review found, each as the misuse that went through before."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from steadytree.core.candidates import Candidates
+from steadytree.interop.tree_file import load, save
 from steadytree.learn.coordinator import Coordinator
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.privacy.drawn import OPEN
@@ -54,11 +57,39 @@ def test_a_ledger_names_the_mechanism_of_private_releases(tmp_path):
     assert ledger.entries[0].mechanism == "gibbs"
 
 
-def test_saving_a_seeded_model_warns(tmp_path):
+def test_a_seeded_tree_bears_a_mark_in_its_file(tmp_path):
     fitted = PrivateTreeClassifier(1.0, SCHEMA, testing_seed=0).fit(*frame(50, 0))
+    path = tmp_path / "a.tree.json"
     with pytest.warns(UserWarning, match="NOT PRIVATE"):
-        fitted.save(tmp_path / "a.tree.json")
-    assert (tmp_path / "a.tree.json").exists()
+        fitted.save(path)
+    again = load(path)
+    assert fitted.tree_.note == again.note == NOT_PRIVATE
+    assert again == fitted.tree_
+    assert NOT_PRIVATE in repr(again)
+    assert NOT_PRIVATE in repr(pickle.loads(pickle.dumps(again)))
+    assert again.prune().note == again.restrict([0]).note == NOT_PRIVATE
+    save(again, path)  # and keeps it when it is handed on
+    assert load(path).note == NOT_PRIVATE
+    path.write_text(path.read_text().replace(NOT_PRIVATE, "private"))
+    with pytest.raises(ValueError, match="changed after saving"):
+        load(path)
+
+
+def test_a_private_tree_bears_no_mark(tmp_path):
+    pytest.importorskip("opendp")
+    path = tmp_path / "a.tree.json"
+    PrivateTreeClassifier(1.0, SCHEMA).fit(*frame(50, 0)).save(path)
+    assert load(path).note == ""
+    assert "note" not in path.read_text()
+
+
+def test_one_seeded_holder_marks_the_tree_of_all(tmp_path):
+    pytest.importorskip("opendp")
+    (tmp_path / "real").mkdir()
+    mixed = [holders(tmp_path, 1.0, 1)[0], holders(tmp_path / "real", 1.0, 2, seed=None)[1]]
+    assert Coordinator(mixed, SCHEMA, 1.0, n_bins=4).fit().tree_.note == NOT_PRIVATE
+    real = holders(tmp_path / "real", 1.0, 1, seed=None)
+    assert Coordinator(real, SCHEMA, 1.0, n_bins=4).fit().tree_.note == ""
 
 
 def test_a_party_that_does_not_say_so_is_not_private(tmp_path):

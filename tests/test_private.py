@@ -214,7 +214,7 @@ def test_topdown_takes_the_leaf_that_promises_most_first():
 
 
 def test_plan_grows_with_epsilon_times_rows():
-    plans = [plan_blocks(SCHEMA.space, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    plans = [plan_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
     assert plans == [(2,), (3,), (2, 2)]
     assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
 
@@ -248,7 +248,7 @@ def test_it_behaves_like_an_estimator(tmp_path):
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     assert cross_val_score(model(), X, y, cv=3).mean() > 0.6
-    with pytest.warns(UserWarning, match="carries no mark"):
+    with pytest.warns(UserWarning, match="as its file says"):
         fitted.save(tmp_path / "a.tree.json")
     np.testing.assert_array_equal(load(tmp_path / "a.tree.json").predict(X), fitted.predict(X))
 

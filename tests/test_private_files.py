@@ -3,19 +3,18 @@
 import datetime
 import json
 import pathlib
-import sys
 
 import pytest
 
 import hospitals
 from hospitals import NAMES, SCHEMA
-from steadytree import cli
 from steadytree.interop.tree_file import load
 from steadytree.learn.coordinator import Coordinator
 from steadytree.privacy.ledger import Ledger
-from steadytree.sources import signed
+from steadytree.sources import files, letters, signed
 
 pytest.importorskip("cryptography")
+COMMAND = ("private",)
 PLAN = """study = "by-files"
 schema = "schema.toml"
 holders = ["north", "south", "east"]
@@ -25,20 +24,6 @@ n_bins = 4
 out = "tree.json"
 testing_seed = 3
 """
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "private", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -55,7 +40,59 @@ def answer(run, question, holder, /, **changed):
     options |= {"ledger": f"{holder}.ledger", "budget": 4, "testing-seed": NAMES.index(holder)}
     options |= changed
     listed = [part for key, value in options.items() for part in (f"--{key}", value)]
-    return run("answer", question, *listed)
+    new = () if pathlib.Path(options["ledger"]).exists() else ("--new-ledger",)
+    return run("answer", question, *listed, *new)
+
+
+def test_a_mistyped_ledger_is_no_new_budget(study):
+    study("ask", "plan.toml")
+    question = questions(0)[0]
+    name = name_of(question)
+    listed = ("--keys", f"keys/{name}", "--data", f"{name}.csv", "--schema", "schema.toml")
+    code, _, err = study("answer", question, *listed, "--ledger", "typo", "--budget", 4)
+    assert code == 2
+    assert "there is no ledger 'typo': check the path" in err
+    assert not pathlib.Path("typo").exists()
+    assert answer(study, question, name)[0] == 0
+    account = ("--ledger", f"{name}.ledger", "--budget", 4)
+    code, _, err = study("answer", question, *listed, *account, "--new-ledger")
+    assert (code, "leave --new-ledger out" in err) == (2, True)
+
+
+def test_a_study_costs_no_more_than_its_files_announce(study, monkeypatch):
+    """Also where a gateway was started without --study, so that only its budget limits it."""
+    folder = pathlib.Path.cwd()
+    with hospitals.gateway_of(folder) as gateway:
+        monkeypatch.setattr(letters, "carry", lambda path, letter, seconds: gateway.reply(letter))
+        study("ask", "plan.toml")
+        first = next(path for path in questions(0) if name_of(path) == "north")
+        through = ("--keys", "keys/north", "--socket", "any")
+        for _ in range(2):  # the second costs nothing
+            code, out, _ = study("answer", first, *through)
+            assert code == 0
+            assert "the study has cost 0.04 so far, of 2 that it says it may" in out
+        content = json.loads(first.read_text())
+        for number, epsilon, wanted in ((1, 1.9, 0), (2, 0.1, 3), (3, 0.05, 0)):
+            path = resigned(first, content, number, epsilon)
+            code, _, err = study("answer", path, *through)
+            assert code == wanted
+            if wanted:
+                assert "would cost more than the 2 that it announces" in err
+        assert gateway.holder.ledger.spent == pytest.approx(1.99)
+
+
+def resigned(path, content, number, epsilon):
+    """The question again as the coordinator would sign it under another number."""
+    changed = json.loads(json.dumps(content))
+    del changed["signature"]
+    changed |= {"number": number, "epsilon": epsilon}
+    changed["letter"]["request"] |= {"round": number, "epsilon": epsilon}
+    key = pathlib.Path("keys/coordinator/sign.key")
+    both = {"letter": letters.write(changed["letter"]), "hello": files.hello(changed)}
+    changed["seals"] = {what: files._seal(each, "north", key) for what, each in both.items()}
+    new = path.with_name(path.name.replace("0000", f"{number:04d}"))
+    signed.write_signed(new, changed, key)
+    return new
 
 
 def questions(number):

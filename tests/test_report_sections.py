@@ -245,6 +245,21 @@ def test_quick_leaves_out_what_takes_long(case):
     assert data["stability"] is data["robustness"] is data["separation"] is None
 
 
+def test_columns_that_the_noise_leaves_alone_are_named(case):
+    noise = st.Perturbation(radius={"age": 2.0})
+    made = st.report(case["old"], *case["rows"], perturbation=noise, quick=True)
+    asked = {case["old"].tree_.space.names[k] for k in case["old"].tree_.feature if k >= 0}
+    fixed = sorted(asked - {"age"}, key=case["old"].tree_.space.names.index)
+    expected = (
+        f"Of the {len(asked)} columns the tree asks about, the noise leaves {len(fixed)} as they "
+        f"are: {', '.join(fixed)}."
+    )
+    assert fixed
+    assert made.data["robustness"]["note"] == expected
+    assert expected in made.html
+    assert expected in " ".join(str(made).split())
+
+
 def test_cards_are_reported_as_trees(case):
     found = st.report(case["card"], *case["rows"])
     assert readings(found.data["readings"]["accuracy"])["accuracy"] == case["card"].score(
@@ -287,7 +302,9 @@ def test_large_data_are_sampled_and_said_so(monkeypatch, case):
         monkeypatch.setattr(f"steadytree.reporting.{module}.MOST_ROWS", 50)
     monkeypatch.setattr("steadytree.reporting.section_robustness.MOST_SEPARATED", 40)
     found = st.report(case["model"], *case["rows"], train=case["train"])
-    assert found.data["robustness"]["note"] == "Measured on 50 of 120 rows, drawn by chance."
+    sampled = "Measured on 50 of 120 rows, drawn by chance."
+    assert found.data["robustness"]["note"].startswith(sampled)
+    assert sampled in str(found)
     assert found.data["stability"]["n_rows"] == 50
     assert "Measured on 40 of 120 rows" in found.html
 

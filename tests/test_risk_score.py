@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from steadytree.core.perturbation import Perturbation
-from steadytree.learn._choose_boosting import last_within_error
+from steadytree.learn._choose_boosting import divisions_of, last_within_error
 from steadytree.learn._majority import Points, majority_shares, smallest_points
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.certify import certify
@@ -159,6 +159,16 @@ def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
         np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_an_empty_card_of_several_classes_gives_their_shares(loss):
+    X, y = np.ones((20, 2)), np.repeat(["a", "b", "c"], [6, 10, 4])
+    with pytest.warns(UserWarning, match="no condition is better than chance"):
+        model = quick(loss=loss).fit(X, y)
+    assert (model.predict(X) == "b").all()
+    assert model.certified_accuracy_ == 0.5
+    np.testing.assert_allclose(model.predict_proba(X)[0], [0.3, 0.5, 0.2], atol=5e-4)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -169,17 +179,17 @@ def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
         ({"forced": "x0"}, "forced must be a list of names"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"directions": "down"}, "directions must be one of"),
-        ({"tau": -0.1}, "tau == -0.1"),
-        ({"tau": "2se"}, "tau must be '1se' or a number up to 1, got '2se'"),
-        ({"tau": float("nan")}, "tau must be '1se' or a number up to 1, got nan"),
+        ({"tau": -0.1}, "tau must be '1se' or a number from 0 to 1, got -0.1"),
+        ({"tau": "2se"}, "tau must be '1se' or a number from 0 to 1, got '2se'"),
+        ({"tau": float("nan")}, "tau must be '1se' or a number from 0 to 1, got nan"),
         ({"gamma": "best"}, "gamma must be 'cv' or a number"),
+        ({"gamma": 0.5}, "gamma must be 'cv' or a number above 0 and below 0.5, got 0.5"),
         ({"n_rounds": "all"}, "n_rounds must be 'cv' or a whole number"),
         ({"monotone": ["x0"]}, "monotone must map names to 'up' or 'down', got a list"),
         (
             {"forced": ["x0"], "directions": "up", "monotone": {"x0": "down"}},
             "'x0' is forced, but",
         ),
-        ({"gamma": 0.5}, "gamma == 0.5"),
         ({"max_conditions": 0}, "max_conditions == 0"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
     ],
@@ -202,11 +212,35 @@ def test_monotone_of_several_classes_is_refused():
 
 
 def test_noise_is_the_largest_before_accuracy_falls_by_more_than_its_error():
-    spread = np.array([-0.02, 0.0, 0.02])  # a standard error of 0.0115
-    means = [0.80, 0.81, 0.805, 0.79, 0.809]
-    assert last_within_error([mean + spread for mean in means]) == 2  # the last is beyond a dip
-    assert last_within_error([mean + spread for mean in means[:3]]) == 2
+    hard = np.array([0.7, 0.8, 0.9])  # held-out rows that are hard for one size are so for all
+    differ = np.array([-0.02, 0.0, 0.02])  # a standard error of 0.0115
+    sizes = [hard - 0.01, hard, hard - 0.005 + differ, hard - 0.02, hard - 0.001]
+    assert last_within_error(sizes) == 2  # the last is beyond a dip
+    assert last_within_error(sizes[:3]) == 2
+    assert last_within_error([hard, hard - 0.001]) == 0  # worse in every fold
+    assert last_within_error([hard, hard]) == 1
     assert last_within_error([np.array([0.5])]) == 0
+
+
+def test_few_rows_are_divided_more_often_than_many():
+    assert len(divisions_of(100, 0)) == 5
+    assert len(divisions_of(1500, 0)) == 2
+    assert divisions_of(5000, 0) == [None]
+    assert divisions_of(100, 0) == divisions_of(100, 0) != divisions_of(100, 1)
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_noise_by_one_standard_error_is_repeated_by_the_same_seed(loss):
+    """One column tells the classes apart by a wide gap, so much noise costs nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.random((60, 2))
+    y = np.arange(60) % 2
+    X[:, 0] = 0.2 * X[:, 0] + 0.8 * y
+    given = {"tau": "1se", "max_conditions": 2, "random_state": 3}
+    made = [quick(loss=loss, **given).fit(X, y) for _ in range(2)]
+    assert made[0].tau_ == made[1].tau_ == 0.2
+    assert made[0].card_ == made[1].card_
+    assert made[0].certified_accuracy_ == 1.0
 
 
 @pytest.mark.parametrize("offset", range(-9, 5))

@@ -99,20 +99,31 @@ def test_means_over_the_sets_on_splits_not_seen_before(tau, accuracy, astute):
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", ["heart_sep", "ionosphere_sep"])
-def test_noise_by_one_standard_error_buys_robustness_for_nothing(name):
+@pytest.mark.parametrize(
+    ("name", "loss", "gain"),
+    [
+        # a card of "majority" without noise is certified on 0.76 of heart's rows, and no model that
+        # was tried is right on more than 0.83 of them, noise or not
+        ("heart_sep", "majority", 0.04),
+        ("heart_sep", "logistic", 0.04),
+        ("ionosphere_sep", "majority", 0.08),
+        ("ionosphere_sep", "logistic", 0.08),
+    ],
+)
+def test_noise_by_one_standard_error_buys_robustness_for_nothing(name, loss, gain):
+    """The rule was made on splits 300 to 319."""
     X, y = load(name)
     rows = []
-    for seed in range(100, 130):
+    for seed in range(100, 120):
         a, b, c, d = split(X, y, seed)
         found = [
-            judge(RiskScoreClassifier("logistic", tau, random_state=0).fit(a, c), a, b, d)[:2]
+            judge(RiskScoreClassifier(loss, tau, random_state=0).fit(a, c), a, b, d)[:2]
             for tau in (0.0, "1se")
         ]
         rows.append(found)
     (accuracy, astute), (chosen, chosen_astute) = np.mean(rows, axis=0)
     assert chosen >= accuracy
-    assert chosen_astute >= astute + 0.08
+    assert chosen_astute >= astute + gain
 
 
 def test_two_distances_of_table_2_are_other_than_printed():

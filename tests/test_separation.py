@@ -111,10 +111,13 @@ def test_more_than_two_classes_have_no_hyperplane():
     ("changes", "message"),
     [
         ({"r": -1}, "r must be a number of at least 0, got -1"),
+        ({"r": "a"}, "r must be a number of at least 0, got 'a'"),
+        ({"r": True}, "r must be a number of at least 0, got True"),
         ({"y": [0, 0]}, "y must hold 2 to 62 classes, got 1"),
         ({"y": [0, 1, 0]}, "X has 2 rows, but y has 3"),
         ({"scale": {"z": 1.0}}, "scale names 'z'"),
-        ({"scale": {"x0": 0.0}}, "scale of 'x0' must be above 0"),
+        ({"scale": {"x0": 0.0}}, "scale of 'x0' must be a number above 0, got 0.0"),
+        ({"scale": {"x0": "a"}}, "scale of 'x0' must be a number above 0, got 'a'"),
     ],
 )
 def test_bad_input_is_one_clear_line(changes, message):
@@ -138,8 +141,44 @@ def test_statements_name_what_they_need():
     assert "holds: a card of" in str(found)
     same = separation(np.ones((4, 1)), [0, 1, 0, 1])
     assert same.linear.separateness == 0.5  # a constant answer is a hyperplane too
+    assert "are of one class: nothing is left to tell apart" in str(same.statements()[1])
     several = separation(X, y, r=0.05)
     assert len(several.statements()) == 2
+
+
+def depth_by_halving(rows):
+    """Depth of a tree that halves each column's values in turn until rows are alone."""
+    if len(rows) <= 1:
+        return 0
+    column = next(j for j in range(rows.shape[1]) if len(np.unique(rows[:, j])) > 1)
+    values = np.unique(rows[:, column])
+    left = rows[:, column] < values[len(values) // 2]
+    return 1 + max(depth_by_halving(rows[left]), depth_by_halving(rows[~left]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_some_tree_of_that_depth_exists_whatever_the_classes_are(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, rng.integers(2, 9), (rng.integers(2, 40), rng.integers(1, 4)))
+    y = np.arange(len(X)) % 2
+    found = separation(X, y)
+    assert depth_by_halving(np.unique(X, axis=0)) <= found.depth_anyway
+
+
+def test_a_depth_that_says_nothing_is_not_shown_as_if_it_did():
+    X, y = load_breast_cancer(return_X_y=True)
+    found = separation(X, y)
+    assert found.depth_bound > found.depth_anyway > 0
+    depth = next(reading for reading in found.readings() if reading.name == "tree depth")
+    assert depth.value == found.depth_anyway
+    assert "any labels" in depth.meaning
+    assert "promises nothing useful" in str(found.statements()[1])
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    X[:, 0] = np.where(np.arange(300) < 150, X[:, 0] / 1e3, 100 + X[:, 0] / 1e3)
+    wide = separation(X, np.arange(300) < 150)
+    assert wide.depth_says_something
+    assert "some tree of depth 18 is right on all 300 rows" in str(wide.statements()[1])
 
 
 def test_units_change_distances_but_neither_the_margin_nor_the_depth():

@@ -36,6 +36,10 @@ def test_a_simulation_draws_itself():
     ("wrong", "message"),
     [
         ({"n_rows": 0}, "n_rows must be"),
+        ({"n_rows": 10**12}, "n_rows must be at most"),
+        ({"epsilons": []}, "one number or more"),
+        ({"epsilons": [1.0, float("inf")]}, "epsilon must be"),
+        ({"data": ([[1, "x"]] * 20, ["no"] * 19)}, "different numbers of rows"),
         ({"repeats": 1}, "repeats must be"),
         ({"epsilons": 0.0}, "epsilon must be"),
         ({"data": ([[1, "x"]], ["no"])}, "at least 10"),
@@ -45,3 +49,17 @@ def test_wrong_numbers_are_refused(wrong, message):
     arguments = {"n_rows": 50, "epsilons": 1.0, "repeats": 2, "random_state": 0, **wrong}
     with pytest.raises(ValueError, match=message):
         simulate(SCHEMA, **arguments)
+
+
+def test_labels_are_compared_as_the_schema_reads_them():
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 1))
+    y = np.where(X[:, 0] > 0.5, "1", "0")
+    y[:30] = "undeclared"
+    found = simulate(
+        Schema({"u": (0, 1)}, classes=[0, 1]), 500, 4.0, (X, y), repeats=2, random_state=0
+    )
+    assert found.readings[0].value > 0.9
+    told = found.to_dict()
+    assert told["fits"][0]["epsilon"] == 4.0
+    assert told["fits"][0]["low"] <= told["fits"][0]["accuracy"] <= told["fits"][0]["high"]

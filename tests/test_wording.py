@@ -103,7 +103,7 @@ def test_a_leaf_asks_nothing():
         (number(), [43, 60], [], 3, ["43 < age ≤ 60"]),
         (number(), [43, 60], [], 4, ["age > 60"]),
         (number(), [60, 43], [], 4, ["age > 60"]),
-        (number(), [60, 43], [], 3, ["no value of age"]),
+        (number(), [60, 43], [], 3, ["impossible: no value of age fits"]),
         (number(missing=True), [43, 60], [1], 3, ["43 < age ≤ 60 or missing"]),
         (number(missing=True), [43, 60], [0], 3, ["43 < age ≤ 60"]),
         (number(missing=True), [np.inf], [], 2, ["age is missing"]),

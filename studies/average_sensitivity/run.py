@@ -12,8 +12,9 @@ import time
 from cells import alternatives, measure_cell
 from data import all_sets, quick_sets
 from pictures import frequent_trees, over_epsilon, trade_off
-from results import Results
 from tables import table, verdict
+
+from steadytree.reporting.study_results import Results
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
 QUICK = {"samples": 3, "seeds": 3, "repeats": 30}
@@ -72,8 +73,8 @@ def show(data, cells, folder):
     print(f"\n{data.name}, depth {data.depth}\n\n{table(cells)}\n\n{verdict(cells)}", flush=True)
     title = f"{data.name}, depth {data.depth}"
     stem = "".join(letter if letter.isalnum() else "-" for letter in f"{data.name} {data.depth}")
-    over_epsilon(cells, title, folder / f"{stem}-epsilon.png")
-    trade_off(cells, title, folder / f"{stem}-trade-off.png")
+    over_epsilon(cells, title, folder / f"figures-2-5-6-over-epsilon-{stem}.png")
+    trade_off(cells, title, folder / f"figures-4-7-trade-off-{stem}.png")
     if not data.is_large:
         rows = [
             (name, *alternatives(data, epsilon))
@@ -82,7 +83,7 @@ def show(data, cells, folder):
         for name, _, others in rows:
             shares = ", ".join(f"{100 * o.share:.0f} (distance {o.distance:g})" for o in others)
             print(f"most frequent trees of 100 without 10 % of the rows, {name}: {shares}")
-        frequent_trees(rows, title, folder / f"{stem}-trees.png")
+        frequent_trees(rows, title, folder / f"figure-3-frequent-trees-{stem}.png")
 
 
 def say(message):

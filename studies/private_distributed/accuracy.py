@@ -37,8 +37,8 @@ def accuracies(data, make, seeds):
     found, start = [], time.process_time()
     for seed in seeds:
         train, test = split(len(y), seed)
-        predict = make(frame.iloc[train], y[train], seed)
-        found.append(100 * float((predict(frame.iloc[test]) == y[test]).mean()))
+        model = make(frame.iloc[train], y[train], seed)
+        found.append(100 * float((model.predict(frame.iloc[test]) == y[test]).mean()))
     return np.array(found), (time.process_time() - start) / len(found)
 
 

@@ -45,10 +45,10 @@ def split(n_rows, seed, share=1.0):
 
 
 def single(schema, epsilon, **more):
-    """A learner on one machine: rows, labels and a seed to a function that predicts."""
+    """A learner on one machine: rows, labels and a seed to a fitted model."""
 
     def make(X, y, seed):
-        return PrivateTreeClassifier(epsilon, schema, testing_seed=seed, **more).fit(X, y).predict
+        return PrivateTreeClassifier(epsilon, schema, testing_seed=seed, **more).fit(X, y)
 
     return make
 
@@ -64,8 +64,7 @@ def several(schema, epsilon, method, k=4, skew=None):
                        Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
                 for j in range(k)
             ]  # fmt: skip
-            fitted = Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()
-        return fitted.predict
+            return Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()
 
     return make
 

@@ -1,11 +1,13 @@
 """One peer on the splits of `accuracy.py`, in an environment of its own; prints csv rows.
 
-    python peers.py DATA_FOLDER PEER [--sets adult,bank] [--splits 3] [--first 0]
+    python peers.py DATA_FOLDER PEER [--sets adult,bank] [--splits 10] [--first 0]
+    python peers.py FILES.csv table
 
 PEER is `diffprivlib` (needs scikit-learn below 1.6), `dp-ebm` (interpret), `cart`, which is not
-private, or `steadytree`. It imports pandas, scikit-learn and the peer only. Ranges, categories and
-classes are given to each peer as public; categories become one column each for diffprivlib and
-CART. Adult is all 48,842 rows.
+private, or `steadytree`. Two variants: `diffprivlib-codes` gets categories as numbers instead of
+one column each, `dp-ebm-0.2` a learning rate of 0.2 instead of 0.01. It imports pandas,
+scikit-learn and the peer only. Ranges, categories and classes are given to each peer as public.
+Adult is all 48,842 rows. `table` makes one table of the rows that were printed.
 """
 
 import argparse
@@ -32,10 +34,23 @@ def one_hot(frame):
     return pd.concat([numeric.fillna(numeric.min()), hot], axis=1).to_numpy(np.float64)
 
 
-def diffprivlib_tree(frame, y, epsilon, seed):
+def as_codes(frame):
+    numeric = frame.select_dtypes("number")
+    columns = [
+        numeric[name].fillna(numeric[name].min()) if name in numeric else pd.factorize(column)[0]
+        for name, column in frame.items()
+    ]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def diffprivlib_codes(frame, y, epsilon, seed):
+    return diffprivlib_tree(frame, y, epsilon, seed, as_codes)
+
+
+def diffprivlib_tree(frame, y, epsilon, seed, read_columns=one_hot):
     from diffprivlib.models import DecisionTreeClassifier
 
-    X = one_hot(frame)
+    X = read_columns(frame)
     bounds = (X.min(axis=0), np.maximum(X.max(axis=0), X.min(axis=0) + 1e-9))
 
     def fit(train):
@@ -47,7 +62,11 @@ def diffprivlib_tree(frame, y, epsilon, seed):
     return X, fit
 
 
-def dp_ebm(frame, y, epsilon, seed):
+def dp_ebm_fast(frame, y, epsilon, seed):
+    return dp_ebm(frame, y, epsilon, seed, learning_rate=0.2)
+
+
+def dp_ebm(frame, y, epsilon, seed, **more):
     from interpret.privacy import DPExplainableBoostingClassifier
 
     numeric = frame.select_dtypes("number").columns
@@ -60,7 +79,7 @@ def dp_ebm(frame, y, epsilon, seed):
     def fit(train):
         model = DPExplainableBoostingClassifier(
             feature_types=kinds, epsilon=epsilon, delta=DELTA, privacy_bounds=bounds,
-            random_state=seed, n_jobs=1,
+            random_state=seed, n_jobs=1, **more,
         )  # fmt: skip
         return model.fit(X.iloc[train], y[train])
 
@@ -90,19 +109,19 @@ def steadytree(frame, y, epsilon, seed):
     return frame, fit
 
 
-PEERS = {"diffprivlib": diffprivlib_tree, "dp-ebm": dp_ebm, "cart": cart, "steadytree": steadytree}
+PEERS = {
+    "diffprivlib": diffprivlib_tree,
+    "diffprivlib-codes": diffprivlib_codes,
+    "dp-ebm": dp_ebm,
+    "dp-ebm-0.2": dp_ebm_fast,
+    "cart": cart,
+    "steadytree": steadytree,
+}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("peer", choices=PEERS)
-    parser.add_argument("--sets", default="adult,bank,mushroom,breastcancer_sep")
-    parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--first", type=int, default=0)
-    options = parser.parse_args()
+def run(options):
     for name in options.sets.split(","):
-        frame, y = read(options.data, name)
+        frame, y = read(options.data[0], name)
         y = np.unique(y, return_inverse=True)[1]
         for epsilon in EPSILONS if options.peer != "cart" else (np.inf,):
             for seed in range(options.first, options.first + options.splits):
@@ -115,6 +134,37 @@ def main():
                 accuracy = 100 * float((model.predict(rows) == y[test]).mean())
                 print(name, options.peer, epsilon, seed, f"{accuracy:.3f}", f"{taken:.2f}",
                       sep=",", flush=True)  # fmt: skip
+
+
+def table(paths):
+    """Means and standard errors of all rows of csv files, as a table in Markdown."""
+    columns = ["set", "learner", "epsilon", "seed", "accuracy", "seconds"]
+    rows = pd.concat([pd.read_csv(path, names=columns) for path in paths])
+    rows = rows.drop_duplicates(columns[:4])
+    found = rows.groupby(columns[:3], sort=False)["accuracy"].agg(["mean", "sem", "count"])
+    print("| set | learner | splits |", *(f"{epsilon:g} |" for epsilon in EPSILONS))
+    print("| --- | --- | --- |", *("--- |" for _ in EPSILONS))
+    for name, learner in dict.fromkeys((name, learner) for name, learner, _ in found.index):
+        own = found.loc[name, learner]
+        cells = [f"{own.loc[e, 'mean']:.2f} ± {own.loc[e, 'sem']:.2f} |" if e in own.index else " |"
+                 for e in EPSILONS]  # fmt: skip
+        if np.inf in own.index:  # no epsilon: the last column
+            cells[-1] = f"{own.loc[np.inf, 'mean']:.2f} ± {own.loc[np.inf, 'sem']:.2f} |"
+        print(f"| {name} | {learner} | {own['count'].min()} |", *cells)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=pathlib.Path, nargs="+")
+    parser.add_argument("peer", choices=[*PEERS, "table"])
+    parser.add_argument("--sets", default="adult,bank,mushroom,breastcancer_sep")
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args()
+    if options.peer == "table":
+        table(options.data)
+    else:
+        run(options)
 
 
 if __name__ == "__main__":

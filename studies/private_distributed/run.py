@@ -1,149 +1,218 @@
-"""Figures of private-distributed, with its mechanisms corrected, and our whole-tree method beside.
+"""Figures of private-distributed, its mechanisms corrected, with whole-tree draws beside them.
 
-    python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER [--repeats 5] [--sets a,b]
-    python studies/private_distributed/run.py DATA_FOLDER OUT_FOLDER --quick
+    python studies/private_distributed/run.py [--data FOLDER] [--out FOLDER] [--repeats 3]
+        [--sets adult bank] [--figures 1 2 3] [--minutes 10] [--quick]
 
-`--quick` takes two repeats, three epsilons and at most 4,000 rows of each set.
-
-DATA_FOLDER holds NAME.csv.gz files with the label in the last column, `target`. Writes one csv of
-all runs and one picture a figure: leaf share (figure 1), privacy curves (2 and 5), training size
-(3 and 6), and a table of holders. Sets that are absent are left out. Noise is seeded and repeated
-fits cost nothing here: these are published data.
+FOLDER holds NAME.csv.gz files with the label in the last column, `target`; by default the one that
+STEADYTREE_DATA names. Sets that are absent are left out. Every finished fit is kept in the output
+folder, so a run that was stopped, or whose minutes were over, goes on where it was. Writes
+results.txt and the figures 1 (leaf share), 2 and 5 (privacy curves, tree sizes), 3 and 6 (training
+size). `--quick` needs no folder. Noise is seeded and repeated fits cost nothing here: these are
+published data.
 """
 
 import argparse
 import csv
+import os
 import pathlib
+import time
+from itertools import chain, product
 
-import matplotlib.pyplot as plt
 import numpy as np
 from common import public_schema, read, several, single, split
+from pictures import draw_all
+from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
+from tables import write_results
 
-SETS = ("adult", "bank", "kddcup99_10pct", "mnist-blocks_train", "creditcard", "skin")
-EPSILONS, QUICK_EPSILONS, QUICK_ROWS = (0.1, 0.5, 1.0, 2.0, 8.0), (0.1, 1.0, 8.0), 4_000
-SHARES, QUICK_SHARES = (0.1, 0.3, 0.5, 0.7, 0.9), (0.1, 0.5, 0.9)
-SHARE_EPSILONS = (0.125, 1.0, 8.0)
-HOLDER_METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
-COLUMNS = ("figure", "set", "method", "epsilon", "holders", "size", "seed", "part", "accuracy")
+# most rows of each set that are used, taken by a fixed seed, so that all fits end in an hour
+SETS = {
+    "adult": 40_000,
+    "bank": 50_000,
+    "kddcup99_10pct": 20_000,
+    "mnist-blocks_train": 10_000,
+    "creditcard": 30_000,
+    "skin": 60_000,
+}
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
+SHARES, SHARE_EPSILONS = (0.1, 0.3, 0.5, 0.7, 0.9), (0.125, 1.0, 8.0)
+SIZES, SIZE_EPSILONS = (0.01, 0.1, 1.0), (0.1, 1.0, 8.0)
+ALONE = ("gibbs", "greedy", "topdown")
+HOLDERS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
+NO_NOISE = 1e6  # the largest epsilon there is: next to no noise
+KEY = ("figure", "set", "method", "epsilon", "holders", "size", "seed")
+COLUMNS = (*KEY, "test", "train", "depth", "nodes", "seconds")
+QUICK_ROWS = 3_000
 
 
 class Runs:
-    """Accuracy of every setting, repeated; kept as rows for the csv."""
+    """Finished fits in a file, one a line."""
 
-    def __init__(self, repeats, quick):
-        self.repeats, self.rows = repeats, []
-        self.epsilons = QUICK_EPSILONS if quick else EPSILONS
-        self.shares = QUICK_SHARES if quick else SHARES
+    def __init__(self, path):
+        self.path, self.rows = path, []
+        if path.exists():
+            with path.open(newline="") as file:
+                self.rows = [tuple(row) for row in csv.reader(file)][1:]
+        else:
+            self._append(COLUMNS)
+        self._done = {row[: len(KEY)]: row[len(KEY) :] for row in self.rows}
 
-    def add(self, figure, name, data, setting, make, share=1.0):
-        frame, y = data
-        for seed in range(self.repeats):
-            train, test = split(len(y), seed, share)
-            predict = make(frame.iloc[train], y[train], seed)
-            for part, rows in (("test", test), ("train", train[:20_000])):
-                accuracy = float((predict(frame.iloc[rows]) == y[rows]).mean())
-                self.rows.append((figure, name, *setting, share, seed, part, accuracy))
-        done = [row[-1] for row in self.rows[-2 * self.repeats :] if row[-2] == "test"]
-        print(figure, name, *setting, share, f"{100 * np.mean(done):.2f}", flush=True)
+    def has(self, key):
+        return tuple(map(str, key)) in self._done
 
-    def mean(self, figure, name, setting, share=1.0, part="test"):
-        key = (figure, name, *setting, share)
-        return 100 * np.mean([r[-1] for r in self.rows if r[:6] == key and r[-2] == part])
+    def find(self, key):
+        """What was measured, or None."""
+        return self._done.get(tuple(map(str, key)))
 
+    def add(self, key, found):
+        row = tuple(map(str, (*key, *found)))
+        self._append(row)
+        self.rows.append(row)
+        self._done[row[: len(KEY)]] = row[len(KEY) :]
 
-def cart(schema):
-    def make(X, y, seed):
-        model = DecisionTreeClassifier(max_depth=6, random_state=seed)
-        model.fit(np.nan_to_num(schema.encode(X), nan=-1e6), y)
-        return lambda Z: model.predict(np.nan_to_num(schema.encode(Z), nan=-1e6))
-
-    return make
+    def _append(self, row):
+        with self.path.open("a", newline="") as file:
+            csv.writer(file).writerow(row)
 
 
-def study(name, data, runs, out):
+class Cart:
+    """scikit-learn's tree without privacy, on values as the schema reads them."""
+
+    def __init__(self, schema, X, y):
+        self.model = DecisionTreeClassifier(max_depth=6, random_state=0)
+        self.model.fit(self._filled(schema.encode(X)), y)
+        self.depth, self.n_nodes = self.model.get_depth(), self.model.tree_.node_count
+
+    def predict(self, values):
+        return self.model.predict(self._filled(values))
+
+    @staticmethod
+    def _filled(values):
+        return np.nan_to_num(values, nan=-1e6)
+
+
+def predict(model, values):
+    """Answers for rows as a schema reads them, which is done once for all models."""
+    if isinstance(model, Cart):
+        return model.predict(values)
+    tree = model.tree_
+    return tree.classes[tree.label[tree.apply_encoded(values)]]
+
+
+def curves(schema):
+    """Figures 2 and 5: every method at every epsilon."""
+    yield "2", "cart", 0.0, 1, 1.0, lambda X, y, seed: Cart(schema, X, y)
+    for epsilon in (*EPSILONS, NO_NOISE):
+        published = epsilon == NO_NOISE  # the paper's baselines: its methods without noise
+        for method in ALONE[2:] if published else ALONE:
+            yield "2", method, epsilon, 1, 1.0, single(schema, epsilon, method=method)
+        for method in HOLDERS[3:5] if published else HOLDERS:
+            yield "2", method, epsilon, 4, 1.0, several(schema, epsilon, method)
+
+
+def leaf_shares(schema):
+    """Figure 1: the leaves' share of the budget."""
+    for epsilon, budget, share in product(SHARE_EPSILONS, ("decay", "uniform"), SHARES):
+        make = single(schema, epsilon, method="topdown", budget=budget, leaf_share=share)
+        yield "1", f"{budget} {share}", epsilon, 1, 1.0, make
+
+
+def sizes(schema):
+    """Figures 3 and 6: parts of the training rows."""
+    for size, epsilon in product(SIZES, SIZE_EPSILONS):
+        for method in ("gibbs", "topdown"):
+            yield "3", method, epsilon, 1, size, single(schema, epsilon, method=method)
+        yield "3", "delegate", epsilon, 4, size, several(schema, epsilon, "delegate")
+
+
+FIGURES = {"2": curves, "1": leaf_shares, "3": sizes}
+
+
+def measure(data, values, make, size, seed):
+    """Test and training accuracy in percent, depth, nodes and seconds of CPU of one fit."""
+    frame, y = data
+    train, test = split(len(y), seed, size)
+    start = time.process_time()
+    model = make(frame.iloc[train], y[train], seed)
+    seconds = time.process_time() - start
+    found = [
+        round(100 * float((predict(model, values[rows]) == y[rows]).mean()), 4)
+        for rows in (test[:20_000], train[:20_000])
+    ]
+    tree = getattr(model, "tree_", model)
+    return *found, tree.depth, tree.n_nodes, round(seconds, 3)
+
+
+def study(name, data, runs, asked, seed):
+    """Fit what is not yet fitted of one repeat; False where the time was over before that."""
     schema = public_schema(*data)
-    for epsilon in SHARE_EPSILONS:
-        for budget in ("decay", "uniform"):
-            for share in runs.shares:
-                make = single(schema, epsilon, method="topdown", budget=budget, leaf_share=share)
-                runs.add("1", name, data, (f"{budget} {share}", epsilon, 1), make)
-    for epsilon in runs.epsilons:
-        for method in ("gibbs", "greedy", "topdown"):
-            make = single(schema, epsilon, method=method)
-            runs.add("2", name, data, (method, epsilon, 1), make)
-        for method in HOLDER_METHODS:
-            runs.add("2", name, data, (method, epsilon, 4), several(schema, epsilon, method))
-    runs.add("2", name, data, ("cart", 0.0, 1), cart(schema))
-    for size in (0.01, 0.1, 1.0):
-        for epsilon in runs.epsilons:
-            runs.add("3", name, data, ("gibbs", epsilon, 1), single(schema, epsilon), size)
-    draw(name, runs, out)
+    values = schema.encode(data[0])
+    settings = chain(*(FIGURES[figure](schema) for figure in asked.figures))
+    for figure, method, epsilon, holders, size, make in settings:
+        key = (figure, name, method, epsilon, holders, size, seed)
+        if runs.has(key):
+            continue
+        if time.process_time() > 60 * asked.minutes:
+            return False
+        # all rows: the fit of figure 2 is the same
+        found = runs.find(("2", *key[1:])) or measure(data, values, make, size, seed)
+        runs.add(key, found)
+        print(*key, *found, flush=True)
+    return True
 
 
-def draw(name, runs, out):
-    shares, epsilons = runs.shares, runs.epsilons
-    figure, axes = plt.subplots(1, 4, figsize=(18, 4), layout="constrained")
-    for epsilon in SHARE_EPSILONS:
-        for budget, style in (("decay", "-"), ("uniform", "--")):
-            means = [runs.mean("1", name, (f"{budget} {s}", epsilon, 1)) for s in shares]
-            axes[0].plot(shares, means, style, label=f"{budget}, epsilon {epsilon:g}")
-    axes[0].set(
-        xlabel="leaf share", ylabel="test accuracy, %", title=f"{name}: leaf share, topdown"
+def load(folder, name, most):
+    """A set, or a part of it taken by a fixed seed."""
+    frame, y = read(folder, name)
+    if len(y) > most:
+        kept = np.random.default_rng(0).permutation(len(y))[:most]
+        frame, y = frame.iloc[kept].reset_index(drop=True), y[kept]
+    return frame, y
+
+
+def sets_at_hand(asked):
+    """Every wanted set that is there; scikit-learn's breast cancer where no folder is named."""
+    if asked.data is None:
+        frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
+        return {"breast-cancer": (frame, y.to_numpy())}
+    there = [name for name in asked.sets if (asked.data / f"{name}.csv.gz").exists()]
+    most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
+    return {name: load(asked.data, name, most[name]) for name in there}
+
+
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--data", type=pathlib.Path, default=os.environ.get("STEADYTREE_DATA") or None
     )
-    for place, part in ((1, "test"), (2, "train")):
-        for method, k in [(m, 1) for m in ("gibbs", "greedy", "topdown")] + [
-            (m, 4) for m in HOLDER_METHODS
-        ]:
-            means = [runs.mean("2", name, (method, e, k), part=part) for e in epsilons]
-            label = method if k == 1 else f"{method}, 4 holders"
-            axes[place].semilogx(epsilons, means, "-" if k == 1 else ":", marker=".", label=label)
-        axes[place].axhline(runs.mean("2", name, ("cart", 0.0, 1), part=part), color="grey")
-        axes[place].set(xlabel="epsilon", title=f"{part} accuracy (grey: CART)")
-    for size in (0.01, 0.1, 1.0):
-        means = [runs.mean("3", name, ("gibbs", e, 1), size) for e in epsilons]
-        axes[3].semilogx(epsilons, means, marker=".", label=f"{100 * size:g} % of the rows")
-    axes[3].set(xlabel="epsilon", title="training size, gibbs")
-    for one in axes:
-        one.legend(fontsize=6)
-    figure.savefig(out / f"{name}.png", dpi=110)
-    plt.close(figure)
+    parser.add_argument("--out", type=pathlib.Path, default="private_distributed_out")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--sets", nargs="*", default=[*SETS], choices=SETS)
+    parser.add_argument("--figures", nargs="*", default=[*FIGURES], choices=FIGURES)
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="CPU time to stop after"
+    )
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROWS} rows, two repeats")
+    asked = parser.parse_args()
+    if not (asked.quick and asked.data is None) and not (asked.data and asked.data.is_dir()):
+        parser.error("--data must name a folder with NAME.csv.gz files, or take --quick.")
+    if asked.quick:
+        asked.repeats = min(asked.repeats, 2)
+    return asked
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=pathlib.Path)
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--quick", action="store_true")
-    options = parser.parse_args()
-    options.out.mkdir(parents=True, exist_ok=True)
-    runs = Runs(2 if options.quick else options.repeats, options.quick)
-    for name in options.sets.split(","):
-        if (options.data / f"{name}.csv.gz").exists():
-            frame, y = read(options.data, name)
-            if options.quick and len(y) > QUICK_ROWS:
-                kept = np.random.default_rng(0).permutation(len(y))[:QUICK_ROWS]
-                frame, y = frame.iloc[kept].reset_index(drop=True), y[kept]
-            study(name, (frame, y), runs, options.out)
-            write(runs, options.out)
-
-
-def write(runs, out):
-    """All runs so far, and a table of the means on rows that were not learned from."""
-    with (out / "runs.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(COLUMNS)
-        writer.writerows(runs.rows)
-    settings = dict.fromkeys(row[:6] for row in runs.rows)
-    with (out / "results.txt").open("w") as file:
-        for figure, name, method, epsilon, k, share in settings:
-            mean = runs.mean(figure, name, (method, epsilon, k), share)
-            file.write(
-                f"figure {figure}  {name:20} {method:14} epsilon {epsilon:<6g} holders {k}  "
-                f"rows {share:<5g} {mean:6.2f}\n"
-            )
+    asked = read_arguments()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    runs = Runs(asked.out / "runs.csv")
+    data = sets_at_hand(asked)
+    # all sets before the next repeat, so that a run that ends early has something of each
+    for seed, name in product(range(asked.repeats), data):
+        if not study(name, data[name], runs, asked, seed):
+            print("the minutes are over: run the same command again to go on")
+            break
+    write_results(runs.rows, asked.out / "results.txt")
+    draw_all(runs.rows, asked.out)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ import argparse
 import pathlib
 import time
 
-from instances import available, load
+from instances import MADE, available, has_data, load
 from measure import gain, proof
-from results import Results
+
+from steadytree.reporting.study_results import Results
 
 CONFIDENCES = (0.5, 0.75, 0.85, 0.9, 0.95, 0.97, 0.99)
 MEANS = (0.6, 0.7, 0.8, 0.9)
@@ -93,17 +94,17 @@ def figures(settings, results, folder):
     print(f"{len(proven)} proofs and {len(gained)} gains of {len(asked)} instances")
     if proven:
         print(tables.proofs(proven))
-        pictures.proofs(proven, settings["time_limit"], folder / "figure2.png")
+        pictures.proofs(proven, settings["time_limit"], folder / "figure-2-proofs-over-time.png")
     if gained:
         print(tables.gains(gained))
         for kind, number in (("worst", 3), ("average", 4)):
-            pictures.gains(gained, kind, folder / f"figure{number}.png")
+            pictures.gains(gained, kind, folder / f"figure-{number}-gain-{kind}.png")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all")
-    parser.add_argument("--quick", action="store_true", help="three sets, depths 2 and 3")
+    parser.add_argument("--quick", action="store_true", help="few small sets; needs no data")
     parser.add_argument("--large", action="store_true", help="every set, 300 s an instance: days")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="of CPU time")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("robust_optimal_out"))
@@ -112,6 +113,8 @@ def main():
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(PARTS)}")
     settings = QUICK if options.quick else LARGE if options.large else DEFAULT
+    if options.quick and not has_data():
+        settings = QUICK | {"names": MADE}
     options.out.mkdir(parents=True, exist_ok=True)
     # times and gaps depend on the time limit
     results = Results(options.out / f"cells_{settings['time_limit']}s.jsonl")

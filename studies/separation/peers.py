@@ -3,6 +3,7 @@
 Run as a script it is the worker inside that environment, where steadytree is not installed.
 """
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -21,17 +22,34 @@ PINS = {
 
 def fit_elsewhere(name, X, y):
     """Fit a peer in its environment; returns the model as ours, and CPU seconds of the fit."""
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
-    from environment import python_for
-
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "data.npz"
         np.savez(data, X=X, y=y)
-        command = [python_for(name, PINS[name]), __file__, name, str(data)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
+        found = ask(name, data)
     build = as_tree if name == "groot" else as_card
     return build(found["model"], X.shape[1]), found["seconds"]
+
+
+def ask(name, data):
+    """What a peer's process makes of a file of data."""
+    process = worker(name)
+    process.stdin.write(f"{data}\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        if line.startswith("{"):  # peers print lines of their own
+            return json.loads(line)
+    raise RuntimeError(f"the process of {name} ended with {process.wait()}; see what it wrote.")
+
+
+@functools.cache
+def worker(name):
+    """A peer's process. It stays open, as what peers compile is not always kept on disk."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
+    from environment import python_for
+
+    command = [python_for(name, PINS[name]), __file__, name]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, **pipes)
 
 
 def _space(n_columns):
@@ -127,17 +145,21 @@ def fit_fasterrisk(X, y, most=63):
     return {"conditions": conditions, "offset": round(start)}
 
 
-def work(name, path):
-    """Fit once on a few rows, so that everything is compiled, then on all of them."""
-    data = np.load(path)
+def work(name):
+    """Fit whatever files are named on standard input; on a few rows first, to compile."""
     fit = {"groot": fit_groot, "imodels": fit_imodels, "fasterrisk": fit_fasterrisk}[name]
-    few = np.concatenate([np.flatnonzero(data["y"] == k)[:50] for k in (0, 1)])
-    if name != "fasterrisk":  # which has nothing to compile
-        fit(data["X"][few], data["y"][few])
-    start = time.process_time()
-    model = fit(data["X"], data["y"])
-    seconds = time.process_time() - start
-    print(json.dumps({"model": model, "seconds": seconds}, default=lambda value: value.item()))
+    warm = name == "fasterrisk"  # which has nothing to compile
+    for line in sys.stdin:
+        data = np.load(line.strip())
+        X, y = data["X"], data["y"]
+        if not warm:
+            few = np.concatenate([np.flatnonzero(y == k)[:50] for k in (0, 1)])
+            fit(X[few], y[few])
+            warm = True
+        start = time.process_time()
+        model = fit(X, y)
+        found = {"model": model, "seconds": time.process_time() - start}
+        print(json.dumps(found, default=lambda value: value.item()), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ import sys
 import numpy as np
 from data import full_sets, quick_sets, split
 from methods import METHODS, PEERS, box, judge, published
-from results import Results
-from tables import comparison_table, mean_table, separation_table
+from tables import comparison_table, figure_table, mean_table, paired_table, separation_table
 
 from steadytree import RiskScoreClassifier, separation
+from steadytree.reporting.study_results import Results
 
 NOISES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
@@ -47,7 +47,9 @@ def main(arguments=None):
 def read_arguments(arguments):
     """What to run, how often, and where to put it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--full", action="store_true", help="the paper's sets, 10 splits")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="scikit-learn's data, 2 splits (usual)")
+    size.add_argument("--full", action="store_true", help="the paper's sets, 10 splits")
     parser.add_argument("--sets", nargs="*", help="names of sets; all that are there")
     parser.add_argument("--parts", nargs="*", choices=PART, default=list(PART))
     peers = ("groot", "imodels", "fasterrisk")
@@ -135,13 +137,19 @@ def show(cells, names, seeds, asked):
     if ran:
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
-        print(mean_table(ran, methods), end="\n\n")
+        # peers and "1se" may have been run on fewer sets than the others
+        everywhere = [m for m in methods if m in METHODS and "1se" not in m]
+        for listed in (everywhere, methods) if everywhere and everywhere != methods else (methods,):
+            print(mean_table(ran, listed), end="\n\n")
+        print(paired_table(ran), end="\n\n")
     drawn = [n for n in names if any(c["set"] == n and "setting" in c for c in cells)]
     if drawn:
+        print(figure_table(cells, "noise"), end="\n\n")
+        print(figure_table(cells, "size"), end="\n\n")
         from pictures import noise_picture, size_picture
 
-        noise_picture(cells, drawn, asked.out / "noise.png")
-        size_picture(cells, drawn, asked.out / "size.png")
+        noise_picture(cells, drawn, asked.out / "figures-1-4-noise.png")
+        size_picture(cells, drawn, asked.out / "figure-5-size.png")
 
 
 if __name__ == "__main__":

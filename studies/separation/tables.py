@@ -2,7 +2,18 @@
 
 import numpy as np
 from data import DEPTHS, NAMES, PRINTED, SEPARATION
+from scipy import stats
 
+# who is set beside whom, split by split
+PAIRS = (
+    ("majority, tau 0", "FasterRisk, 10 questions"),
+    ("logistic, tau 0", "FasterRisk, 10 questions"),
+    ("majority, tau 0", "imodels, 10 questions"),
+    ("logistic, tau 0", "imodels, 10 questions"),
+    ("majority, tau 0.05", "GROOT, depth 5"),
+    ("majority, tau 1se", "majority, tau 0"),
+    ("logistic, tau 1se", "logistic, tau 0"),
+)
 COLUMNS = ("questions", "depth", "accuracy", "er", "at05", "at10", "seconds")
 HEAD = "| set | method | splits | questions | depth | accuracy | ER | at .05 | at .1 | CPU s |"
 RULE = "| --- | --- " + "| ---: " * 8 + "|"
@@ -57,6 +68,79 @@ def mean_table(cells, methods):
         if each:
             lines.append(_line(f"mean of {len(sets)}", method, "", np.nanmean(each, axis=0)))
     return "\n".join(lines)
+
+
+def figure_table(cells, kind):
+    """What figures 1 and 4 ("noise") or 5 ("size") draw, means over splits."""
+    lines = [
+        f"| set | {kind} | splits | questions, published | ours | accuracy, published | ours "
+        "| ER, published | ours |",
+        "| --- " + "| ---: " * 8 + "|",
+    ]
+    mine = [c for c in cells if c.get("method", "").startswith(f"{kind} ")]
+    for name in dict.fromkeys(c["set"] for c in mine):
+        for value in sorted({c["setting"] for c in mine if c["set"] == name}):
+            both = [
+                [c for c in mine if (c["set"], c["setting"], c["method"]) == (name, value, who)]
+                for who in (f"{kind} published", f"{kind} ours")
+            ]
+            if all(both):
+                one, two = (means(found) for found in both)
+                shown = [f"{pair[k]:.4g}" for k in (0, 2, 3) for pair in (one, two)]
+                lines.append(f"| {name} | {value:g} | {len(both[0])} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def paired_table(cells):
+    """Differences on the same splits: means over sets with an interval, and CPU ratios."""
+    lines = [
+        "| ours | minus | set | splits | accuracy | 95 % interval | at .05 | 95 % interval "
+        "| CPU ratio |",
+        "| --- | --- | --- " + "| ---: " * 6 + "|",
+    ]
+    for ours, other in PAIRS:
+        sets = {}
+        for name in dict.fromkeys(cell["set"] for cell in cells):
+            found = _differences(cells, name, ours, other)
+            if len(found):
+                sets[name] = found
+        for name, found in sets.items():
+            lines.append(_paired_line(ours, other, name, len(found), found))
+        if len(sets) > 1:
+            each = np.array([found.mean(axis=0) for found in sets.values()])
+            lines.append(_paired_line(ours, other, f"mean of {len(sets)}", "", each))
+    return "\n".join(lines)
+
+
+def _differences(cells, name, ours, other):
+    """Accuracy, share certified at .05 and log CPU ratio (n, 3), ours beside the other's."""
+    mine, theirs = (
+        {c["seed"]: c for c in cells if c["set"] == name and c["method"] == method}
+        for method in (ours, other)
+    )
+    return np.array(
+        [
+            (
+                mine[seed]["accuracy"] - theirs[seed]["accuracy"],
+                mine[seed]["at05"] - theirs[seed]["at05"],
+                np.log(theirs[seed]["seconds"] / mine[seed]["seconds"]),
+            )
+            for seed in sorted(mine.keys() & theirs.keys())
+        ]
+    )
+
+
+def _paired_line(ours, other, name, n, found):
+    """Means of the rows with Student's interval, the geometric mean of CPU ratios."""
+    cells = []
+    for column in found.T[:2]:
+        half = np.nan
+        if len(column) > 1:
+            half = stats.t.ppf(0.975, len(column) - 1) * column.std(ddof=1) / len(column) ** 0.5
+        mean = column.mean()
+        cells += [f"{mean:+.4f}", f"{mean - half:+.4f} to {mean + half:+.4f}" if half >= 0 else ""]
+    ratio = np.exp(found[:, 2].mean())
+    return f"| {ours} | {other} | {name} | {n} | {' | '.join(cells)} | {ratio:.3g} |"
 
 
 def means(cells):

@@ -3,6 +3,7 @@
     python studies/three_hospitals/run.py                # seeded noise: compared with one process
     python studies/three_hospitals/run.py --private      # real noise: what a study is like
     python studies/three_hospitals/run.py --gateway      # CPU of one answer, without Flower
+    python studies/three_hospitals/run.py --quick        # 500 patients a hospital
 
 Makes up patients, writes them to three files, makes keys, starts each hospital's two processes,
 coordinates the study, and prints rounds, seconds, bytes, epsilon and accuracy. Needs the extra
@@ -26,6 +27,7 @@ from steadytree.core.schema import Schema
 from steadytree.interop.tree_file import load
 from steadytree.learn.coordinator import Coordinator
 from steadytree.privacy.ledger import Ledger
+from steadytree.reporting.draw import draw
 from steadytree.sources.answer_store import AnswerStore
 from steadytree.sources.gateway import Gateway
 from steadytree.sources.holder import Holder, schema_digest
@@ -156,12 +158,17 @@ def free_address():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=3_000, help="patients of each hospital")
+    parser.add_argument("--quick", action="store_true", help="500 patients of each hospital")
+    parser.add_argument("--rows", type=int, help="patients of each hospital; 3000")
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--private", action="store_true", help="real noise, no comparison")
     parser.add_argument("--gateway", action="store_true", help="time one answer, no study")
     parser.add_argument("--folder", type=pathlib.Path, help="keep all files here")
+    parser.add_argument("--out", type=pathlib.Path, help="a folder for the picture of the tree")
     arguments = parser.parse_args()
+    arguments.rows = arguments.rows or (500 if arguments.quick else 3_000)
+    if arguments.out is not None:
+        arguments.out = arguments.out.resolve()
     if arguments.gateway:
         time_gateway(arguments.rows)
         return
@@ -186,6 +193,9 @@ def main():
     print("epsilon in each ledger", {name: round(amount, 6) for name, amount in spent.items()})
     accuracy = (tree.predict(X_test) == y_test).mean()
     print(f"leaves {tree.n_leaves}, accuracy over Flower {accuracy:.4f}")
+    if arguments.out is not None:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        draw(tree).write(arguments.out / "tree.svg")
     if not arguments.private:
         twin = run_in_process(data, arguments.epsilon)
         print(f"accuracy in one process {(twin.predict(X_test) == y_test).mean():.4f}")

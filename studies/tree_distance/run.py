@@ -1,11 +1,12 @@
 """Retraining distance against accuracy, what the distance answers to, batches in sequence.
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence] [--quick]
-[--first]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with breast cancer,
-which needs none. `results.txt` holds what was printed.
+[--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with
+breast cancer, which needs none. `results.txt` holds what was printed.
 """
 
-import sys
+import argparse
+import pathlib
 import time
 from itertools import islice
 
@@ -14,6 +15,7 @@ import sensitivity
 import sequence
 import shallow
 from data import data_sets
+from pictures import trade_off
 
 STUDIES = {
     "frontier": frontier.study,
@@ -29,15 +31,26 @@ QUICK = {
 }
 
 
-def main(arguments):
-    quick = "--quick" in arguments
-    wanted = [name for name in arguments if name in STUDIES] or list(STUDIES)
-    for study in wanted:
-        for name, X, y in islice(data_sets(), 1 if "--first" in arguments else None):
+def main(arguments=None):
+    """Run the parts that were asked for, all of them by default."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parts", nargs="*", help=f"some of {', '.join(STUDIES)}; all")
+    parser.add_argument("--quick", action="store_true", help="few splits and small collections")
+    parser.add_argument("--first", action="store_true", help="breast cancer only")
+    parser.add_argument("--out", type=pathlib.Path, help="a folder for pictures")
+    asked = parser.parse_args(arguments)
+    unknown = [part for part in asked.parts if part not in STUDIES]
+    if unknown:
+        parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(STUDIES)}")
+    for study in asked.parts or STUDIES:
+        for name, X, y in islice(data_sets(), 1 if asked.first else None):
             start = time.process_time()
-            STUDIES[study](name, X, y, **(QUICK[study] if quick else {}))
+            found = STUDIES[study](name, X, y, **(QUICK[study] if asked.quick else {}))
             print(f"({study}, {name}: {time.process_time() - start:.0f} s CPU)", flush=True)
+            if asked.out is not None and study == "frontier":
+                asked.out.mkdir(parents=True, exist_ok=True)
+                trade_off(found, name, asked.out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

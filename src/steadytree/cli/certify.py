@@ -7,7 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from steadytree.cli._command import check_order
 from steadytree.cli._limits import EXCEEDED, parse_share
+from steadytree.cli._options import AsJson, Data
+from steadytree.cli._output import echo_json
 
 EXAMPLES = """\b
 Examples:
@@ -22,7 +25,7 @@ noise.toml, for example:
 
 def certify(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json).")],
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A csv or parquet file.")],
+    data: Data,
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the truth.")],
     noise: Annotated[Path, typer.Option(metavar="FILE", help="How far inputs may move, as TOML.")],
     min_certified: Annotated[
@@ -35,7 +38,7 @@ def certify(
     counterexamples: Annotated[
         int, typer.Option(min=0, help="How many of the smallest harmful moves to show.")
     ] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say how far inputs can move before the tree answers differently.
 
@@ -48,6 +51,7 @@ def certify(
     from steadytree.reporting.data_set import DataSet
     from steadytree.reporting.progress import Progress
 
+    check_order("certify", model, data)
     perturbation = Perturbation.from_toml(noise)
     least = None if min_certified is None else parse_share(min_certified, "--min-certified")
     if least is not None and perturbation.budget is None:
@@ -60,19 +64,15 @@ def certify(
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least
     if as_json:
-        import json
-
-        shown = {**_plain(found.to_dict()), "min_certified": least, "passed": not failed}
-        typer.echo(json.dumps(shown, ensure_ascii=False, allow_nan=False))
+        echo_json({**_plain(found.to_dict()), "min_certified": least, "passed": not failed})
     else:
         _show(found, counterexamples)
-        if failed:
-            typer.echo(
-                f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified asks for "
-                f"{min_certified}.",
-                err=True,
-            )
     if failed:
+        typer.echo(
+            f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified asks for "
+            f"{min_certified}.",
+            err=True,
+        )
         raise typer.Exit(EXCEEDED)
 
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadytree.cli._options import AsJson, Drop, MaybeTarget, Noise
+from steadytree.cli._output import echo_json, say_written, show_page, warn_of_row_numbers
+
 if TYPE_CHECKING:
     from steadytree.reporting.data_set import DataSet
 
@@ -24,16 +27,11 @@ def compare(
     data: Annotated[
         Path | None, typer.Argument(metavar="[DATA]", help="A csv or parquet file.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
-    ] = None,
+    target: MaybeTarget = None,
     learners: Annotated[
         str, typer.Option(metavar="NAMES", help="Learners, with commas between.")
     ] = LEARNERS,
-    noise: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="How far inputs may move, as TOML; else 2% of ranges."),
-    ] = None,
+    noise: Noise = None,
     schema: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Declared columns of the private learner.")
     ] = None,
@@ -43,16 +41,13 @@ def compare(
     time_limit: Annotated[
         float, typer.Option(help="Seconds for each search of the robust learner.")
     ] = 2.0,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
-    ] = None,
+    drop: Drop = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Which rows are in which fold.")] = 0,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = Path(
         "compare.html"
     ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put learners side by side on the same folds: accuracy, size, stability, robustness, time."""
     from steadytree.core.atomic import check_can_write, write_text_atomically
@@ -89,6 +84,7 @@ def compare(
         )
         page = _page(found, rows)
         write_text_atomically(out, render_comparison(page))
+    warn_of_row_numbers(rows.features)
     _show(page, out, as_json)
 
 
@@ -103,17 +99,10 @@ def _page(found: Any, rows: DataSet) -> dict[str, Any]:
 
 def _show(page: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
-        import json
-
-        typer.echo(json.dumps(page, ensure_ascii=False, allow_nan=False))
+        echo_json({**page, "written": [str(out)]})
         return
-    from rich.console import Console
-
     from steadytree.reporting.render_text import comparison_text, comparison_view
 
-    console = Console()
-    if console.is_terminal:
-        console.print(comparison_view(page["comparison"]))
-    else:
-        typer.echo(comparison_text(page["comparison"]))
-    typer.echo(f"\nwritten: {out}")
+    show_page(page["comparison"], comparison_view, comparison_text)
+    typer.echo()
+    say_written(out)

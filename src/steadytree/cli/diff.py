@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from steadytree.cli._options import AsJson, MaxFlips
+from steadytree.cli._output import echo_json, names_of, say_written
+
 EXAMPLES = """\b
 Examples:
   steadytree diff q1.tree.json q2.tree.json
@@ -26,14 +29,11 @@ def diff(
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column with the true classes.")
     ] = None,
-    max_flips: Annotated[
-        str | None,
-        typer.Option(metavar="LIMIT", help="Most changed decisions: 5%, 0.05, or 12 for 12 rows."),
-    ] = None,
+    max_flips: MaxFlips = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write the picture, an SVG file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what changed between two saved trees, and which decisions change with it."""
     from steadytree.cli._limits import parse_flips, stop_if_exceeded
@@ -50,20 +50,17 @@ def diff(
 
     rows, labels = (None, None) if data is None else _read(data, target)
     found = find_diff(load(old), load(new), rows, labels)
-    show_diff(found, as_json)
     if out is not None:
         found.write(out)
-        typer.echo(f"written: {out}", err=True)
+    show_diff(found, as_json, out)
     if found.rows is not None:
         stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
 
 
-def show_diff(found: Any, as_json: bool) -> None:
+def show_diff(found: Any, as_json: bool, *written: Path | None) -> None:
     """Print a diff: coloured in a terminal, plain in a file, or as JSON."""
     if as_json:
-        import json
-
-        typer.echo(json.dumps(found.words, ensure_ascii=False, allow_nan=False))
+        echo_json({**found.words, "written": names_of(written)})
         return
     from rich.console import Console
 
@@ -74,6 +71,7 @@ def show_diff(found: Any, as_json: bool) -> None:
         console.print(diff_text(found.words), soft_wrap=True)
     else:
         typer.echo(str(found))
+    say_written(*written)
 
 
 def _read(path: Path, target: str | None) -> tuple[Any, Any]:

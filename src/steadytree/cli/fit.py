@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steadytree.cli._options import AsJson, Drop, MaxDepth, Target
+from steadytree.cli._output import echo_json, say_written, warn_of_row_numbers
+
 if TYPE_CHECKING:
     from steadytree.learn.stable import StableTreeClassifier
 
@@ -29,17 +32,12 @@ def fit(
             metavar="DATA...", help="A csv file; or Parquet or Arrow files, or folders of them."
         ),
     ],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
+    target: Target,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")] = Path(
         "fitted.tree.json"
     ),
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
-    ] = None,
-    max_depth: Annotated[
-        int, typer.Option(min=1, max=30, help="Most questions from first to answer.")
-    ] = 5,
+    drop: Drop = None,
+    max_depth: MaxDepth = 5,
     epsilon: Annotated[
         float, typer.Option(min=0, help="Score that may be given up for stability; 0 is greedy.")
     ] = 0.1,
@@ -51,6 +49,7 @@ def fit(
         Path | None,
         typer.Option(metavar="FOLDER", help="Keep the binned rows here, for the next fit."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a stable tree on files of any size and write it."""
     from steadytree.core.atomic import check_can_write
@@ -58,8 +57,10 @@ def fit(
     if not target:  # some versions of typer let a needed option be left out
         raise ValueError("say which column to predict, with --target NAME.")
     check_can_write(out)
+    from steadytree.interop.tree_file import tree_hash
     from steadytree.learn.stable import StableTreeClassifier
     from steadytree.reporting.progress import Progress
+    from steadytree.reporting.table_checks import check_categories
 
     model = StableTreeClassifier(
         max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
@@ -69,10 +70,16 @@ def fit(
             _fit_text(model, data, target, drop or [], cache, progress.say)
         else:
             _fit_blocks(model, data, target, drop or [], cache, progress.say)
-    model.save(out)
     tree = model.tree_
-    typer.echo(f"{int(tree.weight[0]):,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
-    typer.echo(f"written: {out}", err=True)
+    n_rows = int(tree.weight[0])
+    check_categories(tree.space, n_rows)
+    model.save(out)
+    if as_json:
+        size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
+        echo_json({**size, "sha256": tree_hash(tree), "written": [str(out)]})
+        return
+    typer.echo(f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
+    say_written(out)
 
 
 def _fit_text(
@@ -85,6 +92,7 @@ def _fit_text(
 ) -> None:
     """Fit on one file of text, in memory."""
     from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.table_checks import check_texts
 
     if len(data) > 1 or cache is not None:
         raise ValueError(
@@ -93,8 +101,10 @@ def _fit_text(
         )
     say(f"reading {data[0]}")
     rows = DataSet.read(data[0], target, drop)
+    check_texts(rows.features)
     say("fitting")
     model.fit(rows.features, rows.labels)
+    warn_of_row_numbers(rows.features)
 
 
 def _fit_blocks(

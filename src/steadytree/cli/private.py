@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli import private_evaluate, private_files, private_holder, private_study
+from steadytree.cli import (
+    private_evaluate,
+    private_files,
+    private_holder,
+    private_simulate,
+    private_study,
+)
+from steadytree.cli._ledger import NewLedger, open_ledger
+from steadytree.cli._method import Method
+from steadytree.cli._options import AsJson, Budget, Data, LedgerFile, Target
+from steadytree.cli._output import echo_json, refuse_spending, say_written
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -17,8 +26,9 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   steadytree private schema patients.csv --target outcome --out patients.schema.toml
+  steadytree private simulate --schema patients.schema.toml --rows 5000
   steadytree private fit patients.csv --target outcome --schema patients.schema.toml \\
-      --epsilon 1 --ledger patients.ledger --budget 2 --out outcome.tree.json
+      --epsilon 1 --ledger patients.ledger --new-ledger --budget 2 --out outcome.tree.json
   steadytree private evaluate outcome.tree.json patients.csv --target outcome \\
       --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
@@ -31,26 +41,13 @@ app = typer.Typer(
 
 
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
+app.command()(private_simulate.simulate)
 app.command()(private_evaluate.evaluate)
 app.command()(private_study.keys)
 app.command()(private_study.coordinate)
 app.command()(private_files.ask)
 app.command()(private_files.answer)
 app.command()(private_files.merge)
-
-
-class Method(StrEnum):
-    """How a private tree is grown."""
-
-    GIBBS = "gibbs"
-    GREEDY = "greedy"
-    TOPDOWN = "topdown"
-
-
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A csv or parquet file.")]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")]
-LedgerFile = Annotated[Path, typer.Option("--ledger", metavar="FILE", help="The data's ledger.")]
-Budget = Annotated[float, typer.Option(help="All epsilon that these data may ever cost.")]
 
 
 @app.command()
@@ -60,6 +57,7 @@ def schema(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")] = Path(
         "schema.toml"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Write a schema to fill in, from column names alone; no value is read."""
     from steadytree.core.atomic import check_can_write, write_text_atomically
@@ -70,8 +68,13 @@ def schema(
         raise ValueError(f"{out} exists: name another file, so that none is lost.")
     names = column_names(data)
     _check_target(target, names)
-    write_text_atomically(out, template_of_names(name for name in names if name != target))
-    typer.echo(f'written: {out}\nFill in every "fill in" from general knowledge, not the data.')
+    columns = [name for name in names if name != target]
+    write_text_atomically(out, template_of_names(columns))
+    if as_json:
+        echo_json({"columns": columns, "written": [str(out)]})
+        return
+    say_written(out)
+    typer.echo('Fill in every "fill in" from general knowledge, not the data.')
 
 
 @app.command()
@@ -83,20 +86,21 @@ def fit(
     ledger: LedgerFile,
     budget: Budget,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
+    new_ledger: NewLedger = False,
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
     from steadytree.core.atomic import check_can_write
     from steadytree.core.schema import Schema
     from steadytree.interop.data_file import column_names
     from steadytree.learn.private import PrivateTreeClassifier
-    from steadytree.privacy.ledger import BudgetError, Ledger
+    from steadytree.privacy.ledger import BudgetError
     from steadytree.reporting.progress import Progress
 
     check_can_write(out)
     _check_target(target, column_names(data))
-    declared, account = Schema.load(schema), Ledger(ledger, budget)
+    declared, account = Schema.load(schema), open_ledger(ledger, budget, new_ledger)
     model = PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         with Progress() as progress:
@@ -105,21 +109,20 @@ def fit(
             progress.say("fitting a private tree")
             model.fit(X, y)
     except BudgetError as error:
-        typer.echo(f"refused: {error}", err=True)
-        raise typer.Exit(3) from None
+        refuse_spending(error)
     model.save(out)
     if as_json:
-        _echo_json({**model.privacy_.to_dict(), "left": account.left, "written": str(out)})
+        echo_json({**model.privacy_.to_dict(), "left": account.left, "written": [str(out)]})
         return
     _show(model.privacy_.to_dict(), account.left)
-    typer.echo(f"written: {out}")
+    say_written(out)
 
 
 @app.command(name="ledger")
 def show_ledger(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
     budget: Budget,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what was spent on what, and what is left."""
     from steadytree.privacy.ledger import Ledger
@@ -133,17 +136,11 @@ def show_ledger(
             for one in account.entries
         ]
         told = {"budget": account.budget, "spent": account.spent, "left": account.left}
-        _echo_json({**told, "entries": entries})
+        echo_json({**told, "entries": entries})
         return
     for entry in account.entries:
         typer.echo(f"{float(entry.epsilon):>12g} {entry.what} ({entry.mechanism or 'unknown'})")
     typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
-
-
-def _echo_json(value: dict[str, Any]) -> None:
-    import json
-
-    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _check_target(target: str, names: list[str]) -> None:

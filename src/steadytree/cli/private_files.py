@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadytree.cli._ledger import NewLedger, check_ledger
+from steadytree.cli._options import AsJson, PlanFile
+from steadytree.cli._output import echo_json, names_of, say_written
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (toml).")]
 
 
 def ask(
@@ -19,6 +21,7 @@ def ask(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write questions.")] = Path(
         "questions"
     ),
+    as_json: AsJson = False,
 ) -> None:
     """Write the next signed, numbered question for each holder that is asked."""
     from steadytree.learn._journal import Journal
@@ -31,10 +34,16 @@ def ask(
     try:
         learn(study, FileParties(study), journal)
     except Waiting as waiting:
-        for path in write_questions(study, waiting.requests, out):
-            typer.echo(f"written: {path}")
+        written = list(write_questions(study, waiting.requests, out))
+        if as_json:
+            echo_json({"finished": False, "written": names_of(written)})
+        else:
+            say_written(*written)
         return
-    typer.echo(f"nothing is left to ask: {study.out} is the tree")
+    if as_json:
+        echo_json({"finished": True, "tree": str(study.out), "written": []})
+    else:
+        typer.echo(f"nothing is left to ask: {study.out} is the tree")
 
 
 def answer(
@@ -48,9 +57,11 @@ def answer(
     schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreed schema.")] = None,
     ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows' ledger.")] = None,
     budget: Annotated[float | None, typer.Option(help="All that the rows may ever cost.")] = None,
+    new_ledger: NewLedger = False,
     name: Annotated[
         str | None, typer.Option(help="This holder; by default as its folder of keys is called.")
     ] = None,
+    as_json: AsJson = False,
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Check a question and write its signed answer; exit 3 where the budget is spent."""
@@ -60,17 +71,28 @@ def answer(
     rows = (data, schema, ledger, budget)
     if (socket is None) == any(each is None for each in rows):
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
+    if ledger is not None:
+        check_ledger(ledger, new_ledger)
+    elif new_ledger:
+        raise ValueError("--new-ledger belongs to --ledger: a serving gateway has one.")
     own = name or keys.resolve().name
     if content["holder"] != own:
         raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
     whose = (own, data, target, schema, (ledger, budget), testing_seed)
     with _door(socket, whose, content) as ask:
-        private = _check_hello(ask, content)
+        known = _check_hello(ask, content)
         reply = _ask(ask, content)
-    path = write_answer_file(question, content, reply, private, keys)
+    path = write_answer_file(question, content, reply, bool(known["private"]), keys)
+    so_far, whole = known["spent"] + content["epsilon"], content["epsilon of the study"]
+    if as_json:
+        told = {"study": content["study"], "question": content["number"]}
+        cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": whole}
+        echo_json({**told, **cost, "written": [str(path)]})
+        return
     typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
     typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
-    typer.echo(f"written: {path}")
+    typer.echo(f"the study has cost {so_far:.4g} so far, of {whole:.4g} that it says it may")
+    say_written(path)
 
 
 def merge(
@@ -79,6 +101,7 @@ def merge(
     without: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Go on without a holder.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check the answers to one question and go on; write the tree after the last."""
     from steadytree.learn._journal import Journal
@@ -91,11 +114,18 @@ def merge(
     try:
         done = learn(study, FileParties(study, answers, without or ()), journal)
     except Waiting:
-        typer.echo(f"merged: questions answered so far: {journal.n_rounds}; now ask the next")
+        if as_json:
+            echo_json({"finished": False, "answered": journal.n_rounds, "written": []})
+        else:
+            typer.echo(f"merged: questions answered so far: {journal.n_rounds}; now ask the next")
         return
     finish(study, done)
+    if as_json:
+        finished = {"finished": True, "answered": journal.n_rounds}
+        echo_json({**finished, **done.privacy.to_dict(), "written": [str(study.out)]})
+        return
     typer.echo(done.privacy.guarantee)
-    typer.echo(f"written: {study.out}")
+    say_written(study.out)
 
 
 @contextmanager
@@ -128,7 +158,8 @@ def _door(
         store.close()
 
 
-def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool:
+def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict[str, Any]:
+    """What the gateway knows; refuses a question that goes beyond what its file announces."""
     from steadytree.core.schema import Schema
     from steadytree.core.schema_file import from_dict
     from steadytree.sources.files import sealed
@@ -150,7 +181,15 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bool
     if not known["enough"]:
         typer.echo("refused: less is left than the study's epsilon. Nothing was spent.", err=True)
         raise typer.Exit(3)
-    return bool(known["private"])
+    whole = content["epsilon of the study"]
+    if known["spent"] + content["epsilon"] > whole * (1 + 1e-9):
+        typer.echo(
+            f"refused: with this question the study would cost more than the {whole:g} that it "
+            "announces. Nothing was spent.",
+            err=True,
+        )
+        raise typer.Exit(3)
+    return known
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:

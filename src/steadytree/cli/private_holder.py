@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steadytree.cli._ledger import NewLedger, check_ledger
+from steadytree.cli._options import AsJson, Budget, LedgerFile, SchemaFile
+from steadytree.cli._output import echo_json
+
 if TYPE_CHECKING:
     from steadytree.sources.gateway import Terms
     from steadytree.sources.holder import Holder
@@ -24,9 +28,6 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 Rows = Annotated[Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file.")]
-SchemaFile = Annotated[Path, typer.Option("--schema", metavar="FILE", help="The agreed schema.")]
-LedgerFile = Annotated[Path, typer.Option("--ledger", metavar="FILE", help="The rows' ledger.")]
-Budget = Annotated[float, typer.Option(help="All epsilon that these rows may ever cost.")]
 Target = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
@@ -65,9 +66,7 @@ def serve(
     least_epsilon: Annotated[
         float, typer.Option(help="Refuse questions for less than this.", min=0)
     ] = 1e-3,
-    new_ledger: Annotated[
-        bool, typer.Option("--new-ledger", help="Begin a ledger that does not exist yet.")
-    ] = False,
+    new_ledger: NewLedger = False,
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="By default standard error.")
     ] = None,
@@ -81,7 +80,7 @@ def serve(
 
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(filename=log, level=logging.INFO, format=form)
-    _check_ledger(ledger, new_ledger)
+    check_ledger(ledger, new_ledger)
     terms = read_terms(name, study, least_epsilon, coordinator_key)
     holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
     gateway, store = open_gateway(holder, ledger, pace, terms)
@@ -101,6 +100,7 @@ def serve(
 @app.command()
 def status(
     socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+    as_json: AsJson = False,
 ) -> None:
     """Show what a serving gateway has spent and what is left."""
     from steadytree.sources.letters import VERSION, carry, read, write
@@ -112,6 +112,10 @@ def status(
     known = read(reply)
     if known.get("ok") is not True:
         raise ValueError(f"the gateway refused: {known.get('code')}.")
+    if as_json:
+        named = ("holder", "private", "spent", "left", "budget", "answers")
+        echo_json({name: known[name] for name in named})
+        return
     note = "" if known["private"] else ", NOT PRIVATE (testing seed)"
     typer.echo(f"holder {known['holder']}{note}")
     typer.echo(f"spent {known['spent']:g}, left {known['left']:g} of {known['budget']:g}")
@@ -140,17 +144,6 @@ def join(
     typer.echo(f"joining {superlink}")
     node.run()
     typer.echo("left")
-
-
-def _check_ledger(ledger: Path, new: bool) -> None:
-    """A lost or mistyped ledger must not become a full budget by itself."""
-    if not ledger.exists() and not new:
-        raise ValueError(
-            f"there is no ledger {str(ledger)!r}: check the path, or begin one for rows that were "
-            "never asked about with --new-ledger. If it was lost, those rows' budget is spent."
-        )
-    if new and ledger.exists():
-        raise ValueError(f"the ledger {str(ledger)!r} exists: leave --new-ledger out.")
 
 
 def read_terms(

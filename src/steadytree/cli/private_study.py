@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadytree.cli._options import AsJson, PlanFile
+from steadytree.cli._output import echo_json, names_of, say_written
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from steadytree.sources.plan import Plan
     from steadytree.sources.superlink import SuperLink
-
-PlanFile = Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file (toml).")]
 
 
 def keys(
@@ -24,6 +27,7 @@ def keys(
     host: Annotated[
         list[str] | None, typer.Option(help="Further names under which the coordinator is reached.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make certificates and keys, for a whole plan or for one holder."""
     from steadytree.sources.keys import make_holder_keys, make_study_keys
@@ -34,15 +38,24 @@ def keys(
     if plan is None:
         holder = str(holder)
         make_holder_keys(Path(holder))
-        typer.echo(f"written: {holder}\nSend node.pub and sign.pub to the coordinator, no more.")
+        _show_keys(
+            [Path(holder)], "Send node.pub and sign.pub to the coordinator, no more.", as_json
+        )
         return
     study = Plan.load(plan)
     own = study.superlink.rpartition(":")[0].strip("[]")
     hosts = list(dict.fromkeys([own, *(host or []), "localhost", "127.0.0.1"]))
     folders = make_study_keys(study.keys, study.holders, hosts)
-    for folder in folders:
-        typer.echo(f"written: {folder}")
-    typer.echo("Hand each holder its own folder by a safe way, and delete it here afterwards.")
+    advice = "Hand each holder its own folder by a safe way, and delete it here afterwards."
+    _show_keys(folders, advice, as_json)
+
+
+def _show_keys(folders: Iterable[Path], advice: str, as_json: bool) -> None:
+    if as_json:
+        echo_json({"written": names_of(folders)})
+        return
+    say_written(*folders)
+    typer.echo(advice)
 
 
 def coordinate(
@@ -50,6 +63,7 @@ def coordinate(
     logs: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Keep Flower's files and logs here.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run a study over Flower, or go on with an interrupted one; exit 3 for a spent budget."""
     import signal
@@ -66,7 +80,7 @@ def coordinate(
         check_can_write(path)
     done = Journal(study.checkpoint, study.digest).n_rounds
     if done:
-        typer.echo(f"going on after round {done}")
+        typer.echo(f"going on after round {done}", err=as_json)
     with tempfile.TemporaryDirectory() as scratch:
         folder = logs or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
@@ -74,9 +88,11 @@ def coordinate(
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left running
         with SuperLink(study, plan, folder.resolve()) as link:
             nodes = link.register()
-            typer.echo(f"waiting for {', '.join(study.holders)} at {study.superlink}")
+            typer.echo(f"waiting for {', '.join(study.holders)} at {study.superlink}", err=as_json)
             facts = _wait(study, link, link.run(nodes))
-    _show(facts, study)
+    if as_json:
+        echo_json({**facts, "written": [str(study.out)] if facts["ok"] else []})
+    _show(facts, study, as_json)
 
 
 def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
@@ -97,10 +113,12 @@ def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
     return facts
 
 
-def _show(facts: dict[str, Any], study: Plan) -> None:
+def _show(facts: dict[str, Any], study: Plan, as_json: bool) -> None:
     if not facts["ok"]:
         typer.echo(f"error: {facts['reason']}", err=True)
         raise typer.Exit(facts["exit"])
+    if as_json:
+        return
     typer.echo(facts["privacy"]["guarantee"])
     typer.echo(f"rounds {facts['rounds']}, of which {facts['resumed']} from the checkpoint")
     typer.echo(f"seconds {sum(facts['seconds']):.1f}, asked again {facts['asked_again']}")
@@ -108,4 +126,4 @@ def _show(facts: dict[str, Any], study: Plan) -> None:
     for name, amount in facts["epsilons"].items():
         note = ", went away" if name in facts["gone"] else ""
         typer.echo(f"  epsilon {amount:.4g} of {name}{note}")
-    typer.echo(f"written: {study.out}")
+    say_written(study.out)

@@ -10,10 +10,13 @@ import typer
 
 from steadytree.cli._command import command_line
 from steadytree.cli._limits import EXCEEDED
+from steadytree.cli._options import AsJson, Drop, MaxDepth, MaybeTarget, Noise
+from steadytree.cli._output import echo_json, say_written, show_page, warn_of_row_numbers
 
 if TYPE_CHECKING:
     from steadytree.reporting.report import Report
 
+USUAL_LEARNERS = "cart,stable,pareto"
 EXAMPLES = """\b
 Examples:
   steadytree report
@@ -52,9 +55,7 @@ def report(
         Path | None,
         typer.Argument(metavar="[DATA]", help="A csv or parquet file; without it, breast cancer."),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
-    ] = None,
+    target: MaybeTarget = None,
     model: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A saved tree or card to judge, on all rows."),
@@ -65,10 +66,7 @@ def report(
     limits: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Limits to keep to, as TOML.")
     ] = None,
-    noise: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="How far inputs may move, as TOML; else 2% of ranges."),
-    ] = None,
+    noise: Noise = None,
     by: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Judge groups by this column; may be repeated."),
@@ -78,8 +76,12 @@ def report(
         typer.Option(help="How to learn the tree; with --model, how it was learned."),
     ] = None,
     learners: Annotated[
-        str, typer.Option(metavar="NAMES", help="Learners to compare with; none leaves them out.")
-    ] = "cart,stable,pareto",
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Learners to compare with, or none; else cart,stable,pareto, with --quick none.",
+        ),
+    ] = None,
     comparison: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A page of steadytree compare to take over.")
     ] = None,
@@ -93,22 +95,19 @@ def report(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = Path(
         "report.html"
     ),
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
-    ] = None,
-    max_depth: Annotated[
-        int, typer.Option(min=1, max=30, help="Most questions from first to answer.")
-    ] = 5,
+    drop: Drop = None,
+    max_depth: MaxDepth = 5,
     criterion: Annotated[
         Criterion, typer.Option(help="What greedy splits are judged by.")
     ] = Criterion.COUNT,
-    quick: Annotated[bool, typer.Option(help="Leave out what takes long.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out what takes long and was not asked for.")
+    ] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Processes for comparing.")] = 1,
     seed: Annotated[
         int, typer.Option(min=0, help="Which rows are held out, and how ties are broken.")
     ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a tree (or take one) and report on it, in the terminal and as one offline HTML page.
 
@@ -122,7 +121,8 @@ def report(
         raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
     files = {"model": model, "previous": previous, "limits": limits, "noise": noise}
     files |= {"ledger": ledger, "schema": schema}
-    named = [] if learners == "none" else [name.strip() for name in learners.split(",")]
+    asked = learners or ("none" if quick else USUAL_LEARNERS)
+    named = [] if asked == "none" else [name.strip() for name in asked.split(",")]
     with Progress() as progress:
         progress.say("starting")
         from steadytree.reporting.data_set import DataSet
@@ -145,6 +145,8 @@ def report(
         found = judge(rows, plan, progress.say)
         progress.say(f"writing {out}")
         found.write(out)
+    if model is None:
+        warn_of_row_numbers(rows.features)
     _show(found.data, out, as_json)
     _stop_if_failed(found)
 
@@ -176,20 +178,13 @@ def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]
 
 def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
-        import json
-
-        typer.echo(json.dumps(data, ensure_ascii=False, allow_nan=False))
+        echo_json({**data, "written": [str(out)]})
         return
-    from rich.console import Console
-
     from steadytree.reporting.render_text import render_text, terminal_view
 
-    console = Console()
-    if console.is_terminal:
-        console.print(terminal_view(data))
-    else:
-        typer.echo(render_text(data))
-    typer.echo(f"\nwritten: {out}")
+    show_page(data, terminal_view, render_text)
+    typer.echo()
+    say_written(out)
 
 
 def _stop_if_failed(found: Report) -> None:

@@ -8,6 +8,11 @@ from typing import Annotated
 
 import typer
 
+from steadytree.cli._output import echo_json, names_of, say_written
+
+PAGE = "study.html"
+USUALLY = (("matplotlib", "plot"), ("pandas", "frame"))
+NEEDS = {"three_hospitals": (("flwr", "federated"), ("cryptography", "private"))}
 EXAMPLES = """\b
 Examples:
   steadytree reproduce
@@ -27,40 +32,111 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="The folder with the papers' data.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="For pictures, the page and what is kept.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the list, or how the run ended, as JSON.")
     ] = False,
 ) -> None:
-    """Run the study of a paper again: its tables, the paper's value beside ours."""
+    """Run the study of a paper again: its tables and pictures, on the terminal and as a page.
+
+    The page is study.html in the folder of --out, by default STUDY_out.
+    """
     if study in (None, "--help"):
         if study == "--help":
             typer.echo(context.get_help())
         else:
             _list(as_json)
         return
-    import os
-    import subprocess
     import time
 
     path = _find(str(study))
-    environment = dict(os.environ)
-    if data is not None:
-        if not data.is_dir():
-            raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
-        environment["STEADYTREE_DATA"] = str(data.resolve())
-    start = time.monotonic()
-    command = [sys.executable, str(path), *context.args]
-    output = subprocess.PIPE if as_json else None
-    done = subprocess.run(command, env=environment, stdout=output, text=True, check=False)
+    if "--help" in context.args:
+        _run([sys.executable, str(path), "--help"], None)
+        return
+    _check_extras(path.parent.name)
+    if data is not None and not data.is_dir():
+        raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
+    folder = out or Path(f"{path.parent.name}_out")
+    _make(folder)
+    start, clock = time.monotonic(), time.time()
+    command = [sys.executable, str(path), *context.args, "--out", str(folder)]
+    code, lines = _run(command, data, quiet=as_json)
+    seconds = round(time.monotonic() - start, 2)
+    written = [] if code else [_write_page(path.parent, folder, lines, seconds, clock)]
     if as_json:
-        import json
+        told = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
+        echo_json({**told, "written": names_of(written)})
+    else:
+        say_written(*written)
+    if code:
+        raise ValueError(f"the study {study!r} ended with exit code {code}.")
 
-        seconds = round(time.monotonic() - start, 2)
-        lines = (done.stdout or "").splitlines()
-        found = {"study": study, "exit_code": done.returncode, "seconds": seconds, "output": lines}
-        typer.echo(json.dumps(found, ensure_ascii=False))
-    if done.returncode:
-        raise ValueError(f"the study {study!r} ended with exit code {done.returncode}.")
+
+def _make(folder: Path) -> None:
+    """The folder, made where it is not there; refused where nothing can be written into it."""
+    from steadytree.core.atomic import check_can_write
+
+    if not folder.exists():
+        check_can_write(folder)
+        folder.mkdir()
+    check_can_write(folder / PAGE)
+
+
+def _check_extras(study: str) -> None:
+    """Say what is missing; the study itself imports what is there."""
+    from importlib.util import find_spec
+
+    for module, extra in NEEDS.get(study, USUALLY):
+        if find_spec(module) is None:
+            raise ImportError(
+                f"the study {study!r} needs {module}: pip install 'steadytree[{extra}]'"
+            )
+
+
+def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[int, list[str]]:
+    """Run a study, showing what it prints as it comes; returns exit code and lines."""
+    import os
+    import subprocess
+
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg"}
+    if data is not None:
+        environment["STEADYTREE_DATA"] = str(data.resolve())
+    lines: list[str] = []
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as running:
+        for line in running.stdout or ():
+            lines.append(line.rstrip("\n"))
+            if not quiet:
+                typer.echo(lines[-1])
+    return running.returncode, lines
+
+
+def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
+    """The page of a run, with the pictures that it drew."""
+    from steadytree.cli._command import command_line
+    from steadytree.core.atomic import write_text_atomically
+    from steadytree.reporting.study_page import KINDS, study_page
+
+    drawn = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in KINDS and path.stat().st_mtime >= since - 1
+    ]
+    kept = study / "results.txt"
+    page = study_page(
+        study.name.replace("_", " "),
+        _about(study / "run.py"),
+        lines,
+        drawn,
+        command_line(),
+        seconds,
+        kept.read_text("utf-8") if kept.exists() else "",
+    )
+    write_text_atomically(folder / PAGE, page)
+    return folder / PAGE
 
 
 def _folder() -> Path:
@@ -88,17 +164,17 @@ def _find(name: str) -> Path:
     raise ValueError(f"there is no study {name!r}: {hint}")
 
 
-def _list(as_json: bool) -> None:
+def _about(path: Path) -> str:
+    """The first line of what a study says of itself."""
     import ast
 
-    about = {
-        name: (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
-        for name, path in _studies().items()
-    }
-    if as_json:
-        import json
+    return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
 
-        typer.echo(json.dumps(about, ensure_ascii=False))
+
+def _list(as_json: bool) -> None:
+    about = {name: _about(path) for name, path in _studies().items()}
+    if as_json:
+        echo_json(about)
         return
     width = max(map(len, about), default=0)
     for name, line in about.items():

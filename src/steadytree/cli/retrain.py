@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from steadytree.cli._options import AsJson, Drop, MaxFlips, Target
+from steadytree.cli._output import warn_of_row_numbers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,7 +24,7 @@ Exit code 3 where more decisions change than --max-flips allows; the tree is wri
 
 def retrain(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="New rows, csv or parquet.")],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")],
+    target: Target,
     previous: Annotated[Path, typer.Option(metavar="FILE", help="The tree in use (*.tree.json).")],
     max_loss: Annotated[
         str,
@@ -33,17 +36,11 @@ def retrain(
     picture: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to draw what changed, an SVG file.")
     ] = None,
-    max_flips: Annotated[
-        str | None,
-        typer.Option(metavar="LIMIT", help="Most changed decisions: 5%, 0.05, or 12 for 12 rows."),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
-    ] = None,
+    max_flips: MaxFlips = None,
+    drop: Drop = None,
     trees: Annotated[int, typer.Option(min=2, help="Bootstrap trees to choose from.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Which rows are held out and drawn.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn a tree from new rows that changes no more than needed, and show what changed.
 
@@ -64,11 +61,13 @@ def retrain(
     from steadytree.reporting.data_set import DataSet
     from steadytree.reporting.diff import diff
     from steadytree.reporting.progress import Progress
+    from steadytree.reporting.table_checks import check_texts
 
     with Progress() as progress:
         progress.say(f"reading {data}")
         old, data_set = load(previous), DataSet.read(data, target, drop or [])
         _check_no_new_columns(old.space.names, data_set.features.names or ())
+        check_texts(data_set.features)
         progress.say("retraining")
         model = ParetoTreeClassifier(
             previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
@@ -77,8 +76,8 @@ def retrain(
         save(model.tree_, out)
         if picture is not None:
             found.write(picture)
-    show_diff(found, as_json)
-    typer.echo(f"written: {out}", err=True)
+    warn_of_row_numbers(data_set.features)
+    show_diff(found, as_json, out, picture)
     if found.rows is not None:
         stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+
+from steadytree.cli._options import AsJson, Data, Drop
+from steadytree.cli._output import echo_json, names_of, say_written, warn_of_row_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 EXAMPLES = """\b
 Examples:
@@ -22,7 +28,7 @@ class Loss(StrEnum):
 
 
 def score(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A csv or parquet file.")],
+    data: Data,
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column to predict; fits a card.")
     ] = None,
@@ -30,7 +36,8 @@ def score(
         Path | None, typer.Option(metavar="FILE", help="A saved card (*.card.json) to score with.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write totals and answers (csv).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write totals and risks (csv)."),
     ] = None,
     save: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to save the card (*.card.json).")
@@ -41,76 +48,130 @@ def score(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where to write a page to print.")
     ] = None,
-    drop: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
-    ] = None,
+    drop: Drop = None,
     loss: Annotated[Loss, typer.Option(help="What the card is fitted to.")] = Loss.MAJORITY,
     tau: Annotated[
         str, typer.Option(help="Noise to withstand, as a share of a column's range, or 1se.")
     ] = "1se",
     max_conditions: Annotated[int, typer.Option(min=1, help="Most conditions.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Which rows settings are chosen on.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Fit a card of points to a file and print it, or score a file with a saved card."""
+    """Fit a card of points to a file and print it, or score a file with a saved card.
+
+    Without --out, the totals and answers of a saved card are printed as csv.
+    """
     if (target is None) == (card is None):
         raise ValueError("pass --target to fit a card, or --card to score with a saved one.")
-    from steadytree.core.atomic import check_can_write, write_text_atomically
-    from steadytree.core.scorecard import Scorecard
-    from steadytree.interop.card_file import save_card
-    from steadytree.interop.data_file import read_data
-    from steadytree.interop.tree_file import load
+    noise = tau if tau == "1se" else _share(tau)
+    from steadytree.core.atomic import check_can_write
+
+    for path in filter(None, (out, save, svg, html)):
+        check_can_write(path)
     from steadytree.learn.risk_score import RiskScoreClassifier
-    from steadytree.reporting.card_html import card_html
-    from steadytree.reporting.card_svg import draw_card
-    from steadytree.reporting.card_text import card_text
-    from steadytree.reporting.data_set import DataSet
     from steadytree.reporting.progress import Progress
 
-    for path in (out, save, svg, html):
-        if path is not None:
-            check_can_write(path)
-    if card is not None:
-        found, table, fitted = load(card), None, {}
-        if not isinstance(found, Scorecard):
-            raise ValueError(f"{card} holds a tree, not a card of points.")
-        rows = read_data(data, skip=drop or [])
-    else:
-        noise = tau if tau == "1se" else _share(tau)
-        model = RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
-        with Progress() as progress:
-            progress.say(f"reading {data}")
-            given = DataSet.read(data, target, drop or [])
-            progress.say("fitting a card")
-            model.fit(given.features, given.labels)
-        found, table, rows = model.card_, model.risk_table_, given.features
-        fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
-        if not as_json:
-            typer.echo(f"noise {model.tau_:g}, proven accuracy {model.certified_accuracy_:.3f}\n")
+    with Progress() as progress:
+        progress.say(f"reading {data}")
+        if card is not None:
+            found = _read_card(card, data, drop or [])
+        else:
+            model = RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
+            found = _fit_card(model, data, str(target), drop or [], progress.say)
+    written = _write(found, {"out": out, "save": save, "svg": svg, "html": html}, target or "")
     if as_json:
-        _show_json(found, table, fitted)
+        _show_json(found, written, scored=card is not None)
+    elif card is not None and out is None:
+        typer.echo(_scores(found), nl=False)
     else:
-        typer.echo(card_text(found, table))
-    if save is not None:
-        save_card(found, save)
-    if svg is not None:
-        write_text_atomically(svg, str(draw_card(found, table)))
-    if html is not None:
-        write_text_atomically(html, card_html(found, table, title=target or ""))
-    if out is not None:
-        write_text_atomically(out, _scores(found, rows))
+        _show(found)
+        say_written(*written)
 
 
-def _show_json(card: Any, table: Any, fitted: dict[str, float]) -> None:
-    import json
+class Found(NamedTuple):
+    """A card, the risks of its totals and how it was fitted, where that is known, and rows."""
 
+    card: Any
+    risks: Any
+    fitted: dict[str, float]
+    rows: Any
+
+
+def _read_card(card: Path, data: Path, drop: list[str]) -> Found:
+    from steadytree.core.scorecard import Scorecard
+    from steadytree.interop.data_file import read_data
+    from steadytree.interop.tree_file import load
+
+    found = load(card)
+    if not isinstance(found, Scorecard):
+        raise ValueError(f"{card} holds a tree, not a card of points.")
+    return Found(found, None, {}, read_data(data, skip=drop))
+
+
+def _fit_card(
+    model: Any, data: Path, target: str, drop: list[str], say: Callable[[str], None]
+) -> Found:
+    from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.table_checks import check_texts
+
+    given = DataSet.read(data, target, drop)
+    check_texts(given.features)
+    say("fitting a card")
+    _fit_quietly(model, given)
+    warn_of_row_numbers(given.features)
+    fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
+    return Found(model.card_, model.risk_table_, fitted, given.features)
+
+
+def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path]:
+    """Write what was asked for; returns where."""
+    from steadytree.core.atomic import write_text_atomically
+    from steadytree.interop.card_file import save_card
+    from steadytree.reporting.card_html import card_html
+    from steadytree.reporting.card_svg import draw_card
+
+    if paths["save"] is not None:
+        save_card(found.card, paths["save"])
+    texts = {
+        "svg": lambda: str(draw_card(found.card, found.risks)),
+        "html": lambda: card_html(found.card, found.risks, title=title),
+        "out": lambda: _scores(found),
+    }
+    for name, text in texts.items():
+        path = paths[name]
+        if path is not None:
+            write_text_atomically(path, text())
+    return [path for path in paths.values() if path is not None]
+
+
+def _show(found: Found) -> None:
+    from steadytree.reporting.card_text import card_text
+
+    if found.fitted:
+        noise, accuracy = found.fitted.values()
+        typer.echo(f"noise {noise:g}, proven accuracy {accuracy:.3f}\n")
+    typer.echo(card_text(found.card, found.risks))
+
+
+def _show_json(found: Found, written: list[Path], scored: bool) -> None:
     from steadytree.interop.card_dict import card_to_dict
     from steadytree.reporting.plain import plain
 
-    risks = [] if table is None else [vars(row) for row in table.rows]
-    shown = plain({"card": card_to_dict(card), "risks": risks, **fitted})
-    typer.echo(json.dumps(shown, ensure_ascii=False, allow_nan=False))
+    risks = [] if found.risks is None else [vars(row) for row in found.risks.rows]
+    shown = {"card": card_to_dict(found.card), "risks": risks, **found.fitted}
+    if scored:
+        shown["totals"] = found.card.score(found.rows)
+        shown["answers"] = found.card.predict(found.rows)
+    echo_json({**plain(shown), "written": names_of(written)})
+
+
+def _fit_quietly(model: Any, given: Any) -> None:
+    """Fit; that a card is empty is said by the card itself, without a line of source code."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "no condition is better than chance")
+        model.fit(given.features, given.labels)
 
 
 def _share(text: str) -> float:
@@ -120,16 +181,21 @@ def _share(text: str) -> float:
         raise ValueError(f"--tau must be 1se or a number from 0 to 1, got {text!r}.") from None
 
 
-def _scores(card, rows) -> str:
-    """Totals and answers as csv, a line for each row."""
+def _scores(found: Found) -> str:
+    """Totals, answers and risks as csv, a line for each row; two classes have one of each."""
     import csv
     import io
 
-    totals = card.score(rows)
-    heads = ["total"] if card.is_binary else [f"total {c}" for c in card.classes.tolist()]
+    card, rows = found.card, found.rows
+    totals, names = card.score(rows), card.classes.tolist()
+    heads = ["total"] if card.is_binary else [f"total {name}" for name in names]
+    shown = slice(1, None) if card.is_binary else slice(None)
+    risks = card.risk(totals)[:, shown] if card.gives_risks else [[]] * len(totals)
+    heads += ["answer", *(f"risk {name}" for name in names[shown] if card.gives_risks)]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*heads, "answer"])
-    for total, answer in zip(totals.reshape(len(totals), -1), card.predict(rows), strict=True):
-        writer.writerow([*total.tolist(), answer])
+    writer.writerow(heads)
+    table = totals.reshape(len(totals), -1).tolist()
+    for total, answer, risk in zip(table, card.predict(rows), risks, strict=True):
+        writer.writerow([*total, answer, *(f"{one:.6g}" for one in risk)])
     return text.getvalue()

@@ -69,11 +69,11 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the move itself last, where the system lets a folder be synced."""
+def sync_folder(folder: Path) -> None:
+    """Make a new or moved name itself last, where the system lets a folder be synced."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

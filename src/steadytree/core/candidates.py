@@ -1,6 +1,7 @@
 """Candidates: every question a private tree may ask, from the schema alone."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,7 @@ class Candidates:
     @classmethod
     def at_most(cls, space: FeatureSpace, n_bins: int, most: int) -> "Candidates":
         """The finest grid up to `n_bins` with at most `most` questions; two bins at least."""
-        for size in range(n_bins, 2, -1):
-            found = cls.of(space, size)
-            if len(found) <= most:
-                return found
-        return cls.of(space, 2)
+        return _finest(space, n_bins, most)
 
     def __len__(self) -> int:
         return len(self.feature)
@@ -108,6 +105,16 @@ class Candidates:
             first = bin_ if self.by_value[candidate] else 0
             chosen[first : bin_ + 1] = True
         return chosen
+
+
+@lru_cache(maxsize=16)  # a fit asks for the same grids several times
+def _finest(space: FeatureSpace, n_bins: int, most: int) -> Candidates:
+    fixed = sum(len(_questions(column)) for column in space if column.is_categorical)
+    for size in range(n_bins if fixed < most else 2, 2, -1):
+        found = Candidates.of(space, size)
+        if len(found) <= most:
+            return found
+    return Candidates.of(space, 2)
 
 
 def _with_cuts(column: Column, n_bins: int) -> Column:

@@ -1,7 +1,7 @@
 """The one tree every learner returns and every measure reads."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,9 @@ class Tree:
         Categories that go left, by code; as wide as the column with most categories.
     single_precision : bool, default=False
         Round inputs to float32 before they are compared, as scikit-learn's trees do.
+    note : str, default=""
+        What whoever reads the tree must be told, such as that it is not private; it goes into
+        the tree's file and is no part of what makes two trees equal.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class Tree:
     missing_left: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
     subset: NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), bool))
     single_precision: bool = False
+    note: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())
@@ -209,11 +213,16 @@ class Tree:
             self.missing_left[kept] & ~leaf,
             self.subset[kept] & ~leaf[:, None],
             self.single_precision,
+            self.note,
         )
 
     def prune(self) -> "Tree":
         """Merge sibling leaves with equal labels, upwards; predictions stay, shares may coarsen."""
         return self.restrict(np.flatnonzero(uniform_nodes(self.left, self.right, self.label)))
+
+    def with_note(self, note: str) -> "Tree":
+        """The same tree with another note."""
+        return replace(self, note=note)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
@@ -236,7 +245,8 @@ class Tree:
     def __repr__(self) -> str:
         return (
             f"Tree({self.n_nodes} nodes, {self.n_leaves} leaves, depth {self.depth}, "
-            f"{len(self.space)} features, {len(self.classes)} classes)"
+            f"{len(self.space)} features, {len(self.classes)} classes"
+            f"{', ' + self.note if self.note else ''})"
         )
 
 

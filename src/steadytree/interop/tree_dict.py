@@ -30,6 +30,7 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
     True
     """
     return {
+        **({"note": _text("note", tree.note)} if tree.note else {}),
         "classes": [_label(label) for label in _plain_labels(tree.classes)],
         "single_precision": bool(tree.single_precision),
         "features": [_column_to_dict(column) for column in tree.space],
@@ -39,7 +40,9 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
 
 def tree_from_dict(content: Mapping[str, Any]) -> Tree:
     """The tree that `tree_to_dict` described; a ValueError says what is wrong with it."""
-    _check_keys("the tree", content, ("classes", "single_precision", "features", "nodes"))
+    keys = ("classes", "single_precision", "features", "nodes")
+    noted = isinstance(content, Mapping) and "note" in content
+    _check_keys("the tree", content, (*keys, "note") if noted else keys)
     labels = [_label(label) for label in _list("classes", content["classes"])]
     features, nodes = (_list(key, content[key]) for key in ("features", "nodes"))
     space = FeatureSpace(tuple(_column_from_dict(j, each) for j, each in enumerate(features)))
@@ -57,6 +60,7 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
         space,
         _label_array(labels),
         single_precision=_flag("single_precision", content["single_precision"]),
+        note=_text("note", content.get("note", "")),
         **arrays,
     )
 

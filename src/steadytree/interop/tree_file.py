@@ -10,6 +10,7 @@ from typing import Any
 from steadytree.core.atomic import write_text_atomically
 from steadytree.interop.card_file import FORMAT as CARD_FORMAT
 from steadytree.interop.card_file import card_of_file
+from steadytree.interop.data_file import CSV_ENDINGS, PARQUET_ENDINGS
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.interop.tree_dict import tree_from_dict, tree_to_dict
 
@@ -169,7 +170,7 @@ def _read(path: Path) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise TreeFileError(f"{path}: not text. Pass a file that save() wrote.") from None
+        raise _no_tree(path, "not text. Pass a file that save() wrote.") from None
 
 
 def _parse(path: Path, text: str) -> Any:
@@ -191,7 +192,14 @@ def _parse(path: Path, text: str) -> Any:
         what = "nested too deeply for a tree file"
     except ValueError as error:
         what = f"not strict JSON ({error})"
-    raise TreeFileError(f"{path}: {what}. {_SAVE_AGAIN}")
+    raise _no_tree(path, f"{what}. {_SAVE_AGAIN}")
+
+
+def _no_tree(path: Path, what: str) -> TreeFileError:
+    """What is wrong; a file of rows in a tree's place is the most likely mistake of all."""
+    if path.suffix.lower() in CSV_ENDINGS + PARQUET_ENDINGS:
+        what = "a data file, where a saved tree is expected. Pass one, as in 'q2.tree.json'."
+    return TreeFileError(f"{path}: {what}")
 
 
 def _sentence(error: Exception) -> str:

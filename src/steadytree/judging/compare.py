@@ -99,7 +99,7 @@ class Results:
         Whether the caller stated it; else numbers move by 2 % of their column's range.
     n_rows, n_folds, max_depth : int
     note : str
-        What was sampled; may be empty.
+        What was sampled, and which learners refused the rows; may be empty.
     baseline : float
         Share right when always giving the most frequent answer.
     """
@@ -165,11 +165,13 @@ def compare_learners(
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
-    results = _measure_all(learners, (sample, labels, parts, noise), n_jobs, say or _silent)
+    case = sample, labels, parts, noise
+    results, refusals = _measure_all(learners, case, n_jobs, say or _silent)
+    note = " ".join([rows.note, *refusals]).strip()
     stated = settings.perturbation is not None
     share = float(counts.max() / len(labels))
     depth = settings.max_depth
-    return Results(tuple(results), noise, stated, len(labels), n_folds, depth, rows.note, share)
+    return Results(tuple(results), noise, stated, len(labels), n_folds, depth, note, share)
 
 
 def _silent(message: str) -> None:
@@ -178,8 +180,8 @@ def _silent(message: str) -> None:
 
 def _measure_all(
     learners: dict[str, Any], case: tuple[Any, ...], n_jobs: int | None, say: Say
-) -> list[Result]:
-    """Results in the order of the learners, whichever process is ready first."""
+) -> tuple[list[Result], list[str]]:
+    """Results in the order of the learners, and a sentence for each that refuses these rows."""
     named = list(learners)
     queue = sorted(named, key=lambda name: ORDER.index(name) if name in ORDER else -1)
     if n_jobs in (None, 1):
@@ -187,13 +189,25 @@ def _measure_all(
     say(f"comparing {queue[0]} (1 of {len(queue)})")
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     found = {}
-    jobs = (delayed(_measure)(name, learners[name], *case) for name in queue)
-    for result in parallel(jobs):
-        found[result.name] = result
+    jobs = (delayed(_measure_or_refuse)(name, learners[name], *case) for name in queue)
+    for name, result in parallel(jobs):
+        found[name] = result
         done = len(found)
         if done < len(queue):
             say(f"comparing {queue[done]} ({done + 1} of {len(queue)})")
-    return [found[name] for name in named]
+    refused = {name: one for name in named if isinstance(one := found[name], ValueError)}
+    if len(refused) == len(named):
+        raise refused[named[0]]
+    results = [one for name in named if not isinstance(one := found[name], ValueError)]
+    return results, [f"Left out: {name}, since {error}" for name, error in refused.items()]
+
+
+def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | ValueError]:
+    """One learner that cannot take these rows should not keep the others from being compared."""
+    try:
+        return name, _measure(name, *case)
+    except ValueError as error:
+        return name, error
 
 
 def _measure(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from steadytree.core.grid import quantile_cuts
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.schema import Schema
 from steadytree.core.space import FeatureSpace
@@ -27,6 +28,7 @@ DESCRIPTIONS = {
 }
 MOST_MIDPOINTS = 2_000  # rows up to which every threshold is tried
 CONDITIONS = 6
+ROBUST_THRESHOLDS = 6
 NOISE_SHARE = 0.02  # of a column's range, where no perturbation is stated
 
 
@@ -90,7 +92,8 @@ def make_learners(
     named = [models] if isinstance(models, str) else list(models)
     unknown = [name for name in named if name not in NAMES]
     if unknown or not named:
-        raise ValueError(f"learners must be some of {', '.join(NAMES)}, got {quote(unknown)}.")
+        got = quote(unknown) or "none"
+        raise ValueError(f"learners must be some of {', '.join(NAMES)}, got {got}.")
     return {name: make_learner(name, X, y, settings) for name in dict.fromkeys(named)}
 
 
@@ -109,12 +112,29 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     if name == "robust":
         noise = settings.perturbation or usual_perturbation(X)
         return RobustTreeClassifier(
-            min(depth, 2), noise, settings.time_limit, n_thresholds=6, random_state=seed
+            min(depth, 2),
+            noise,
+            settings.time_limit,
+            n_thresholds=ROBUST_THRESHOLDS,
+            cuts=_whole_cuts(X),
+            random_state=seed,
         )
     if name == "score":
         return RiskScoreClassifier(tau=NOISE_SHARE, max_conditions=CONDITIONS, random_state=seed)
     schema = settings.schema or observed_schema(X, y)
     return PrivateTreeClassifier(settings.epsilon, schema, testing_seed=seed)
+
+
+def _whole_cuts(X: Any) -> dict[str, Any]:
+    """As few thresholds for wide columns of whole numbers as other numbers get."""
+    table = Table.read(X)
+    space = FeatureSpace.observe(table)
+    values = space.encode(table)
+    return {
+        column.name: quantile_cuts(values[:, place], ROBUST_THRESHOLDS)
+        for place, column in enumerate(space)
+        if column.kind == "integer" and column.high - column.low > 2 * ROBUST_THRESHOLDS
+    }
 
 
 def observed_schema(X: Any, y: Any) -> Schema:

@@ -1,5 +1,6 @@
 """Compiled loops: arrays in, arrays out. Imports numpy and numba, nothing else of steadytree."""
 
+from steadytree.kernels import _cache as _cache  # before anything is compiled
 from steadytree.kernels.bins import encode_bins, occupied_bins, recode
 from steadytree.kernels.bit_rows import count_common, order_by_class, pack_answers
 from steadytree.kernels.choose import choose_rules, draw_rule, pick_rule, reject_rule

@@ -11,6 +11,7 @@ LARGEST_GUMBEL = 37.0  # -log(-log(u)) of the largest u that noise.uniform_at ca
 # Gumbel quantiles four to the unit from -4 up: a table look-up costs a tenth of two logarithms
 STEPS, LOWEST_STEP = 4, -16
 LEVELS = np.exp(-np.exp(-np.arange(LOWEST_STEP, 4 * int(LARGEST_GUMBEL)) / STEPS))
+UNKNOWN = -1.0  # stands for a uniform number that nobody asked for
 MOST_PROPOSALS = 60  # times the number of rules; more are needed with probability e^-60
 
 
@@ -38,6 +39,18 @@ def pick_rule(scores, table, sharpness, node_bits):
     probability proportional to exp(sharpness / best * score), by the Gumbel-max trick on hashed
     noise: neighbouring data sets share the noise and so mostly the winner.
     """
+    n_rules = scores.shape[0]
+    noted = (np.empty(n_rules), np.empty(n_rules, dtype=np.int64))
+    return pick_and_note(scores, table, sharpness, node_bits, noted)
+
+
+@njit(cache=True, nogil=True)
+def pick_and_note(scores, table, sharpness, node_bits, noted):
+    """As `pick_rule`; fills noted = (largest uniform number, its threshold) of each rule.
+
+    The number is UNKNOWN where it was not needed to tell the winner.
+    """
+    noted[0][:] = UNKNOWN
     leader = 0
     for rule in range(scores.shape[0]):
         leader = rule if scores[rule] > scores[leader] else leader
@@ -60,6 +73,7 @@ def pick_rule(scores, table, sharpness, node_bits):
         u, where = largest_uniform(
             feature_bits, table.first[rule], table.last[rule], table.missing_left[rule]
         )
+        noted[0][rule], noted[1][rule] = u, where
         if sharpness > 0.0 and surely_below(u, winning_key - loss):
             continue
         key = loss + gumbel(u) if sharpness > 0.0 else u

@@ -16,12 +16,31 @@ FEATURE_BITS = 32  # a question's number is its feature above these bits, the re
 def count_rows(codes, labels, rows, table, counts):
     """Fill counts (n_bins, n_classes) with those of the given rows."""
     counts[:] = 0
+    own_labels = labels[rows]  # looked up once, not once a feature
     for feature in range(codes.shape[0]):
         start = table.bin_offsets[feature]
         for place in range(rows.shape[0]):
-            row = rows[place]
-            counts[start + codes[feature, row], labels[row]] += 1
+            counts[start + codes[feature, rows[place]], own_labels[place]] += 1
     return counts
+
+
+@njit(cache=True, nogil=True)
+def count_children(codes, labels, to_left, to_right, table, counts):
+    """Counts of the rows on the left and on the right of a split, counts being those of both.
+
+    Only the smaller side is counted where to subtract it costs less than to count the other.
+    """
+    left, right = np.empty_like(counts), np.empty_like(counts)
+    left_is_small = to_left.shape[0] <= to_right.shape[0]
+    small, large = (left, right) if left_is_small else (right, left)
+    count_rows(codes, labels, to_left if left_is_small else to_right, table, small)
+    if max(to_left.shape[0], to_right.shape[0]) * codes.shape[0] > counts.size:
+        for bin_ in range(counts.shape[0]):
+            for class_ in range(counts.shape[1]):
+                large[bin_, class_] = counts[bin_, class_] - small[bin_, class_]
+    else:
+        count_rows(codes, labels, to_right if left_is_small else to_left, table, large)
+    return left, right
 
 
 @njit(cache=True, nogil=True)

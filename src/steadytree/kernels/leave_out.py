@@ -8,10 +8,17 @@ that lead to the same new winner share one look at the new children.
 import numpy as np
 from numba import njit
 
-from steadytree.kernels.choose import LARGEST_GUMBEL, draw_rule, gumbel, surely_below
+from steadytree.kernels.choose import (
+    LARGEST_GUMBEL,
+    UNKNOWN,
+    gumbel,
+    pick_and_note,
+    surely_below,
+)
 from steadytree.kernels.counts import rule_goes_left
 from steadytree.kernels.flat_tree import join, leaf_tag
 from steadytree.kernels.grow_rows import (
+    count_children,
     count_labels,
     count_present,
     count_rows,
@@ -48,12 +55,14 @@ def valid_rules(scores):
 
 
 @njit(cache=True, nogil=True)
-def count_left_of_rules(counts, table, left):
-    """Fill left (n_rules, n_classes) with the class counts on the left of every rule."""
-    n_rules, n_classes = left.shape
+def count_left(rules, counts, table):
+    """Class counts (n_given, n_classes) on the left of the given rules, which come in order."""
+    n_classes = counts.shape[1]
+    left = np.empty((rules.shape[0], n_classes), dtype=np.int64)
     for class_ in range(n_classes):
         below, reached, before = 0, 0, -1
-        for rule in range(n_rules):
+        for place in range(rules.shape[0]):
+            rule = rules[place]
             feature, asked = table.feature[rule], table.bin[rule]
             start, size = table.bin_offsets[feature], table.bin_sizes[feature]
             if feature != before:
@@ -61,14 +70,14 @@ def count_left_of_rules(counts, table, left):
             if asked < 0:
                 asked = size - 1
             if table.by_value[feature] and table.bin[rule] >= 0:
-                left[rule, class_] = counts[start + asked, class_]
+                left[place, class_] = counts[start + asked, class_]
             else:
                 for bin_ in range(reached, asked + 1):
                     below += counts[start + bin_, class_]
                 reached = max(reached, asked + 1)
-                left[rule, class_] = below
+                left[place, class_] = below
             if table.missing_left[rule]:
-                left[rule, class_] += counts[start + size, class_]
+                left[place, class_] += counts[start + size, class_]
     return left
 
 
@@ -99,64 +108,67 @@ def score_moves(score):
 
 
 @njit(cache=True, nogil=True)
-def largest_noise(rule, table, node_bits):
-    """The largest of the uniform numbers of a rule's thresholds, and whose it is."""
+def note_noise(rule, table, node_bits, noted):
+    """Draw and note the largest of the uniform numbers of a rule's thresholds, and whose it is."""
     bits = hash_feature(node_bits, table.feature[rule])
-    return largest_uniform(bits, table.first[rule], table.last[rule], table.missing_left[rule])
+    noted[0][rule], noted[1][rule] = largest_uniform(
+        bits, table.first[rule], table.last[rule], table.missing_left[rule]
+    )
 
 
 @njit(cache=True, nogil=True)
-def noise_of(rule, table, draw, node_bits):
-    """Noise of a rule and the threshold that bears it, as in `pick_rule`."""
-    u, where = largest_noise(rule, table, node_bits)
-    return (gumbel(u) if draw.sharpness > 0.0 else u), where
+def find_candidates(scores, table, draw, node_bits, winner, noted):
+    """Rules that can win, or set the best score, after any one row is removed, in order.
 
-
-@njit(cache=True, nogil=True)
-def fill_noise(rules, table, draw, node_bits, noise, where):
-    """Fill noise and the threshold that bears it, of the given rules."""
-    for rule in rules:
-        noise[rule], where[rule] = noise_of(rule, table, draw, node_bits)
-
-
-@njit(cache=True, nogil=True)
-def find_candidates(scores, table, draw, node_bits, winner, noise, where):
-    """Rules that can win, or set the best score, after any one row is removed.
-
-    A key is linear in the slope, so its two ends are enough. Fills the candidates' noise.
+    A key is linear in the slope, so its two ends are enough.
     """
     margin, rise = score_moves(draw.score)
     best, sharp = best_score(scores), draw.sharpness > 0.0
     flat, steep = draw.sharpness / (best + rise), draw.sharpness / max(best - 1.0, 0.5)
-    noise[winner], where[winner] = noise_of(winner, table, draw, node_bits)
+    uniform = noted[0]
+    to_beat = (gumbel(uniform[winner]) if sharp else uniform[winner]) - SLACK
     found = np.empty(scores.shape[0], dtype=np.int64)
     n_found = 0
     for rule in range(scores.shape[0]):
         gap = scores[rule] - scores[winner] + margin
-        needed = noise[winner] - SLACK - max(flat * gap, steep * gap)
+        needed = to_beat - max(flat * gap, steep * gap)
         sets_best = scores[rule] >= best - margin - SLACK
         if scores[rule] < 0.0 or not (sets_best or (sharp and needed <= LARGEST_GUMBEL)):
             continue
-        u, threshold = largest_noise(rule, table, node_bits)
-        if not sets_best and surely_below(u, needed):
-            continue
-        own = gumbel(u) if sharp else u
-        if sets_best or own >= needed:
-            noise[rule], where[rule] = own, threshold
+        if uniform[rule] == UNKNOWN:
+            note_noise(rule, table, node_bits, noted)
+        u = uniform[rule]
+        if sets_best or not (surely_below(u, needed) or gumbel(u) < needed):
             found[n_found] = rule
             n_found += 1
     return found[:n_found]
 
 
 @njit(cache=True, nogil=True)
-def score_after(candidates, left, totals, class_, draw):
-    """Scores (n_candidates, 2) after one row of a class leaves the left or the right side."""
-    after = np.empty((candidates.shape[0], 2))
-    for place in range(candidates.shape[0]):
-        for side in range(2):
-            after[place, side] = score_without(
-                left[candidates[place]], totals, class_, side == 0, draw.score, draw.min_leaf
-            )
+def noise_of(rules, table, draw, node_bits, noted):
+    """Noise of the given rules, as in `pick_rule`."""
+    noise = np.empty(rules.shape[0])
+    for place in range(rules.shape[0]):
+        if noted[0][rules[place]] == UNKNOWN:
+            note_noise(rules[place], table, node_bits, noted)
+        u = noted[0][rules[place]]
+        noise[place] = gumbel(u) if draw.sharpness > 0.0 else u
+    return noise
+
+
+@njit(cache=True, nogil=True)
+def score_after(left, totals, draw):
+    """Scores (n_classes, n_rules, 2) after one row of a class leaves the left or the right side.
+
+    left (n_rules, n_classes) holds the class counts on the left of each rule.
+    """
+    after = np.empty((totals.shape[0], left.shape[0], 2))
+    for class_ in range(totals.shape[0]):
+        for place in range(left.shape[0]):
+            for side in range(2):
+                after[class_, place, side] = score_without(
+                    left[place], totals, class_, side == 0, draw.score, draw.min_leaf
+                )
     return after
 
 
@@ -164,7 +176,8 @@ def score_after(candidates, left, totals, class_, draw):
 def win_without(codes, row, candidates, after, table, noise, draw, own):
     """The rule that wins without a row, -1 where none is valid, and the best score then.
 
-    after (n_candidates, 2) holds scores with the row taken from the left or the right side; own
+    after (n_candidates, 2) holds scores with the row taken from the left or the right side, noise
+    (n_candidates,) what is added to them; own
     (at least n_candidates,) is overwritten: to make it anew for each row would cost most of all.
     """
     best = INVALID
@@ -180,7 +193,7 @@ def win_without(codes, row, candidates, after, table, noise, draw, own):
     for place in range(candidates.shape[0]):
         if own[place] < 0.0 or (draw.sharpness <= 0.0 and own[place] < best):
             continue
-        key = noise[candidates[place]]
+        key = noise[place]
         if draw.sharpness > 0.0:
             key = slope * (own[place] - best) + key
         if key > winning_key:
@@ -189,24 +202,23 @@ def win_without(codes, row, candidates, after, table, noise, draw, own):
 
 
 @njit(cache=True, nogil=True)
-def winners_without(codes, labels, asked, table, draw, scores, position, counts, totals, winner):
+def winners_without(
+    codes, labels, asked, table, draw, scores, position, counts, totals, winner, noted
+):
     """For each asked row the rule that wins without it, or BECOMES_LEAF.
 
-    Also returns the threshold of each rule that could win.
+    Notes the noise of each rule that could win.
     """
-    noise, where = np.full(scores.shape[0], -np.inf), np.zeros(scores.shape[0], dtype=np.int64)
     result = np.full(asked.shape[0], BECOMES_LEAF)
     if asked.shape[0] == 0:
-        return result, where
-    left = np.empty((scores.shape[0], totals.shape[0]), dtype=np.int64)
-    count_left_of_rules(counts, table, left)
+        return result
     floor = best_score(scores) - score_moves(draw.score)[0] - SLACK
     node_bits = hash_node(draw.seed, position)
-    candidates = find_candidates(scores, table, draw, node_bits, winner, noise, where)
+    candidates = find_candidates(scores, table, draw, node_bits, winner, noted)
+    noise = noise_of(candidates, table, draw, node_bits, noted)
+    after = score_after(count_left(candidates, counts, table), totals, draw)
+    of_winner = after[:, np.searchsorted(candidates, winner)]
     own = np.empty(scores.shape[0])
-    after = np.empty((totals.shape[0], candidates.shape[0], 2))
-    for class_ in range(totals.shape[0]):
-        after[class_] = score_after(candidates, left, totals, class_, draw)
     n_present = count_present(totals)
     for place in range(asked.shape[0]):
         row = asked[place]
@@ -214,16 +226,18 @@ def winners_without(codes, labels, asked, table, draw, scores, position, counts,
         if n_present - (totals[class_] == 1) < 2:
             continue
         goes_left = rule_goes_left(codes[table.feature[winner], row], table, winner)
-        still = score_without(left[winner], totals, class_, goes_left, draw.score, draw.min_leaf)
+        still = of_winner[class_, 0 if goes_left else 1]
         result[place], best = win_without(
             codes, row, candidates, after[class_], table, noise, draw, own
         )
         if still < 0.0 or best < floor:  # a side ran out of rows: look at every rule
             every = valid_rules(scores)
-            fill_noise(every, table, draw, node_bits, noise, where)
-            of_every = score_after(every, left, totals, class_, draw)
-            result[place], best = win_without(codes, row, every, of_every, table, noise, draw, own)
-    return result, where
+            of_every = score_after(count_left(every, counts, table), totals, draw)
+            result[place], best = win_without(
+                codes, row, every, of_every[class_], table,
+                noise_of(every, table, draw, node_bits, noted), draw, own,
+            )  # fmt: skip
+    return result
 
 
 @njit(cache=True, nogil=True)
@@ -304,36 +318,48 @@ def leave_out(codes, labels, classes, table, draw, rows, asked, position, levels
     content. Fills out = (label, size, tag, distance) at each asked row for the sub-tree without
     it, distance being that of node_distance to the whole sub-tree.
     """
-    totals = count_labels(labels, rows, classes.shape[0])
+    counts = np.empty((table.bin_offsets[-1], classes.shape[0]), dtype=np.int64)
+    if levels > 0:
+        count_rows(codes, labels, rows, table, counts)
+    return leave_out_counted(codes, labels, counts, table, draw, rows, asked, position, levels, out)
+
+
+@njit(cache=True, nogil=True)
+def leave_out_counted(codes, labels, counts, table, draw, rows, asked, position, levels, out):
+    """As `leave_out`; counts (n_bins, n_classes) are those of `rows`, not read at level 0."""
+    totals = count_labels(labels, rows, counts.shape[1])
     label = majority(totals)
     own = (label, np.int64(1), leaf_tag(label))
     rule, threshold = -1, -1
     scores = np.empty(table.feature.shape[0])
-    counts = np.empty((table.bin_offsets[-1], classes.shape[0]), dtype=np.int64)
+    noted = (np.empty(scores.shape[0]), np.empty(scores.shape[0], dtype=np.int64))
     if levels > 0 and count_present(totals) > 1:
-        count_rows(codes, labels, rows, table, counts)
         score_rules(counts, table, draw.score, draw.min_leaf, scores)
-        rule, threshold = draw_rule(scores, table, draw, position)
+        node_bits = hash_node(draw.seed, position)
+        rule, threshold = pick_and_note(scores, table, draw.sharpness, node_bits, noted)
     if rule < 0:
         leave_leaf(out, asked, labels, totals, own)
         return own
-    winners, where = winners_without(
-        codes, labels, asked, table, draw, scores, position, counts, totals, rule
+    winners = winners_without(
+        codes, labels, asked, table, draw, scores, position, counts, totals, rule, noted
     )
     for chosen in list_winners(winners, rule, scores.shape[0]):
         share = select(asked, winners, chosen)
         is_left = flag_left(codes, share, table, chosen)
         to_left, to_right = split_rows(codes, rows, table, chosen)
         below = np.uint64(2) * position + np.uint64(1)
-        left = leave_out(
-            codes, labels, classes, table, draw, to_left, select(share, is_left, True),
+        of_left, of_right = counts, counts
+        if levels > 1:
+            of_left, of_right = count_children(codes, labels, to_left, to_right, table, counts)
+        left = leave_out_counted(
+            codes, labels, of_left, table, draw, to_left, select(share, is_left, True),
             below, levels - 1, out,
         )  # fmt: skip
-        right = leave_out(
-            codes, labels, classes, table, draw, to_right, select(share, is_left, False),
+        right = leave_out_counted(
+            codes, labels, of_right, table, draw, to_right, select(share, is_left, False),
             below + np.uint64(1), levels - 1, out,
         )  # fmt: skip
-        key = rule_key(table, chosen, threshold if chosen == rule else where[chosen])
+        key = rule_key(table, chosen, threshold if chosen == rule else noted[1][chosen])
         if chosen == rule:
             own = join(key, left, right)
         join_rows(out, share, is_left, key, left, right, own, chosen == rule)

@@ -13,6 +13,8 @@ from steadytree.core.space import FeatureSpace
 from steadytree.learn._logistic import calibrate
 from steadytree.learn._majority import Points
 
+FINE = 1e-3  # slope of a card without conditions: whole offsets then give shares to 0.05 %
+
 
 def binary_card(
     space: FeatureSpace,
@@ -47,6 +49,8 @@ def joint_card(
         for condition, given in zip(one.conditions, one.points, strict=True):
             points[places[condition], k] = given
     worst = np.stack([one.worst_totals for one in found], axis=1)
+    if not places:
+        return _empty_card(space, classes, labels, weights)
     change = joint_offsets(worst, labels, weights)
     offset = np.array([one.offset for one in found]) + change
     plain = Scorecard(space, classes, list(places), points, offset)
@@ -54,6 +58,19 @@ def joint_card(
     slope = temperature(totals, labels, weights)
     card = Scorecard(space, classes, plain.conditions, points, offset, slope, 0.0)
     return card, worst + change
+
+
+def _empty_card(
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    labels: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> tuple[Scorecard, NDArray[np.int64]]:
+    """No conditions: offsets alone, which make each class's share its risk."""
+    shares = np.bincount(labels, weights, minlength=len(classes))
+    offset = np.round(np.log(shares / shares.min()) / FINE).astype(np.int64)
+    card = Scorecard(space, classes, [], np.empty((0, len(classes)), np.int64), offset, FINE, 0.0)
+    return card, np.tile(offset, (len(labels), 1))
 
 
 def joint_offsets(

@@ -13,6 +13,8 @@ from steadytree.learn._questions import Questions
 
 FOLDS = 5
 MOST_ROWS = 10_000  # of which settings are chosen; the card is then fitted to all
+# few rows are divided into folds several times, as one division tells sizes of noise apart poorly
+MOST_DIVISIONS, DIVIDED_ROWS = 5, 4_000
 ROUNDS = (10, 20, 40)
 GAMMAS = (0.02, 0.1, 0.2, 0.3)
 PUBLISHED_ROUNDS = (5, 10, 15, 20, 25, 30)
@@ -39,14 +41,18 @@ class Rows:
         drawn = np.random.default_rng(seed).choice(n, most, replace=False)
         return self.take(np.sort(drawn))
 
-    def folds(self) -> Iterator[tuple["Rows", "Rows"]]:
-        """Rows to fit to and rows to judge on; as many folds as the rarer class allows."""
+    def folds(self, divisions: Sequence[int | None] = (None,)) -> Iterator[tuple["Rows", "Rows"]]:
+        """Rows to fit to and rows to judge on; as many folds as the rarer class allows.
+
+        Each division is a seed that rows are shuffled by, or None for rows in their order.
+        """
         rarer = int(min((self.labels > 0).sum(), (self.labels < 0).sum()))
         if rarer < 2:
             return
-        folds = StratifiedKFold(min(FOLDS, rarer))
-        for fit, judge in folds.split(np.zeros(len(self.labels)), self.labels):
-            yield self.take(fit), self.take(judge)
+        for seed in divisions:
+            folds = StratifiedKFold(min(FOLDS, rarer), shuffle=seed is not None, random_state=seed)
+            for fit, judge in folds.split(np.zeros(len(self.labels)), self.labels):
+                yield self.take(fit), self.take(judge)
 
 
 def right_share(found: Points, rows: Rows, tau: float, ties_wrong: bool = False) -> float:
@@ -58,8 +64,19 @@ def right_share(found: Points, rows: Rows, tau: float, ties_wrong: bool = False)
     return float(np.average(right, weights=rows.weights))
 
 
+def divisions_of(n_rows: int, seed: int) -> list[int | None]:
+    """How rows are divided into folds where sizes of noise are compared: the same way for all."""
+    times = min(MOST_DIVISIONS, max(1, DIVIDED_ROWS // n_rows))
+    if times == 1:
+        return [None]
+    return np.random.default_rng(seed).integers(2**31, size=times).tolist()
+
+
 def choose(
-    rows: Sequence[Rows], settings: Sequence[Boosting], seed: int
+    rows: Sequence[Rows],
+    settings: Sequence[Boosting],
+    seed: int,
+    divisions: Sequence[int | None] = (None,),
 ) -> tuple[Boosting, NDArray[np.float64]]:
     """The setting that is right most often on held-out rows under its noise; the first on ties.
 
@@ -69,7 +86,7 @@ def choose(
     published = settings[0].as_published
     samples = rows if published else [one.sample(MOST_ROWS, seed) for one in rows]
     shares, cards = [], []
-    for fit, judge in (pair for sample in samples for pair in sample.folds()):
+    for fit, judge in (pair for sample in samples for pair in sample.folds(divisions)):
         codes = both_codes(fit.questions, fit.labels, settings[0])
         found = [boost(fit.questions, fit.labels, fit.weights, how, codes) for how in settings]
         shares.append([right_share(one, judge, settings[0].tau, published) for one in found])
@@ -88,20 +105,24 @@ def choose_noise(
     """The largest noise that costs no accuracy that held-out rows can tell."""
     if not rows[0].questions.moved.any():
         taus = taus[:1]  # noise moves no column, so all sizes are the same
-    found = [choose(rows, [replace(s, tau=tau) for s in settings], seed) for tau in taus]
+    divisions = divisions_of(len(rows[0].labels), seed)
+    found = [choose(rows, [replace(s, tau=tau) for s in settings], seed, divisions) for tau in taus]
     return found[last_within_error([plain for _, plain in found])][0]
 
 
 def last_within_error(shares: Sequence[NDArray[np.float64]]) -> int:
     """The last of rising sizes whose mean share is within one standard error of the best.
 
-    shares has one entry a size, with a share for each fold. All sizes from the best one to the
-    last must be within the error, so that a size that is good by luck, far beyond sizes that are
-    not, is never taken.
+    shares has one entry a size, with a share for each fold; folds are the same for all sizes, so
+    the error is that of their differences. All sizes from the best one to the last must be within
+    it, so that a size that is good by luck, far beyond sizes that are not, is never taken.
     """
-    means = np.array([folds.mean() for folds in shares])
-    best = int(means.argmax())
-    folds = shares[best]
-    error = folds.std(ddof=1) / np.sqrt(len(folds)) if len(folds) > 1 else 0.0
-    bad = np.flatnonzero(means[best:] < means[best] - error)
-    return best + int(bad[0]) - 1 if len(bad) else len(means) - 1
+    best = int(np.argmax([folds.mean() for folds in shares]))
+    last = best
+    for folds in shares[best + 1 :]:
+        lost = shares[best] - folds
+        error = lost.std(ddof=1) / np.sqrt(len(lost)) if len(lost) > 1 else 0.0
+        if lost.mean() > error + 1e-12:
+            break
+        last += 1
+    return last

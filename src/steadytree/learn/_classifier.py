@@ -78,6 +78,21 @@ class TreeClassifierMixin:
         return tags
 
 
+def read_rows(
+    learner: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Table, NDArray[Any], NDArray[np.float64] | None]:
+    """Rows to learn from, their labels and weights, checked; rows of no weight are left out."""
+    X, y = validate_data(learner, X, y, skip_check_array=True)
+    table = Table.read(X)
+    table.check_not_empty()
+    weights = check_weights(sample_weight, table.n_rows)
+    y = check_labels(y, table.n_rows)
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        table, y, weights = table.take(kept), y[kept], weights[kept]
+    return table, y, weights
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Weights as float64, or None where every row counts once."""
     if sample_weight is None:

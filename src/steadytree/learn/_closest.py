@@ -119,7 +119,7 @@ class Regrower:
         self._add(kept, 0, fresh, parts)
         arrays = dict(zip(ARRAYS, map(np.array, zip(*parts, strict=True)), strict=True))
         arrays["subset"] = arrays["subset"].reshape(len(parts), kept.subset.shape[1])
-        return Tree(kept.space, kept.classes, **arrays, single_precision=single)
+        return Tree(kept.space, kept.classes, **arrays, single_precision=single, note=kept.note)
 
     def _add(self, kept: Tree, node: int, fresh: dict[int, Tree], parts: list[Any]) -> int:
         """Add a node and all below it; returns its place."""

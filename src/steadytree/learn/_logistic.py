@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.condition import Condition
+from steadytree.kernels.logistic import fit_curve, sums_past_cuts
 from steadytree.learn._majority import Points
 from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between
 
 MOST_CUTS = 63  # candidate thresholds a column
-RIDGE = 1e-4
+RIDGE = 1.0  # of a standard normal prior on each weight, which few rows need
 LEAST_GAIN = 1e-3
 # what sums in another order may differ by: less is a tie, so that weights and repeated rows agree
 SAME = 1e-7
@@ -46,12 +47,13 @@ class Candidates:
         passed = self.codes > cut
         return (passed if self.way == UP else ~passed) & self.known
 
-    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sum of values over the rows that satisfy each cut."""
-        size = len(self.cuts) + 1
-        by_code = np.bincount(self.codes[self.known], values[self.known], minlength=size)
-        upward = by_code.sum() - np.cumsum(by_code)[:-1]
-        return upward if self.way == UP else by_code.sum() - upward
+    def sums(
+        self, first: NDArray[np.float64], second: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of two columns over the rows that satisfy each cut."""
+        sums = sums_past_cuts(self.codes, self.known, first, second, len(self.cuts))
+        kept = sums[:-1] if self.way == UP else sums[-1] - sums[:-1]
+        return kept[:, 0], kept[:, 1]
 
 
 def candidates(
@@ -123,33 +125,35 @@ def _best_condition(listed, questions, fit, target, weights, must):
     slope, curve = weights * (target - risk), weights * risk * (1 - risk)
     best, at = (-np.inf if must else LEAST_GAIN), None
     for one in listed:
-        g, h = one.sums(slope), one.sums(curve)
+        g, h = one.sums(slope, curve)
         h = np.maximum(h - h**2 / max(curve.sum(), 1e-300), 0.0)  # the start is refitted with it
         useful = (g > 0) & (h > 1e-9 * total)
-        gain = np.where(useful, g**2 / (2 * (h + RIDGE * total)), g if must else -np.inf)
+        gain = np.where(useful, g**2 / (2 * (h + RIDGE)), g if must else -np.inf)
         for cut in np.argsort(-gain, kind="stable")[: len(fit.conditions) + 1]:
+            if not gain[cut] > best + SAME * total:
+                break  # nor are those that follow
             question = questions.listed[one.column]
             condition = question.condition(one.way, one.cuts[cut], questions.space)
-            if gain[cut] > best + SAME * total and condition not in fit.conditions:
+            if condition not in fit.conditions:
                 best, at = gain[cut], (one, int(cut), condition)
+                break
     return at
 
 
 def _refit(worst, beta, start, target, weights, conditions, forced) -> Fit:
     """Newton steps on all weights, kept from falling below zero."""
-    total = weights.sum()
 
     def loss(first, others):
         level = first + worst @ others
         lost = np.logaddexp(0, np.where(target > 0, -level, level))
-        return (weights * lost).sum() + 0.5 * RIDGE * total * (others @ others)
+        return (weights * lost).sum() + 0.5 * RIDGE * (others @ others)
 
     for _ in range(12):
         level = start + worst @ beta
         risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
         rest, curve = weights * (risk - target), weights * (risk * (1 - risk) + 1e-9)
         design = np.column_stack([np.ones(len(worst)), worst])
-        ridge = np.append(0.0, np.full(len(beta), RIDGE * total))
+        ridge = np.append(0.0, np.full(len(beta), RIDGE))
         slope = design.T @ rest + ridge * np.append(0.0, beta)
         hessian = design.T @ (design * curve[:, None]) + np.diag(ridge + 1e-8)
         step, size, now = np.linalg.solve(hessian, slope), 1.0, loss(start, beta)
@@ -224,31 +228,5 @@ def calibrate(
     levels, place = np.unique(totals, return_inverse=True)
     mass = np.bincount(place, weights, minlength=len(levels))
     hits = np.bincount(place, weights * positive, minlength=len(levels))
-    total, share = mass.sum(), np.clip(hits.sum() / mass.sum(), 1e-9, 1 - 1e-9)
-
-    def loss(slope, start):
-        z = slope * levels + start
-        return (
-            float((hits * np.logaddexp(0, -z) + (mass - hits) * np.logaddexp(0, z)).sum()) / total
-        )
-
-    slope, start = 0.0, float(np.log(share / (1 - share)))
-    now = loss(slope, start)
-    for _ in range(30):
-        risk = 1 / (1 + np.exp(-np.clip(slope * levels + start, -700, 700)))
-        rest, curve = mass * risk - hits, mass * risk * (1 - risk)
-        # a pinch of ridge on the slope keeps it finite where totals separate the classes
-        g = np.array([rest @ levels / total + 1e-5 * slope, rest.sum() / total])
-        h = np.array([[curve @ levels**2, curve @ levels], [curve @ levels, curve.sum()]]) / total
-        step, size = np.linalg.solve(h + np.diag([1e-5, 1e-10]), g), 1.0
-        while size > 1e-6 and loss(slope - size * step[0], start - size * step[1]) > now:
-            size /= 2
-        if size <= 1e-6:
-            break
-        slope, start = slope - size * step[0], start - size * step[1]
-        before, now = now, loss(slope, start)
-        if before - now < 1e-10:
-            break
-    if slope < 0:
-        return 0.0, float(np.log(share / (1 - share))), loss(0.0, np.log(share / (1 - share)))
-    return float(slope), float(start), now
+    slope, start, lost = fit_curve(levels.astype(np.float64), mass, hits)
+    return float(slope), float(start), float(lost)

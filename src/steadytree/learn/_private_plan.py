@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.space import FeatureSpace
+from steadytree.privacy.limits import TRIPLE_CANDIDATES, weighs_triples
 
 ROWS_SHARE = 0.02
 LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
-TRIPLE_CANDIDATES = 160  # blocks of depth 3 take time with the third power of this
-PAIR_CANDIDATES = 1_000
+PAIR_CANDIDATES = 1_000  # blocks of depth 2 take time with the square of this
 FINEST = 100  # bins of a numeric column
+LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # where questions are scored level by level
+DEEPEST_GREEDY = 6  # where nobody asks for another depth
 LAST_WEIGHT = 2.0  # the last block draws the labels too, and has fewer rows at each draw
 # in units of epsilon * rows, below which more questions would only fit noise
 SMALL, MEDIUM = 150.0, 2_000.0
@@ -28,24 +30,57 @@ class Plan:
 
 
 def plan_blocks(
-    space: FeatureSpace, epsilon: float, strength: float, max_depth: int | None, leaf_share: float
+    space: FeatureSpace,
+    n_classes: int,
+    epsilon: float,
+    strength: float,
+    max_depth: int | None,
+    leaf_share: float,
 ) -> Plan:
     """Blocks for the whole-tree mechanism; strength is epsilon times the noisy number of rows."""
-    coarse = Candidates.at_most(space, FINEST, TRIPLE_CANDIDATES)
-    fits = len(coarse) <= TRIPLE_CANDIDATES
-    if max_depth is not None:
-        depths = block_depths(max_depth, fits)
-    elif strength < SMALL:
-        depths = (2,)
-    elif strength < MEDIUM and fits:
-        depths = (3,)
+    options = possible_depths(space, n_classes, max_depth)
+    if strength < SMALL:
+        depths = options[0]
+    elif strength < MEDIUM:
+        depths = options[min(1, len(options) - 1)]
     else:
-        depths = (2, 2)
-    candidates = coarse if 3 in depths else Candidates.at_most(space, FINEST, PAIR_CANDIDATES)
+        depths = options[-1]
     leaf = epsilon * leaf_share
     weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
     epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
-    return Plan(depths, epsilons, leaf, candidates)
+    return Plan(depths, epsilons, leaf, block_candidates(space, depths))
+
+
+def possible_depths(
+    space: FeatureSpace, n_classes: int, max_depth: int | None
+) -> list[tuple[int, ...]]:
+    """Depths of blocks that a fit may take, those that need most rows last."""
+    n_questions = len(Candidates.at_most(space, FINEST, TRIPLE_CANDIDATES))
+    triples = weighs_triples(n_questions, n_classes)
+    if max_depth is not None:
+        return [block_depths(max_depth, triples)]
+    return [(2,), (3,), (2, 2)] if triples else [(2,), (2, 2)]
+
+
+def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates:
+    """The questions of blocks; fewer where one of them has depth 3."""
+    most = TRIPLE_CANDIDATES if 3 in depths else PAIR_CANDIDATES
+    return Candidates.at_most(space, FINEST, most)
+
+
+def bins_within(space: FeatureSpace, n_bins: int) -> int:
+    """Bins of numeric columns, at most `n_bins`, that give a number of questions soon weighed.
+
+    Examples
+    --------
+    >>> wide = FeatureSpace.declare(bounds={f"x{j}": (0, 1) for j in range(100)})
+    >>> bins_within(wide, 64), bins_within(wide, 4)
+    (11, 4)
+    """
+    for size in range(n_bins, 2, -1):
+        if len(Candidates.of(space, size)) <= PAIR_CANDIDATES:
+            return size
+    return 2
 
 
 def gibbs_leaf_share(strength: float) -> float:
@@ -77,9 +112,9 @@ def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:
 
 
 def greedy_depth(strength: float) -> int:
-    """Levels of a greedy tree: one more for each doubling of epsilon times rows."""
+    """Levels of a greedy tree: one more for each fourfold of epsilon times rows."""
     depth, needed = 2, 200.0
-    while strength >= needed and depth < 6:
+    while strength >= needed and depth < DEEPEST_GREEDY:
         depth, needed = depth + 1, needed * 4
     return depth
 

@@ -22,9 +22,9 @@ def check_parameters(asked: Any) -> None:
     if asked.as_published and (asked.loss != "majority" or asked.directions != "up"):
         raise ValueError("as_published needs loss='majority' and directions='up'.")
     if asked.tau != "1se":
-        _check_share("tau", asked.tau, "'1se'", 1, "both")
+        _check_share("tau", asked.tau, "'1se'", "from 0 to 1", lambda v: 0 <= v <= 1)
     if asked.gamma != "cv":
-        _check_share("gamma", asked.gamma, "'cv'", 0.5, "neither")
+        _check_share("gamma", asked.gamma, "'cv'", "above 0 and below 0.5", lambda v: 0 < v < 0.5)
     if isinstance(asked.n_rounds, str):
         if asked.n_rounds != "cv":
             raise ValueError(f"n_rounds must be 'cv' or a whole number, got {asked.n_rounds!r}.")
@@ -36,10 +36,12 @@ def check_parameters(asked: Any) -> None:
     _check_names(asked)
 
 
-def _check_share(name: str, value: Any, word: str, most: float, ends: str) -> None:
-    if isinstance(value, str) or value != value:  # nan is not even equal to itself
-        raise ValueError(f"{name} must be {word} or a number up to {most}, got {value!r}.")
-    check_scalar(value, name, Real, min_val=0, max_val=most, include_boundaries=ends)
+def _check_share(name: str, value: Any, word: str, allowed: str, fits: Any) -> None:
+    # nan fits no comparison, and True is no amount
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not fits(value):
+        kind = ValueError if number or isinstance(value, str) else TypeError
+        raise kind(f"{name} must be {word} or a number {allowed}, got {value!r}.")
 
 
 def _check_names(asked: Any) -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
 from steadytree.learn._journal import Journal
-from steadytree.learn._private_plan import TRIPLE_CANDIDATES
 from steadytree.privacy.drawn import OPEN, Drawn, from_numbers, leaves_of, to_numbers
+from steadytree.privacy.limits import weighs_triples
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON
 from steadytree.privacy.questions import sides_from_bins, size_gain
 from steadytree.sources.holder import schema_digest
@@ -180,6 +180,8 @@ class Table:
 def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -> Integers:
     if isinstance(found, Exception):
         raise found
+    if not isinstance(found, Answer):
+        raise RefusedError("a holder sent something that is no Answer.")
     return found.check(request, size)
 
 
@@ -207,7 +209,7 @@ def _depths_for(table: Table, n_rows: float) -> tuple[int, ...]:
     strength = table.epsilon * n_rows / len(table.present)
     if strength >= BLOCK_STRENGTH:
         return (2, 2)
-    fits = len(table.candidates) <= TRIPLE_CANDIDATES
+    fits = weighs_triples(len(table.candidates), table.n_classes)
     return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 

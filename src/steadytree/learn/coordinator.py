@@ -7,20 +7,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.candidates import Candidates
-from steadytree.core.schema import check_schema
+from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
+from steadytree.learn._private_limits import check_session
+from steadytree.learn._private_plan import bins_within
 from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn._several import METHODS, Table, grow_from_sums
+from steadytree.privacy.drawn import Drawn
 from steadytree.privacy.mechanisms import check_epsilon
+from steadytree.privacy.noise import NOT_PRIVATE
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.sources.holder import Holder, schema_digest
-from steadytree.sources.messages import Party
+from steadytree.sources.messages import MOST_BINS, Party
 from steadytree.sources.parties import Together
 from steadytree.sources.secure_sum import SecureSum
 
 RELATION = "add or remove one row of one holder"
-MOST_SIDE_QUESTIONS = 10  # bins, where every question is counted
+FEWER_BINS = {"noisy_counts": 10, "secure_sum": 16}  # where every question is counted
+
+
+def bins_of(method: str, schema: Schema, n_bins: int) -> int:
+    """How many bins a method can afford, of those that were asked for."""
+    if method in FEWER_BINS:
+        return min(n_bins, FEWER_BINS[method])
+    return bins_within(schema.space, n_bins)
 
 
 class Coordinator:
@@ -45,7 +55,8 @@ class Coordinator:
     delta : float, default=0.0
         Only for "secure_sum": more than 0 uses Gaussian noise under zCDP.
     n_bins : int, default=64
-        Bins of numeric columns; 10 at most for "noisy_counts", 16 for "secure_sum".
+        Bins of numeric columns; 10 at most for "noisy_counts", 16 for "secure_sum", and so few
+        for the others that there are at most 1,000 questions.
     testing_seed : int, optional
         FOR TESTS ONLY: fixes the order of holders, and the noise of secure sums, which refuse it
         unless all holders have a testing seed.
@@ -76,23 +87,30 @@ class Coordinator:
         names = [holder.name for holder in holders]
         if not names or len(set(names)) < len(names):
             raise ValueError("holders must be one or more, with names that differ.")
+        if isinstance(n_bins, bool) or not isinstance(n_bins, int) or not 2 <= n_bins <= MOST_BINS:
+            raise ValueError(
+                f"n_bins must be a whole number from 2 to {MOST_BINS}, got {n_bins!r}."
+            )
         self.holders, self.method, self.delta = list(holders), method, delta
         self.n_bins, self.testing_seed = n_bins, testing_seed
 
     def fit(self) -> "Coordinator":
         """Run one session; every holder's ledger is charged as it goes."""
-        for holder in self.holders:
-            if isinstance(holder, Holder):  # a run that cannot end should cost nobody anything
-                holder.ledger.check(self.epsilon, "one tree")
         session = secrets.token_hex(8)
+        n_bins = bins_of(self.method, self.schema, self.n_bins)
+        table = Table(Together(self.holders), self.schema, self.epsilon, session, n_bins)
+        self._check_before_paying(table)
         if self.method == "secure_sum":
-            tree, spent = self._fit_sums(session)
+            (drawn, counts), spent = self._add_up(table, session), {"secure sums": self.epsilon}
         else:
-            tree, spent = self._fit_answers(session)
-        self.tree_: Tree = tree
-        self.classes_ = np.array(self.schema.classes)
+            order = np.random.default_rng(self.testing_seed).permutation(len(self.holders))
+            drawn, counts = METHODS[self.method](table, order.tolist())
+            spent = table.spent_on
         private = all(getattr(holder, "private", False) for holder in self.holders)
         private = private and self.testing_seed is None  # also where it only orders the holders
+        tree = build_tree(drawn, table.candidates, self.schema, plausible_counts(counts))
+        self.tree_: Tree = tree if private else tree.with_note(NOT_PRIVATE)
+        self.classes_ = np.array(self.schema.classes)
         self.privacy_ = PrivacyStatement(
             self.epsilon, self.delta, spent, self.method, private, RELATION
         )
@@ -106,23 +124,17 @@ class Coordinator:
         """Class shares of the leaf each row falls in."""
         return self.tree_.predict_proba(X)
 
-    def _fit_answers(self, session: str) -> tuple[Tree, dict[str, float]]:
-        n_bins = self.n_bins
-        if self.method == "noisy_counts":
-            n_bins = min(n_bins, MOST_SIDE_QUESTIONS)
-        table = Table(Together(self.holders), self.schema, self.epsilon, session, n_bins)
-        order = np.random.default_rng(self.testing_seed).permutation(len(self.holders)).tolist()
-        drawn, counts = METHODS[self.method](table, order)
-        tree = build_tree(drawn, table.candidates, self.schema, plausible_counts(counts))
-        return tree, table.spent_on
-
-    def _fit_sums(self, session: str) -> tuple[Tree, dict[str, float]]:
-        candidates = Candidates.of(self.schema.space, min(self.n_bins, 16))
-        holders = [holder for holder in self.holders if isinstance(holder, Holder)]
-        if len(holders) < len(self.holders):
+    def _check_before_paying(self, table: Table) -> None:
+        """A run that cannot end should cost nobody anything."""
+        check_session(table, self.method, len(self.holders))
+        own = [holder for holder in self.holders if isinstance(holder, Holder)]
+        if self.method == "secure_sum" and len(own) < len(self.holders):
             raise TypeError("method='secure_sum' needs holders in this process.")
+        for holder in own:
+            holder.check_session(schema_digest(self.schema), self.epsilon, self.delta)
+
+    def _add_up(self, table: Table, session: str) -> tuple[Drawn, NDArray[np.int64]]:
+        holders = [holder for holder in self.holders if isinstance(holder, Holder)]
         budget = (self.epsilon, self.delta, self.testing_seed)
         sums = SecureSum(holders, session, schema_digest(self.schema), *budget)
-        drawn, counts = grow_from_sums(sums, candidates, self.epsilon)
-        tree = build_tree(drawn, candidates, self.schema, plausible_counts(counts))
-        return tree, {"secure sums": self.epsilon}
+        return grow_from_sums(sums, table.candidates, self.epsilon)

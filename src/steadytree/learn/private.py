@@ -17,8 +17,11 @@ from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
 from steadytree.learn._classifier import TreeClassifierMixin
 from steadytree.learn._private_grow import TopDown, grow_blocks, grow_greedy, split_shares
+from steadytree.learn._private_limits import check_fit
 from steadytree.learn._private_plan import (
     LEAST_LEAF_SHARE,
+    LEVEL_BINS,
+    LEVEL_CANDIDATES,
     ROWS_SHARE,
     gibbs_leaf_share,
     greedy_depth,
@@ -30,7 +33,8 @@ from steadytree.learn._private_tree import build_tree, counts_from_labels, plaus
 from steadytree.privacy.drawn import BlockRows, Drawn, leaf_counts, leaves_of
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
-from steadytree.privacy.noise import Noise, ledger_mark, make_noise
+from steadytree.privacy.noise import NOT_PRIVATE, Noise, ledger_mark, make_noise
+from steadytree.privacy.refusal import logged_refusal
 from steadytree.privacy.statement import PrivacyStatement
 from steadytree.privacy.whole_tree import MOST_ROWS
 
@@ -150,17 +154,14 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         -------
         self : PrivateTreeClassifier
         """
-        try:
+        with logged_refusal(_LOG, "a private fit"):
             schema = self._check_parameters()
-        except (TypeError, ValueError) as error:
-            _LOG.warning("refused a private fit: %s", error)
-            raise
-        if self.ledger is not None:  # before the rows are read, so that time tells nothing of them
-            self.ledger.check(float(self.epsilon), "private tree")
-        read = read_rows(schema, X, y, client)
-        validate_data(self, read.sample, skip_check_array=True)
-        if read.n_read > MOST_ROWS:
-            raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample of them.")
+            if self.ledger is not None:  # before rows are read, so that time tells nothing of them
+                self.ledger.check(float(self.epsilon), "private tree")
+            read = read_rows(schema, X, y, client)
+            validate_data(self, read.sample, skip_check_array=True)
+            if read.n_read > MOST_ROWS:
+                raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample.")
         noise = make_noise(self.testing_seed)
         charge(self.ledger, {"private tree": float(self.epsilon)}, ledger_mark(noise, self.method))
         spent: dict[str, float] = {}
@@ -168,19 +169,23 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self.classes_ = np.array(schema.classes)
         rows = _Rows(schema, read, noise)
         left = float(self.epsilon) - sum(spent.values())
-        self.tree_ = self._grow(rows, left, spent)
+        tree = self._grow(rows, left, spent)
+        self.tree_ = tree if noise.private else tree.with_note(NOT_PRIVATE)
         self.privacy_ = PrivacyStatement(
             float(self.epsilon), 0.0, spent, self.method, noise.private
         )
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted tree to a ``*.tree.json`` file, which does not hold ``privacy_``."""
+        """Write the fitted tree to a ``*.tree.json`` file, which does not hold ``privacy_``.
+
+        A tree whose noise came from a testing seed says so in its file, and so does what
+        `steadytree.load` makes of it, in its ``note``.
+        """
         super().save(path)
         if not self.privacy_.private:
             warnings.warn(
-                "this model is NOT PRIVATE (testing seed), and its file carries no mark of that: "
-                "do not hand it on.",
+                "this model is NOT PRIVATE (testing seed), as its file says: do not hand it on.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -203,7 +208,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         if share == "auto":
             share = greedy_leaf_share(strength, depth) if self.method == "greedy" else 0.5
         leaf_epsilon = left * share
-        candidates = Candidates.at_most(rows.schema.space, 32, 4_000)
+        candidates = Candidates.at_most(rows.schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
         epsilon = left - leaf_epsilon
         if self.method == "greedy":
             source = rows.read.source(candidates)
@@ -223,7 +228,9 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         share = self.leaf_share
         if share == "auto":
             share = gibbs_leaf_share(strength)
-        plan = plan_blocks(rows.schema.space, left, strength, self.max_depth, share)
+        limits = (self.max_depth, share)
+        n_classes = len(rows.schema.classes)
+        plan = plan_blocks(rows.schema.space, n_classes, left, strength, *limits)
         block = rows.block(plan.candidates)
         drawn = grow_blocks(block, plan.candidates, plan.epsilons, plan.depths, rows.noise)
         spent["questions and labels"] = float(sum(plan.epsilons))
@@ -231,7 +238,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         if plan.leaf_epsilon > 0:
             exact = leaf_counts(drawn, block, plan.candidates)
             return rows.finish(drawn, exact, plan.candidates, plan.leaf_epsilon, spent, labels)
-        counts = counts_from_labels(labels, len(rows.schema.classes), self.n_rows_)
+        counts = counts_from_labels(labels, n_classes, self.n_rows_)
         return build_tree(drawn, plan.candidates, rows.schema, counts)
 
     def _how(self, rows: "_Rows") -> tuple[str, Noise]:
@@ -251,11 +258,13 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
         check_scalar(self.max_splits, "max_splits", Integral, min_val=1, max_val=10_000)
         check_scalar(self.error, "error", Real, min_val=0, max_val=1)
-        if self._smallest_part() < SMALLEST_PART:
+        part = self._smallest_part()
+        if part < SMALLEST_PART:
             raise ValueError(
                 f"epsilon must be more than {self.epsilon} to be divided as asked: give more, or "
                 "take a smaller max_depth."
             )
+        check_fit(schema, self.method, part, self.max_depth, self.max_splits)
         if self.public_rows is not None:
             check_scalar(self.public_rows, "public_rows", Integral, min_val=1)
         if self.ledger is not None and not isinstance(self.ledger, Ledger):

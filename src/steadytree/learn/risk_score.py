@@ -24,6 +24,7 @@ from steadytree.learn._choose_boosting import (
     Rows,
     choose,
     choose_noise,
+    divisions_of,
     last_within_error,
     right_share,
 )
@@ -62,7 +63,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         Noise that numbers are hardened against, as a share of each column's range in the
         training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
         out of a few sizes, the largest up to which the cross-validated accuracy stays within one
-        standard error of the best.
+        standard error of the best, the error of differences on the same held-out rows.
     max_conditions : int or None, default=10
         Most conditions on the card (for each class, above two).
     directions : {"both", "up"}, default="both"
@@ -81,7 +82,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     as_published : bool, default=False
         The published algorithm to the letter: see `published`.
     random_state : int, RandomState or None, default=None
-        Which rows settings are chosen on, where there are more than 10,000.
+        Which rows settings are chosen on, where there are more than 10,000, and how up to 2,000
+        rows are divided into folds for "1se".
 
     Attributes
     ----------
@@ -265,7 +267,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
         if self.tau != "1se":
             return float(self.tau)
-        folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds()]
+        divisions = divisions_of(len(rows[0].labels), seed)
+        folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds(divisions)]
         if len(folds) < 2 or not rows[0].questions.moved.any():
             return 0.0
         shares = [

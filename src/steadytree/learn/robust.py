@@ -10,15 +10,14 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state, check_scalar
-from sklearn.utils.validation import validate_data
 
 from steadytree.core.column import Column
 from steadytree.core.grid import quantile_cuts
 from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table, quote
+from steadytree.core.table import quote
 from steadytree.interop.sklearn_tree import as_tree
-from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.learn._classifier import TreeClassifierMixin, read_rows
 from steadytree.solve.outcome import Outcome
 from steadytree.solve.plan import plan_of, tree_of
 from steadytree.solve.problem import MOST_TESTS, Problem, make_problem
@@ -142,14 +141,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : RobustTreeClassifier
         """
         self._check_parameters()
-        X, y = validate_data(self, X, y, skip_check_array=True)
-        table = Table.read(X)
-        table.check_not_empty()
-        weights = check_weights(sample_weight, table.n_rows)
-        y = check_labels(y, table.n_rows)
-        if weights is not None and not weights.all():
-            kept = weights > 0
-            table, y, weights = table.take(kept), y[kept], weights[kept]
+        table, y, weights = read_rows(self, X, y, sample_weight)
         self.classes_, labels = np.unique(y, return_inverse=True)
         space = FeatureSpace.observe(table)
         values = np.asarray(space.encode(table), np.float64)

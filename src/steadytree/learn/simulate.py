@@ -10,11 +10,15 @@ from sklearn.utils import check_random_state
 
 from steadytree.core.extras import require
 from steadytree.core.reading import Reading
-from steadytree.core.schema import Schema, check_schema
+from steadytree.core.schema import NO_CLASS, Schema, check_schema
 from steadytree.core.table import Table
+from steadytree.core.tree import Tree
 from steadytree.learn.private import PrivateTreeClassifier
+from steadytree.privacy.mechanisms import check_epsilon
+from steadytree.privacy.whole_tree import MOST_ROWS
 
 SYNTHETIC_NOISE = 0.1  # share of labels that no tree can know
+LEAST_PUBLIC = 10
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,20 @@ class Simulation:
     def __str__(self) -> str:
         lines = [str(reading) for reading in self.readings]
         return "\n".join([*lines, f"share of the largest class: {self.baseline:.4g}"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        told = [
+            {
+                "epsilon": epsilon,
+                "accuracy": reading.value,
+                "low": reading.interval[0],
+                "high": reading.interval[1],
+            }
+            for epsilon, reading in zip(self.epsilons, self.readings, strict=True)
+            if reading.interval is not None
+        ]
+        return {"fits": told, "level": 0.9, "largest_class": self.baseline}
 
     def plot(self, axes: Any = None) -> Any:
         """Accuracy against epsilon with intervals; returns the axes."""
@@ -109,20 +127,30 @@ def simulate(
     schema = check_schema(schema)
     if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
         raise ValueError(f"n_rows must be a whole number of at least 1, got {n_rows!r}.")
+    if n_rows > MOST_ROWS:
+        raise ValueError(f"n_rows must be at most {MOST_ROWS:,}, got {n_rows:,}.")
     if repeats < 2:
         raise ValueError(f"repeats must be at least 2, got {repeats}.")
-    listed = tuple(float(e) for e in np.atleast_1d(epsilons))
+    listed = tuple(check_epsilon(float(epsilon)) for epsilon in np.atleast_1d(epsilons))
+    if not listed:
+        raise ValueError("epsilons must be one number or more, got none.")
     random = check_random_state(random_state)
     accuracies = np.empty((len(listed), repeats))
     baselines = np.empty(repeats)
     for repeat in range(repeats):
         train, test = _resample(schema, int(n_rows), data, random)
+        values = schema.encode(test[0])  # as a fit reads them, text of a file included
         baselines[repeat] = np.unique(test[1], return_counts=True)[1].max() / len(test[1])
         for place, epsilon in enumerate(listed):
             seed = int(random.randint(2**31 - 1))  # public data need no protection
             model = PrivateTreeClassifier(epsilon, schema, method, testing_seed=seed)
-            accuracies[place, repeat] = model.fit(*train).score(*test)
+            accuracies[place, repeat] = _score(model.fit(*train).tree_, values, test[1])
     return Simulation(listed, accuracies, float(baselines.mean()))
+
+
+def _score(tree: Tree, values: NDArray[np.float64], y: NDArray[Any]) -> float:
+    found = tree.classes[tree.label[tree.apply_encoded(values)]]
+    return float((found == y).mean())
 
 
 def _resample(
@@ -130,11 +158,18 @@ def _resample(
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     if data is None:
         return _made_up(schema, n_rows, random)
-    X, y = data[0], np.asarray(data[1])
-    if len(y) < 10:
-        raise ValueError(f"data must hold at least 10 public rows, got {len(y)}.")
-    mixed = random.permutation(len(y))
-    n_test = max(len(y) // 5, 1)
+    X, y = data
+    places = schema.encode_labels(y)
+    if Table.read(X).n_rows != len(places):
+        raise ValueError("X and y of data have different numbers of rows: pass one label a row.")
+    y = np.array(schema.classes)[places]  # as the fitted tree writes them, and compares
+    mixed = random.permutation(np.flatnonzero(places != NO_CLASS))
+    if len(mixed) < LEAST_PUBLIC:
+        raise ValueError(
+            f"data must hold at least {LEAST_PUBLIC} public rows with a declared class, "
+            f"got {len(mixed)}."
+        )
+    n_test = len(mixed) // 5
     chosen = random.choice(mixed[n_test:], n_rows)
     rest = mixed[:n_test]
     return (Table.pick(X, chosen), y[chosen]), (Table.pick(X, rest), y[rest])

@@ -16,11 +16,11 @@ from steadytree.core.grid import GRIDS
 from steadytree.core.recipe import Recipe
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table, is_dask
+from steadytree.core.table import is_dask
 from steadytree.core.tree import Tree
 from steadytree.kernels import COUNT, GINI, GUMBEL, REJECTION, Draw
 from steadytree.learn._choose import Chooser, SplitProbability, split_probabilities
-from steadytree.learn._classifier import TreeClassifierMixin, check_labels, check_weights
+from steadytree.learn._classifier import TreeClassifierMixin, read_rows
 from steadytree.learn._closest import stay_close
 from steadytree.learn._elsewhere import Elsewhere, make_ready
 from steadytree.learn._grow import grow, tree_positions
@@ -245,14 +245,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> Recipe:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, skip_check_array=True)
-        table = Table.read(X)
-        table.check_not_empty()
-        weights = check_weights(sample_weight, table.n_rows)
-        y = check_labels(y, table.n_rows)
-        if weights is not None and not weights.all():
-            kept = weights > 0
-            table, y, weights = table.take(kept), y[kept], weights[kept]
+        table, y, weights = read_rows(self, X, y, sample_weight)
         classes, labels = np.unique(y, return_inverse=True)
         space = FeatureSpace.observe(table)
         values = space.encode(table)

@@ -12,10 +12,13 @@ from steadytree.core.atomic import check_can_write, write_text_atomically
 from steadytree.core.tree import Tree
 from steadytree.interop.tree_file import save
 from steadytree.learn._journal import Journal
+from steadytree.learn._private_limits import check_session
 from steadytree.learn._private_tree import build_tree, plausible_counts
 from steadytree.learn._several import METHODS, Table
-from steadytree.learn.coordinator import MOST_SIDE_QUESTIONS, RELATION
+from steadytree.learn.coordinator import RELATION, bins_of
+from steadytree.privacy.noise import NOT_PRIVATE
 from steadytree.privacy.statement import PrivacyStatement
+from steadytree.sources.gateway import MOST_NUMBERS
 from steadytree.sources.greeting import greet
 from steadytree.sources.parties import Correspondence, Parties, Traffic, Transport
 from steadytree.sources.plan import Plan
@@ -95,13 +98,13 @@ def run_study(plan: Plan, transport: Transport) -> Study:
 def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
     """Grow the plan's tree from the parties' answers and the journal."""
     resumed = journal.n_rounds
-    n_bins = plan.n_bins
-    if plan.method == "noisy_counts":
-        n_bins = min(n_bins, MOST_SIDE_QUESTIONS)
+    n_bins = bins_of(plan.method, plan.schema, plan.n_bins)
     table = Table(parties, plan.schema, plan.epsilon, plan.study, n_bins, plan.minimum, journal)
+    check_session(table, plan.method, len(plan.holders), MOST_NUMBERS)
     drawn, counts = METHODS[plan.method](table, _order(plan))
     tree = build_tree(drawn, table.candidates, plan.schema, plausible_counts(counts))
     private = parties.private and table.private and plan.testing_seed is None
+    tree = tree if private else tree.with_note(NOT_PRIVATE)
     privacy = PrivacyStatement(plan.epsilon, 0.0, table.spent_on, plan.method, private, RELATION)
     epsilons = dict(zip(plan.holders, table.spent.tolist(), strict=True))
     gone = tuple(n for p, n in enumerate(plan.holders) if p not in table.present)
@@ -112,7 +115,7 @@ def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
 def finish(plan: Plan, study: Study) -> None:
     """Write the tree and what it cost."""
     save(study.tree, plan.out)
-    if not study.privacy.private:  # the tree's file has no place to say so
+    if not study.privacy.private:
         _LOG.warning("%s is NOT PRIVATE (testing seed): do not hand it on.", plan.out.name)
     write_text_atomically(plan.facts, json.dumps(study.to_dict(), indent=2) + "\n")
 

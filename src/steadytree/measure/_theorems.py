@@ -30,25 +30,36 @@ class Statement:
 
 def all_statements(found: Any, error: float) -> tuple[Statement, ...]:
     """All statements about a `Separation`."""
-    stay = found.n_rows - len(found.dropped)
-    depth = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "no known bound"
     listed = [
         Statement(
             f"no fewer than {found.least_dropped:,} rows can be dropped",
             "two classes, or the last step for more to end in time",
             found.exact,
         ),
-        Statement(
-            f"some tree of depth {depth} is right on all {stay:,} rows that stay",
-            "classes apart once rows are dropped, columns of bounded range",
-            found.two_r > 0,
-        ),
+        _of_distance(found),
     ]
     if found.linear is not None:
         listed += _of_hyperplane(
             found.linear, round(found.linear.separateness * found.n_rows), error
         )
     return tuple(listed)
+
+
+def _of_distance(found: Any) -> Statement:
+    stay = f"all {found.n_rows - len(found.dropped):,} rows that stay"
+    bound = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "without a limit"
+    if np.isinf(found.two_r):
+        says = f"{stay} are of one class: nothing is left to tell apart"
+    elif found.depth_says_something:
+        says = f"some tree of depth {bound} is right on {stay}"
+    else:
+        says = (
+            f"the distance of the classes promises nothing useful: a tree of depth {bound} that is "
+            f"right on {stay}, where one of depth {found.depth_anyway:,} exists for any labels"
+        )
+    return Statement(
+        says, "classes apart once rows are dropped, columns of bounded range", found.two_r > 0
+    )
 
 
 def _of_hyperplane(linear: Any, n_right: int, error: float) -> list[Statement]:

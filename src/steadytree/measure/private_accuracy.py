@@ -1,5 +1,6 @@
 """private_accuracy: how often a tree is right on rows that nobody may see, paid for in a ledger."""
 
+import logging
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,10 @@ from steadytree.interop.sklearn_tree import as_tree
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import check_epsilon, release_counts
 from steadytree.privacy.noise import ledger_mark, make_noise
+from steadytree.privacy.refusal import logged_refusal
 from steadytree.privacy.statement import PrivacyStatement
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +130,19 @@ def private_accuracy(
     >>> found.accuracy > 0.95, found.privacy.private
     (True, False)
     """
-    declared, epsilon = check_schema(schema), check_epsilon(epsilon)
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}.")
-    if ledger is not None and not isinstance(ledger, Ledger):
-        raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
-    tree = as_tree(model)
-    _check_fits(tree, declared)
-    if ledger is not None:  # before the rows are read, so that time tells nothing of them
-        ledger.check(epsilon, "accuracy")
-    values, labels = declared.encode(X), declared.encode_labels(y)
-    if len(values) != len(labels):
-        raise ValueError("X and y have different numbers of rows: pass one label a row.")
+    with logged_refusal(_LOG, "a private evaluation"):
+        declared, epsilon = check_schema(schema), check_epsilon(epsilon)
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}.")
+        if ledger is not None and not isinstance(ledger, Ledger):
+            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
+        tree = as_tree(model)
+        _check_fits(tree, declared)
+        if ledger is not None:  # before the rows are read, so that time tells nothing of them
+            ledger.check(epsilon, "accuracy")
+        values, labels = declared.encode(X), declared.encode_labels(y)
+        if len(values) != len(labels):
+            raise ValueError("X and y have different numbers of rows: pass one label a row.")
     noise = make_noise(testing_seed)
     charge(ledger, {"accuracy": epsilon}, ledger_mark(noise, "discrete Laplace"))
     exact = _exact_counts(tree, declared, values, labels)

@@ -6,9 +6,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from steadytree.core.fan_out import fan_out
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -101,7 +101,7 @@ def refits(
     kept : float, default=0.9
         Share of the rows that each refit gets.
     n_jobs : int or None, default=None
-        Processes.
+        Processes, as in joblib.
     random_state : int, default=0
         Which rows.
 
@@ -126,15 +126,15 @@ def refits(
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(int(repeats))]
-    whole = _fit(estimator, X, labels, np.arange(n_rows))
-    trees = Parallel(n_jobs=n_jobs)(delayed(_fit)(estimator, X, labels, rows) for rows in sets)
+    whole = _fit(np.arange(n_rows), estimator, X, labels)
+    trees = fan_out(_fit, sets, estimator, X, labels, n_jobs=n_jobs)
     distances = tree_distances([whole], trees, space=X)[0]
     own = whole.predict(X)
     agreement = np.array([float(np.mean(tree.predict(X) == own)) for tree in trees])
     return Refits(whole, tuple(trees), distances, agreement)
 
 
-def _fit(estimator: Any, X: Any, y: NDArray[Any], rows: NDArray[np.int64]) -> Tree:
+def _fit(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
     fitted = fresh(estimator).fit(Table.pick(X, rows), y[rows])
     inside = getattr(fitted, "tree_", None)
     return inside if isinstance(inside, Tree) else from_sklearn(fitted, X)

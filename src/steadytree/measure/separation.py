@@ -119,6 +119,20 @@ class Separation:
         width = float(np.ptp(self.distinct.rows, axis=0).max())
         return 6 * self.n_features * width / self.two_r if self.two_r > 0 else np.inf
 
+    @property
+    def depth_anyway(self) -> int:
+        """Some tree of at most this depth tells all distinct rows apart, whatever their classes.
+
+        One question after the other isolates each row, or halving each column's values in turn.
+        """
+        halvings = [math.ceil(math.log2(len(np.unique(column)))) for column in self.distinct.rows.T]
+        return min(len(self.distinct.rows) - 1, sum(halvings))
+
+    @property
+    def depth_says_something(self) -> bool:
+        """Whether `depth_bound` is below what any labels of these rows would need."""
+        return self.depth_bound < self.depth_anyway
+
     def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
         """What the theorems say about these rows, with what they assume and whether it holds.
 
@@ -135,7 +149,7 @@ class Separation:
             Reading("separateness", self.separateness, "share of rows that can stay"),
             Reading("rows to drop", len(self.dropped), "so that the classes are apart"),
             Reading("2 r", self.two_r, "least distance between classes once they are dropped"),
-            Reading("tree depth", self.depth_bound, "enough to get every row that stays right"),
+            self._depth_reading(),
         ]
         if self.linear is not None:
             found += [
@@ -144,6 +158,13 @@ class Separation:
                 Reading("edge", self.linear.edge, "some condition beats one half by this much"),
             ]
         return tuple(found)
+
+    def _depth_reading(self) -> Reading:
+        if self.depth_says_something:
+            meaning = "enough to get every row that stays right, by the classes' distance"
+            return Reading("tree depth", self.depth_bound, meaning)
+        meaning = "enough for any labels of these rows: the classes' distance promises no less"
+        return Reading("tree depth", self.depth_anyway, meaning)
 
     def __str__(self) -> str:
         return "\n".join(map(str, [*self.readings(), *self.statements()]))
@@ -189,8 +210,9 @@ def separation(
     >>> found.nearest_enemy.round(2).tolist()
     [0.5, 0.1, 0.1, 0.6]
     """
-    if r is not None and not (isinstance(r, int | float | np.number) and 0 <= r < np.inf):
-        raise ValueError(f"r must be a number of at least 0, got {r}.")
+    number = isinstance(r, int | float | np.number) and not isinstance(r, bool)
+    if r is not None and not (number and 0 <= r < np.inf):
+        raise ValueError(f"r must be a number of at least 0, got {r!r}.")
     if not time_limit > 0:
         raise ValueError(f"time_limit must be above 0 seconds, got {time_limit}.")
     classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
@@ -236,8 +258,12 @@ def scaled_columns(X: Any, scale: Mapping[str, float] | None = None) -> NDArray[
             columns += [x == code for code in range(len(column.categories))]
         else:
             unit = (scale or {}).get(column.name, column.high - column.low)
-            if column.name in (scale or {}) and not 0 < unit < np.inf:
-                raise ValueError(f"scale of {column.name!r} must be above 0, got {unit}.")
+            if not isinstance(unit, int | float | np.number) or (
+                column.name in (scale or {}) and not 0 < unit < np.inf
+            ):
+                raise ValueError(
+                    f"scale of {column.name!r} must be a number above 0, got {unit!r}."
+                )
             columns.append(np.where(gone, 0.0, (x - column.low) / (unit or 1.0)))
         if gone.any():
             columns.append(gone)

@@ -5,9 +5,8 @@ import logging
 import os
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
-from steadytree.core.atomic import check_can_write
+from steadytree.core.atomic import check_can_write, sync_folder
 from steadytree.privacy._lock import locked
 from steadytree.privacy.entry import LONGEST_TEXT, ZERO, Entry, compose, decimal_of
 
@@ -143,9 +142,10 @@ left: ask for less.
             self._append(handle, entry.to_line())
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
-    def check(self, epsilon: float, what: str, *, request: str = "") -> None:
+    def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
         """Refuse what `spend` would refuse, and write nothing."""
-        entry = Entry(decimal_of(epsilon, "epsilon"), what=what, request=request)
+        amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
+        entry = Entry(*amounts, what=what, request=request)
         self._check(entry, self.entries)
 
     def _check(self, entry: Entry, entries: list[Entry]) -> None:
@@ -192,7 +192,7 @@ left: ask for less.
         if cut_off:  # new, or ended in its very first write, before any answer
             os.ftruncate(handle, 0)
             self._append(handle, wanted)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
             return
         first = content.partition(b"\n")[0] + b"\n"
         if not first.startswith(HEADER.encode()):
@@ -233,16 +233,6 @@ def _content(handle: int) -> bytes:
     while part := os.read(handle, 1 << 20):
         parts.append(part)
     return b"".join(parts)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself last, where the system lets a folder be synced."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def charge(ledger: Ledger | None, amounts: dict[str, float], mechanism: str) -> Decimal:

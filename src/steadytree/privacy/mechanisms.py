@@ -23,6 +23,7 @@ SMALLEST_PART = 1e-8  # of a budget that is divided; below it rounding would cou
 def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
     """A budget that can be spent: a number from 1e-6 to 1e6."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        _LOG.warning("refused: %s of type %s", name, type(epsilon).__name__)
         raise TypeError(f"{name} must be a number, got {type(epsilon).__name__}.")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         _LOG.warning("refused: %s %s", name, epsilon)

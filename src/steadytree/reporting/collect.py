@@ -97,12 +97,12 @@ def _sections(model: Any, tree: Tree, table: Table, y: Any, evidence: Evidence) 
     card = as_card(model)
     if card is not None and evidence.card is None:
         evidence = replace(evidence, card=model)
-    slow = {
-        "robustness": None if evidence.quick else collect_robustness(tree, table, labels, evidence),
-        "separation": None if evidence.quick else collect_separation(table, labels, evidence),
-        "stability": None if evidence.quick else collect_stability(evidence),
-    }
-    return slow | {
+    measured = not evidence.quick
+    robust = measured or evidence.perturbation is not None  # stated noise is measured in any case
+    return {
+        "robustness": collect_robustness(tree, table, labels, evidence) if robust else None,
+        "separation": collect_separation(table, labels, evidence) if measured else None,
+        "stability": collect_stability(evidence) if measured else None,
         "change": collect_change(tree, table, labels, evidence),
         "comparison": None if evidence.comparison is None else plain(evidence.comparison),
         "card": collect_card(table, labels, evidence),

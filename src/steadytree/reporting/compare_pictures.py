@@ -73,6 +73,6 @@ def _curves(learners: list[dict[str, Any]], budget: float) -> Picture:
         x, y = zip(*kept, strict=True)
         series.append(Series(one["name"], x, y, steps=True, colour=place % N_COLOURS))
     values = [value for one in series for value in one.y]
-    across = Axis.over([0.0, most], "size of move (1 is the stated noise)")
+    across = Axis.over([0.0, most], "size of move (1 is the whole noise)")
     up = Axis.over([min(values), max(values)], "certified accuracy", percent=True)
     return draw_curve(series, across, up, "Certified accuracy by size of move")

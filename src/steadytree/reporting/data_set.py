@@ -118,7 +118,7 @@ class DataSet:
             raise ValueError(
                 f"{len(self.labels)} rows are too few to hold some out for judging: pass more."
             )
-        return self._take(~held), self._take(held)
+        return self.take(~held), self.take(held)
 
     @property
     def title(self) -> str:
@@ -128,7 +128,8 @@ class DataSet:
         """Where the rows come from, for a page to show."""
         return Origin(self.name, self.file_sha256, command, seen)
 
-    def _take(self, rows: NDArray[np.bool_]) -> "DataSet":
+    def take(self, rows: NDArray[np.bool_]) -> "DataSet":
+        """Some of the rows."""
         groups = {name: labels[rows] for name, labels in self.groups.items()}
         kept = self.features.take(rows), self.labels[rows]
         return DataSet(self.name, self.target, *kept, self.file_sha256, groups)

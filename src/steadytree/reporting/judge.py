@@ -7,10 +7,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.schema import Schema
 from steadytree.core.scorecard import Scorecard
-from steadytree.core.table import Table
+from steadytree.core.table import Table, quote
 from steadytree.judging.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.learn.stable import StableTreeClassifier
@@ -149,12 +151,13 @@ def _learner(name: str, rows: DataSet, plan: Plan) -> Any:
 
 
 def _compare(rows: DataSet, plan: Plan, say: Callable[[str], None]) -> dict[str, Any] | None:
-    if plan.quick or not plan.learners:
+    rare, kept = _without_rare(rows)
+    if not plan.learners or kept is None:
         return None
     found = compare(
         plan.learners,
-        rows.features,
-        rows.labels,
+        kept.features,
+        kept.labels,
         n_folds=FOLDS,
         max_depth=min(plan.max_depth, 5),
         perturbation=plan.perturbation,
@@ -163,7 +166,20 @@ def _compare(rows: DataSet, plan: Plan, say: Callable[[str], None]) -> dict[str,
         random_state=plan.seed,
         progress=say,
     )
-    return found.words
+    if not rare:
+        return found.words
+    note = f"Rows of {quote(rare)} are left out of it, since there are fewer than {FOLDS}."
+    return {**found.words, "note": f"{found.words['note']} {note}".strip()}
+
+
+def _without_rare(rows: DataSet) -> tuple[list[str], DataSet | None]:
+    """Classes with too few rows for a comparison, and the others' rows; None where none is left."""
+    classes, counts = np.unique(rows.labels, return_counts=True)
+    rare = classes[counts < FOLDS]
+    if not len(rare):
+        return [], rows
+    kept = rows.take(~np.isin(rows.labels, rare))
+    return [str(one) for one in rare], kept if len(classes) - len(rare) > 1 else None
 
 
 def read_comparison(path: str | PathLike[str], rows: DataSet) -> dict[str, Any]:

@@ -72,6 +72,8 @@ def reading_text(reading: Reading) -> str:
     '93.4 %'
     >>> reading_text(Reading("leaves", 12, "answers"))
     '12'
+    >>> reading_text(Reading("median distance", float("inf"), "no move turns them"))
+    '∞'
     """
     return _value_text(reading, reading.value) + (f" {reading.unit}" if reading.unit else "")
 
@@ -93,6 +95,8 @@ def interval_text(reading: Reading) -> str:
 def _value_text(reading: Reading, value: float) -> str:
     if reading.name in SHARES:
         return f"{100 * value:.1f} %"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
     if float(value).is_integer():
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

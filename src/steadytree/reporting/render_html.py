@@ -89,6 +89,14 @@ def render_comparison(data: dict[str, Any]) -> str:
     return template.render(data=data, comparison=data["comparison"], colour_style=style)
 
 
+def render_study(
+    data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, Any]], kept: str
+) -> str:
+    """What a study printed and drew, as one page that needs no scripts and fetches nothing."""
+    template = _environment().get_template("study.html.j2")
+    return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
+
+
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sections that are not there, and what would bring them."""
     return [text for section, text in UNMEASURED.items() if not data[section] and text is not None]

@@ -52,6 +52,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
     for section, title in SECTIONS.items():
         if data["readings"].get(section):
             parts += _titled(title, _readings(data["readings"][section]))
+            note = (data.get(section) or {}).get("note")
+            parts += [Text(note, style="dim")] if note else []
     if data["change"] is not None:
         parts += _titled("What changed since the previous tree", Text(data["change"]["headline"]))
     if data["comparison"] is not None:

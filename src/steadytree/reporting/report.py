@@ -120,7 +120,7 @@ def report(
     comparison : Comparison, optional
         What `compare` returned: adds the learners side by side.
     quick : bool, default=False
-        Leave out stability, robustness and separation.
+        Leave out stability and separation, and robustness too where no `perturbation` is given.
     random_state : int, default=0
         Which rows are drawn where a sample is used.
     date : str, optional

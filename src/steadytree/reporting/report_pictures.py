@@ -28,7 +28,7 @@ def certified_curve(robustness: dict[str, Any]) -> Picture:
         Series("this tree", x, y, steps=True),
         Series("always the most frequent answer", (0.0, most), (baseline,) * 2, colour=GREY),
     ]
-    label = "size of move" + (" (1 is the stated noise)" if budget == 1 and row else "")
+    label = "size of move" + (" (1 is the whole noise)" if budget == 1 and row else "")
     up = Axis.over([0.0, 1.0], "right, and stays so", percent=True)
     return draw_curve(series, Axis.over([0.0, most or 1.0], label), up, "Certified accuracy")
 

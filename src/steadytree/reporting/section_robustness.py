@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from steadytree.core.perturbation import Perturbation
 from steadytree.core.tree import Tree
 from steadytree.judging.compare import thin_curve
 from steadytree.judging.learners import NOISE_SHARE, usual_perturbation
@@ -17,6 +18,8 @@ from steadytree.reporting.wording import label_text, one_line
 MOST_ROWS = 20_000
 MOST_SEPARATED = 3_000  # rows of which all pairs are looked at
 ATTACKS = 5
+MOST_NAMES = 8
+NEARER = "Among all rows the classes are as near as this or nearer."
 
 
 def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
@@ -30,7 +33,7 @@ def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[s
     found = certify(tree, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
-        "note": rows.note,
+        "note": " ".join(filter(None, [rows.note, _fixed_note(tree, noise)])),
         "n_rows": len(rows.labels),
         "stated": evidence.perturbation is not None,
         "usual_share": NOISE_SHARE,
@@ -40,6 +43,21 @@ def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[s
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
         "attacks": [_attack(example) for example in found.counterexamples(ATTACKS)],
     }
+
+
+def _fixed_note(tree: Tree, noise: Perturbation) -> str:
+    """A sentence where the tree asks about columns that the noise does not touch."""
+    asked = np.unique(tree.feature[tree.feature >= 0])
+    moves = noise.moves(tree.space)
+    fixed = asked[np.isinf(np.minimum(moves.up, moves.down))[asked]]
+    if not len(fixed):
+        return ""
+    names = [one_line(tree.space.names[k]) for k in fixed[:MOST_NAMES]]
+    more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
+    return (
+        f"Of the {len(asked)} columns the tree asks about, the noise leaves {len(fixed)} as they "
+        f"are: {', '.join(names)}{more}."
+    )
 
 
 def _attack(example: Any) -> dict[str, Any]:
@@ -62,7 +80,7 @@ def collect_separation(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | N
     near = np.sort(found.nearest_enemy)
     places = np.linspace(0, len(near) - 1, min(len(near), 200)).round().astype(np.int64)
     return {
-        "note": rows.note,
+        "note": f"{rows.note} {NEARER}" if rows.note else "",
         "n_rows": len(rows.labels),
         "readings": [plain_reading(reading) for reading in found.readings()],
         "nearest_enemy": plain(near[places]),

@@ -24,6 +24,7 @@ REPEATS = 20
 SAMPLED = 20  # removals where trying all rows takes too long
 MOST_FEATURES = 8
 MOST_ALTERNATIVES = 3
+SMALLER = "The trees compared are learned from those, not from all rows."
 
 
 def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
@@ -43,7 +44,7 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
     )
     return {
         "learner": type(evidence.learner).__name__,
-        "note": rows.note,
+        "note": f"{rows.note} {SMALLER}" if rows.note else "",
         "n_rows": len(rows.labels),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),

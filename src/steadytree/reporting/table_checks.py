@@ -1,6 +1,7 @@
 """Table checks: what of a data file a tree cannot be fitted on, said in one line each."""
 
 import difflib
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.column import MAX_CATEGORIES
+from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table, quote
 from steadytree.measure.groups import MOST_GROUPS, group_names
 
 MOST_NUMBERS = 50  # different whole numbers a target may hold
 MOST_CLASSES = 200
+FEW_TEXTS = 20  # which few rows may well all have
+IDENTIFIERS = "different texts for more than every second row, as identifiers and free text have"
+NUMBERED = re.compile(
+    r"(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$",
+)
 
 
 def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
@@ -36,19 +43,66 @@ def check_features(table: Table) -> None:
         "no value at all": [name for name, column in pairs if _n_values(column) == 0],
         "one value only": [name for name, column in pairs if _is_constant(column)],
         "infinite values": [name for name, column in pairs if _is_infinite(column)],
-        f"more than {MAX_CATEGORIES:,} different texts": [
-            name for name, column in pairs if _n_texts(column) > MAX_CATEGORIES
-        ],
     }
     for fault, found in faults.items():
-        if found:
-            drops = " ".join(f"--drop {shlex.quote(name)}" for name in found[:8])
-            has, them = ("has", "it") if len(found) == 1 else ("have", "them")
-            columns = "column" if len(found) == 1 else "columns"
-            raise ValueError(
-                f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
-                f"{drops}"
-            )
+        _refuse(found, fault)
+    check_texts(table)
+
+
+def check_texts(table: Table) -> None:
+    """Refuse columns of text that is hardly ever the same in two rows."""
+    texts = [
+        (name, _n_texts(column), _n_values(column))
+        for name, column in zip(table.names or (), table.columns, strict=True)
+        if column.dtype == object
+    ]
+    many = [name for name, n_texts, _ in texts if n_texts > MAX_CATEGORIES]
+    _refuse(many, f"more than {MAX_CATEGORIES:,} different texts")
+    _refuse([name for name, *counts in texts if _is_identifier(*counts)], IDENTIFIERS)
+
+
+def check_categories(space: FeatureSpace, n_rows: int) -> None:
+    """The same of columns that were read block by block, by the texts that were seen in them."""
+    found = [column.name for column in space if _is_identifier(len(column.categories), n_rows)]
+    _refuse(found, IDENTIFIERS)
+
+
+def row_numbers(table: Table) -> list[str]:
+    """Names of columns that number the rows: whole, all different, in sequence or called so."""
+    found = []
+    for name, column in zip(table.names or (), table.columns, strict=True):
+        n = len(column)
+        if column.dtype == object or n <= FEW_TEXTS or not np.isfinite(column).all():
+            continue
+        in_sequence = float(np.ptp(column)) == n - 1
+        if (in_sequence or NUMBERED.search(name)) and (np.floor(column) == column).all():
+            found += [name] if len(np.unique(column)) == n else []
+    return found
+
+
+def _is_identifier(n_texts: int, n_values: int) -> bool:
+    return n_texts > max(FEW_TEXTS, n_values / 2)
+
+
+def _refuse(found: Sequence[str], fault: str) -> None:
+    if found:
+        has, them = ("has", "it") if len(found) == 1 else ("have", "them")
+        columns = "column" if len(found) == 1 else "columns"
+        raise ValueError(
+            f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
+            f"{drop_options(found)}"
+        )
+
+
+def drop_options(names: Sequence[str]) -> str:
+    """What to add to a command to leave columns out.
+
+    Examples
+    --------
+    >>> drop_options(["id", "full name"])
+    "--drop id --drop 'full name'"
+    """
+    return " ".join(f"--drop {shlex.quote(name)}" for name in names[:8])
 
 
 def check_groups(table: Table, names: Sequence[str]) -> None:

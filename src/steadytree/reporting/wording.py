@@ -200,7 +200,7 @@ def _phrase(tree: Tree, feature: int, steps: list[tuple[int, int]]) -> str:
         phrase = _number_phrase(tree, column, nodes)
     if phrase == "":
         name = one_line(column.name)
-        return f"{name} is missing" if missing else f"no value of {name}"
+        return f"{name} is missing" if missing else f"impossible: no value of {name} fits"
     return f"{phrase} or missing" if missing else phrase
 
 

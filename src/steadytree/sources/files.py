@@ -192,4 +192,5 @@ def write_answer_file(
 def hello(content: Mapping[str, Any]) -> bytes:
     """What to ask a gateway before a question is handed to it."""
     known = {"study": content["study"], "epsilon": content["epsilon of the study"]}
+    known["round"] = content["number"]
     return write({"version": VERSION, "type": "hello", **known})

@@ -11,6 +11,7 @@ from typing import Any
 from steadytree.core.schema_file import to_dict
 from steadytree.privacy.entry import ZERO, compose, decimal_of
 from steadytree.privacy.ledger import BudgetError
+from steadytree.privacy.mechanisms import LARGEST_EPSILON
 from steadytree.sources.answer_store import AnswerStore
 from steadytree.sources.holder import Holder, schema_digest
 from steadytree.sources.letters import (
@@ -155,8 +156,9 @@ class Gateway:
         epsilon = decimal_of(request.epsilon, "epsilon")
         return agreed is not None and self._spent_in(request.session) + epsilon <= agreed
 
-    def _spent_in(self, study: str) -> Decimal:
-        entries = self.holder.ledger.entries
+    def _spent_in(self, study: str, besides: Any = None) -> Decimal:
+        """What a study has cost, without one of its questions."""
+        entries = [e for e in self.holder.ledger.entries if e.request != f"{study}:{besides}"]
         # a line that was cut off may have been of any study
         mine = (e for e in entries if e.request.startswith(f"{study}:") or not e.whole)
         return sum((entry.epsilon for entry in mine), ZERO)
@@ -206,7 +208,10 @@ class Gateway:
         enough = self.holder.ledger.left + float(self._spent_in(study)) >= wanted
         if self._terms.studies is not None:
             enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
-        return write({"version": VERSION, "ok": True, "type": "hello", **known, "enough": enough})
+        # for who answers by files, and compares it with what the file announces
+        spent = min(float(self._spent_in(study, content.get("round"))), LARGEST_EPSILON)
+        known |= {"enough": enough, "spent": spent}
+        return write({"version": VERSION, "ok": True, "type": "hello", **known})
 
     def _status(self) -> bytes:
         ledger = self.holder.ledger

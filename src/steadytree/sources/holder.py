@@ -20,9 +20,11 @@ from steadytree.privacy.drawn import (
     to_numbers,
 )
 from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.limits import check_block, check_released, check_scores
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.questions import SENSITIVITY, bin_counts, score_questions, side_counts
+from steadytree.privacy.refusal import logged_refusal
 from steadytree.privacy.whole_tree import MOST_ROWS, draw_tree
 from steadytree.sources.messages import (
     BLOCKS,
@@ -35,8 +37,6 @@ from steadytree.sources.messages import (
 )
 
 _LOG = logging.getLogger(__name__)
-# questions that a block may choose from, by its depth: memory and time grow with their power
-MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 Integers = NDArray[np.int64]
 Admitted = tuple[Candidates, list[Drawn]]
@@ -84,6 +84,18 @@ class Holder:
         *,
         testing_seed: int | None = None,
     ) -> None:
+        with logged_refusal(_LOG, "to hold rows"):
+            values, labels = self._read(name, schema, X, y, ledger)
+        kept = labels != NO_CLASS
+        self._values, self._labels = values[kept], labels[kept]
+        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
+        self._digest = schema_digest(self.schema)
+        self._last_round: dict[str, int] = {}
+        self._joined: set[str] = set()  # sessions of secure sums that were paid for
+
+    def _read(
+        self, name: str, schema: Any, X: Any, y: Any, ledger: Ledger
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
         if not NAME.fullmatch(str(name)):
             raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
         if not isinstance(ledger, Ledger):
@@ -99,12 +111,7 @@ class Holder:
             raise ValueError(
                 f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
             )
-        kept = labels != NO_CLASS
-        self._values, self._labels = values[kept], labels[kept]
-        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
-        self._digest = schema_digest(self.schema)
-        self._last_round: dict[str, int] = {}
-        self._joined: set[str] = set()  # sessions of secure sums that were paid for
+        return values, labels
 
     @property
     def private(self) -> bool:
@@ -150,6 +157,16 @@ class Holder:
         names = (self.name, request.session, request.round, request.kind)
         return Answer(*names, numbers, self._noise.private)
 
+    def check_session(self, schema: str, epsilon: float, delta: float = 0.0) -> None:
+        """Refuse a whole run that would be refused half-way; nothing is spent."""
+        try:
+            if schema != self._digest:
+                raise RefusedError("the run is for another schema.")
+            self.ledger.check(epsilon, "one tree", delta=delta)
+        except (RefusedError, BudgetError) as error:
+            _LOG.warning("holder %s refused a run: %s", self.name, error)
+            raise
+
     def join_sum(self, session: str, schema: str, epsilon: float, delta: float) -> None:
         """Pay for a whole run under secure aggregation, before any sum is formed."""
         try:
@@ -190,11 +207,13 @@ class Holder:
             raise RefusedError(str(error)) from None
         if request.kind in BLOCKS and request.depth == 0:
             raise RefusedError("a block needs a depth of 1 to 3.")
-        if request.kind in BLOCKS and len(candidates) > MOST_CANDIDATES[request.depth]:
-            raise RefusedError("a block of this depth has too many questions: use fewer bins.")
         if request.kind == "side counts":
             _check_questions(request, trees, len(candidates))
         _check_scale(request)
+        try:
+            _check_size(request, trees, candidates, len(self.schema.classes))
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
         return candidates, trees
 
     def _block(self, candidates: Candidates) -> BlockRows:
@@ -261,6 +280,23 @@ def _check_scale(request: Request) -> None:
     scale = max(most, len(request.trees)) / request.epsilon
     if TAIL * scale + MOST_ROWS > LARGEST:
         raise RefusedError("epsilon is too small for so many questions.")
+
+
+def _check_size(
+    request: Request, trees: list[Drawn], candidates: Candidates, n_classes: int
+) -> None:
+    """Refuse what could not be worked out or sent, before it is paid for."""
+    n_leaves = sum(len(leaves_of(tree)) for tree in trees)
+    if request.kind in BLOCKS:
+        check_block(len(candidates), n_classes, request.depth, request.epsilon)
+        check_released(n_leaves * 2 ** (request.depth + 1))
+    elif request.kind == "choice":
+        n_bins = sum(column.n_bins + 1 for column in candidates.space)
+        check_scores(n_bins, n_classes, 1)
+    elif request.kind == "leaf counts":
+        check_released(n_leaves * n_classes)
+    elif request.kind == "side counts":
+        check_released(2 * n_classes * sum(len(asked) for asked in request.questions))
 
 
 def schema_digest(schema: Schema) -> str:

@@ -8,12 +8,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.privacy.limits import MOST_RELEASED
 from steadytree.privacy.mechanisms import check_epsilon
 
 _LOG = logging.getLogger(__name__)
 KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
 BLOCKS = ("block", "last block")
-MOST_NUMBERS = 20_000_000
+MOST_TREES, MOST_BINS = 64, 1_000  # of one request
 LARGEST = 2**40
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -76,12 +77,12 @@ class Request:
             raise RefusedError("session must be 1 to 64 letters, digits or any of _.-")
         if self.kind not in KINDS:
             raise RefusedError(f"kind must be one of {KINDS}.")
-        for name, low, high in (("round", 0, 10**9), ("n_bins", 2, 1_000), ("depth", 0, 3)):
+        for name, low, high in (("round", 0, 10**9), ("n_bins", 2, MOST_BINS), ("depth", 0, 3)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
                 raise RefusedError(f"{name} must be a whole number from {low} to {high}.")
-        if not 1 <= len(self.trees) <= 64:
-            raise RefusedError("trees must be 1 to 64 trees.")
+        if not 1 <= len(self.trees) <= MOST_TREES:
+            raise RefusedError(f"trees must be 1 to {MOST_TREES} trees.")
         try:
             check_epsilon(self.epsilon)
         except (TypeError, ValueError) as error:
@@ -116,7 +117,7 @@ class Answer:
 
     def __post_init__(self) -> None:
         numbers = np.asarray(self.numbers)
-        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) > MOST_NUMBERS:
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) > MOST_RELEASED:
             raise RefusedError("an answer must be a list of whole numbers.")
         if len(numbers) and (numbers.min() < -LARGEST or numbers.max() > LARGEST):
             raise RefusedError("an answer holds a number too large to be a count.")

@@ -1,0 +1,94 @@
+"""Logistic loss of cards: sums of rows past each cut, and the curve from totals to risks."""
+
+import numpy as np
+from numba import njit
+
+RIDGE = 1e-5  # on the slope, so that it stays finite where totals separate the classes
+
+
+@njit(cache=True, nogil=True)
+def sums_past_cuts(codes, known, first, second, n_cuts):
+    """Sums of two columns over known rows whose code is above each cut: (n_cuts + 1, 2).
+
+    The last row is the sum over all known rows.
+    """
+    sums = np.zeros((n_cuts + 1, 2))
+    for row in range(codes.shape[0]):
+        if known[row]:
+            if codes[row] > 0:
+                sums[codes[row] - 1, 0] += first[row]
+                sums[codes[row] - 1, 1] += second[row]
+            else:
+                sums[n_cuts, 0] += first[row]
+                sums[n_cuts, 1] += second[row]
+    for cut in range(n_cuts - 2, -1, -1):
+        sums[cut] += sums[cut + 1]
+    if n_cuts > 0:
+        sums[n_cuts] += sums[0]
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def softplus(z):
+    """log(1 + exp(z)) without overflow."""
+    return max(z, 0.0) + np.log1p(np.exp(-abs(z)))
+
+
+@njit(cache=True, nogil=True)
+def curve_loss(levels, mass, hits, slope, start):
+    """Mean logistic loss when level t has risk ``1 / (1 + exp(-(slope t + start)))``."""
+    total, lost = 0.0, 0.0
+    for k in range(levels.shape[0]):
+        z = slope * levels[k] + start
+        lost += hits[k] * softplus(-z) + (mass[k] - hits[k]) * softplus(z)
+        total += mass[k]
+    return lost / total
+
+
+@njit(cache=True, nogil=True)
+def newton_step(levels, mass, hits, slope, start):
+    """Newton's step of slope and start on the loss, with a pinch of ridge on the slope."""
+    total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for k in range(levels.shape[0]):
+        z = min(max(slope * levels[k] + start, -700.0), 700.0)
+        risk = 1 / (1 + np.exp(-z))
+        rest, curve = mass[k] * risk - hits[k], mass[k] * risk * (1 - risk)
+        total += mass[k]
+        g0 += rest * levels[k]
+        g1 += rest
+        h00 += curve * levels[k] ** 2
+        h01 += curve * levels[k]
+        h11 += curve
+    g0, g1 = g0 / total + RIDGE * slope, g1 / total
+    h00, h01, h11 = h00 / total + RIDGE, h01 / total, h11 / total + 1e-10
+    scale = h00 * h11 - h01 * h01
+    return (h11 * g0 - h01 * g1) / scale, (h00 * g1 - h01 * g0) / scale
+
+
+@njit(cache=True, nogil=True)
+def fit_curve(levels, mass, hits):
+    """Slope, start and mean loss of the logistic curve through levels; the slope is not negative.
+
+    mass (m,) is the weight at each level, hits (m,) that of the second class.
+    """
+    share = min(max(hits.sum() / mass.sum(), 1e-9), 1 - 1e-9)
+    flat = np.log(share / (1 - share))
+    slope, start = 0.0, flat
+    now = curve_loss(levels, mass, hits, slope, start)
+    for _ in range(30):
+        down, left = newton_step(levels, mass, hits, slope, start)
+        size = 1.0
+        while (
+            size > 1e-6
+            and curve_loss(levels, mass, hits, slope - size * down, start - size * left) > now
+        ):
+            size /= 2
+        if size <= 1e-6:
+            break
+        slope, start = slope - size * down, start - size * left
+        before, now = now, curve_loss(levels, mass, hits, slope, start)
+        if before - now < 1e-10:
+            break
+    if slope < 0:
+        return 0.0, flat, curve_loss(levels, mass, hits, 0.0, flat)
+    return slope, start, now

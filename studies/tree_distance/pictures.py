@@ -1,0 +1,33 @@
+"""The picture of the study."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+MARKERS = "oosDD^^vvP"
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+
+
+def trade_off(again, name, folder):
+    """Section 2.5: AUC on test rows against the distance between the trees of half and of all."""
+    figure, panel = plt.subplots(figsize=(8, 4), layout="constrained")
+    for place, (method, runs) in enumerate(again.items()):
+        apart, _, _, area = np.mean(runs, axis=0)
+        panel.plot(
+            apart,
+            area,
+            MARKERS[place % len(MARKERS)],
+            color=COLOURS[place % len(COLOURS)],
+            markersize=13 - place,  # where two methods end in the same tree, both are seen
+            label=method,
+        )
+    panel.set(xlabel="distance from half of the rows to all", ylabel="AUC on test rows", title=name)
+    panel.set_xlim(left=0)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
+    stem = "".join(letter if letter.isalnum() else "-" for letter in name)
+    figure.savefig(folder / f"section-2-5-retraining-{stem}.png", dpi=110)
+    plt.close(figure)
