@@ -1,6 +1,7 @@
 """How a budget is divided and how deep to grow: from public numbers and the noisy row count."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.space import FeatureSpace
@@ -70,6 +71,7 @@ def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates
     return Candidates.at_most(space, FINEST, most)
 
 
+@lru_cache(maxsize=16)  # of a space of many columns it takes a second
 def bins_within(space: FeatureSpace, n_bins: int) -> int:
     """Bins of numeric columns, at most `n_bins`, that give a number of questions soon weighed.
 
