@@ -24,6 +24,7 @@ EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
 LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 USUAL_LIST = LARGEST_LIST // 16
+FEW_TESTS = 150
 
 
 class Bounds:
@@ -114,7 +115,7 @@ class Bounds:
         found = np.empty((len(self.tests), len(self.cells.offset)))
         for test in self.tests:
             found[test] = self.of_split(path, rows, test, depth, most)
-        if depth == self.depth - 1:  # there are few enough of these to keep
+        if depth == self.depth - 1 and len(self.tests) <= FEW_TESTS:  # few enough to keep
             self.known[key] = found
         return found
 
