@@ -15,7 +15,8 @@ def grouped(rows):
     Numbers are (repeats, 5): test and training accuracy, depth, nodes, seconds of CPU.
     """
     found = {}
-    for figure, name, method, epsilon, holders, size, _, *numbers in rows:
+    once = {tuple(row[:7]): row for row in rows}  # two runs at once may have fitted the same
+    for figure, name, method, epsilon, holders, size, _, *numbers in once.values():
         key = (figure, name, method, float(epsilon), int(holders), float(size))
         found.setdefault(key, []).append([float(number) for number in numbers])
     return {key: np.array(numbers) for key, numbers in found.items()}
