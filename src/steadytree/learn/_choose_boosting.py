@@ -14,7 +14,7 @@ from steadytree.learn._questions import Questions
 FOLDS = 5
 MOST_ROWS = 10_000  # of which settings are chosen; the card is then fitted to all
 # few rows are divided into folds several times, as one division tells sizes of noise apart poorly
-MOST_DIVISIONS, DIVIDED_ROWS = 5, 4_000
+MOST_DIVISIONS, DIVIDED_ROWS = 5, 2_000
 ROUNDS = (10, 20, 40)
 GAMMAS = (0.02, 0.1, 0.2, 0.3)
 PUBLISHED_ROUNDS = (5, 10, 15, 20, 25, 30)

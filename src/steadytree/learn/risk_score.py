@@ -82,7 +82,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     as_published : bool, default=False
         The published algorithm to the letter: see `published`.
     random_state : int, RandomState or None, default=None
-        Which rows settings are chosen on, where there are more than 10,000, and how up to 2,000
+        Which rows settings are chosen on, where there are more than 10,000, and how up to 1,000
         rows are divided into folds for "1se".
 
     Attributes
