@@ -105,7 +105,7 @@ def test_means_over_the_sets_on_splits_not_seen_before(tau, accuracy, astute):
         # a card of "majority" without noise is certified on 0.76 of heart's rows, and no model that
         # was tried is right on more than 0.83 of them, noise or not
         ("heart_sep", "majority", 0.04),
-        ("heart_sep", "logistic", 0.04),
+        ("heart_sep", "logistic", 0.08),
         ("ionosphere_sep", "majority", 0.08),
         ("ionosphere_sep", "logistic", 0.08),
     ],
@@ -122,7 +122,7 @@ def test_noise_by_one_standard_error_buys_robustness_for_nothing(name, loss, gai
         ]
         rows.append(found)
     (accuracy, astute), (chosen, chosen_astute) = np.mean(rows, axis=0)
-    assert chosen >= accuracy
+    assert chosen >= accuracy - 1e-9
     assert chosen_astute >= astute + gain
 
 

@@ -137,11 +137,13 @@ def show(cells, names, seeds, asked):
     if ran:
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
-        # peers and "1se" may have been run on fewer sets than the others
-        everywhere = [m for m in methods if m in METHODS and "1se" not in m]
-        for listed in (everywhere, methods) if everywhere and everywhere != methods else (methods,):
+        # peers may have been run on fewer sets, and "1se" on fewer still
+        shared = [m for m in methods if "1se" not in m]
+        own = [m for m in shared if m in METHODS]
+        for listed in (own, shared) if own and own != shared else (shared,):
             print(mean_table(ran, listed), end="\n\n")
-        print(paired_table(ran), end="\n\n")
+        if len(methods) > 1:
+            print(paired_table(ran), end="\n\n")
     drawn = [n for n in names if any(c["set"] == n and "setting" in c for c in cells)]
     if drawn:
         print(figure_table(cells, "noise"), end="\n\n")

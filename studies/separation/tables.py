@@ -106,7 +106,7 @@ def paired_table(cells):
                 sets[name] = found
         for name, found in sets.items():
             lines.append(_paired_line(ours, other, name, len(found), found))
-        if len(sets) > 1:
+        if len(sets) > 2:
             each = np.array([found.mean(axis=0) for found in sets.values()])
             lines.append(_paired_line(ours, other, f"mean of {len(sets)}", "", each))
     return "\n".join(lines)
