@@ -30,7 +30,9 @@ def write_results(rows, path):
         names = dict.fromkeys(key[1] for key in found if key[0] == figure)
         for name in names:
             lines += ["", f"{title}: {name}", HEAD]
-            lines += [_line(key, found[key]) for key in found if key[:2] == (figure, name)]
+            own = [key for key in found if key[:2] == (figure, name)]
+            own.sort(key=lambda key: (key[4], key[5], key[2], key[3]))
+            lines += [_line(key, found[key]) for key in own]
     path.write_text("\n".join(lines) + "\n")
 
 
