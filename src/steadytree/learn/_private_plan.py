@@ -79,7 +79,7 @@ def bins_within(space: FeatureSpace, n_bins: int) -> int:
     --------
     >>> wide = FeatureSpace.declare(bounds={f"x{j}": (0, 1) for j in range(100)})
     >>> bins_within(wide, 64), bins_within(wide, 4)
-    (11, 4)
+    (10, 4)
     """
     for size in range(n_bins, 2, -1):
         if len(Candidates.of(space, size)) <= PAIR_CANDIDATES:
