@@ -56,8 +56,11 @@ test-marked: $(VENV)/.with-test $(VENV)/.with-interop  ## the tests marked inter
 test-federated: $(VENV)/.with-federated
 
 # A mark that no test carries yet is no failure: pytest then ends with 5.
-test-interop test-slow test-data test-heavy test-federated test-browser: $(VENV)/.with-test
-	$(BIN)/python -m pytest -n 2 -m "$(@:test-%=%)" || [ $$? -eq 5 ]
+test-interop test-slow test-data test-federated test-browser: $(VENV)/.with-test
+	$(BIN)/python -m pytest -n 2 -m "$(@:test-%=%) and not heavy" || [ $$? -eq 5 ]
+
+test-heavy: $(VENV)/.with-test $(VENV)/.with-federated
+	$(BIN)/python -m pytest -n 2 -m heavy
 
 test-slow:  ## the tests marked slow
 test-heavy:  ## the tests that take minutes each, most of them on the papers' data

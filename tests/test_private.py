@@ -216,6 +216,8 @@ def test_topdown_takes_the_leaf_that_promises_most_first():
 def test_plan_grows_with_epsilon_times_rows():
     plans = [plan_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
     assert plans == [(2,), (3,), (2, 2)]
+    many = [plan_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
     assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
 
 

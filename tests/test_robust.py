@@ -18,7 +18,7 @@ from steadytree.core.perturbation import Perturbation
 from steadytree.learn.robust import RobustTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.measure.certify import certify
-from steadytree.solve import search
+from steadytree.solve import bounds, lists, search
 from steadytree.solve.search import Search
 
 
@@ -165,7 +165,11 @@ def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
     fits = []
     for dear in (-1, math.inf):
         monkeypatch.setattr(search, "DEAR", dear)
-        fits.append(RobustTreeClassifier(depth, noise, random_state=0).fit(X, y))
+        # lists that are soon too long: better bounds, smaller steps, then longer lists
+        monkeypatch.setattr(lists, "FIRST_ROOM", 4 if dear < 0 else 2048)
+        monkeypatch.setattr(bounds, "USUAL_LIST", 10 if dear < 0 else 1_000_000_000)
+        model = RobustTreeClassifier(depth, noise, n_jobs=1 + seed % 2, random_state=0)
+        fits.append(model.fit(X, y))
     assert all(model.proven_ for model in fits)
     assert fits[0].objective_ == fits[1].objective_
     sizes = [int((~model.tree_.is_leaf).sum()) for model in fits]

@@ -63,6 +63,7 @@ HARD = {
     ("monks-2_enc", 4, 0.85): 108,
     ("soybean-small_enc", 4, 0.85): 45,
     ("soybean-small_enc", 4, 0.95): 47,
+    ("breast-cancer-ljubljana_enc", 4, 0.95): 221,
     ("monks-1", 5, 0.95): 119,
 }
 

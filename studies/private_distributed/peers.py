@@ -144,13 +144,14 @@ def table(paths):
     found = rows.groupby(columns[:3], sort=False)["accuracy"].agg(["mean", "sem", "count"])
     print("| set | learner | splits |", *(f"{epsilon:g} |" for epsilon in EPSILONS))
     print("| --- | --- | --- |", *("--- |" for _ in EPSILONS))
-    for name, learner in dict.fromkeys((name, learner) for name, learner, _ in found.index):
-        own = found.loc[name, learner]
-        cells = [f"{own.loc[e, 'mean']:.2f} ± {own.loc[e, 'sem']:.2f} |" if e in own.index else " |"
-                 for e in EPSILONS]  # fmt: skip
-        if np.inf in own.index:  # no epsilon: the last column
-            cells[-1] = f"{own.loc[np.inf, 'mean']:.2f} ± {own.loc[np.inf, 'sem']:.2f} |"
-        print(f"| {name} | {learner} | {own['count'].min()} |", *cells)
+    found = dict(zip(found.index, found.to_numpy(), strict=True))
+    places = {name: place for place, name in enumerate(dict.fromkeys(key[0] for key in found))}
+    pairs = dict.fromkeys(key[:2] for key in found)
+    for name, learner in sorted(pairs, key=lambda pair: places[pair[0]]):
+        # where there is no epsilon, the last column
+        own = {min(key[2], EPSILONS[-1]): found[key] for key in found if key[:2] == (name, learner)}
+        cells = [f"{own[e][0]:.2f} ± {own[e][1]:.2f} |" if e in own else "|" for e in EPSILONS]
+        print(f"| {name} | {learner} | {min(value[2] for value in own.values()):.0f} |", *cells)
 
 
 def main():

@@ -1,7 +1,8 @@
-"""The figures of `run.py`, one panel a data set."""
+"""The figures of `run.py`, one panel a data set; whiskers from the least to the greatest repeat."""
 
 import matplotlib.pyplot as plt
-from tables import grouped, half_width
+import numpy as np
+from tables import grouped
 
 ALONE, HOLDERS = ("gibbs", "greedy", "topdown"), (
     "delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum",
@@ -115,10 +116,12 @@ def _sizes(found, names, folder):
 
 def _line(axis, points, column, style, colour, mark, label):
     xs = sorted(points)
-    means = [points[x][:, column].mean() for x in xs]
-    errors = [half_width(points[x][:, column]) for x in xs]
+    means = np.array([points[x][:, column].mean() for x in xs])
+    low = np.array([points[x][:, column].min() for x in xs])
+    high = np.array([points[x][:, column].max() for x in xs])
     more = {"linestyle": style, "color": colour, "marker": mark, "markersize": 4}
-    axis.errorbar(xs, means, errors, label=label, elinewidth=0.7, capsize=2, **more)
+    whiskers = [means - low, high - means]
+    axis.errorbar(xs, means, whiskers, label=label, elinewidth=0.7, capsize=2, **more)
 
 
 def _grid(n_rows, names):

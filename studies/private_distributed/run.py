@@ -15,6 +15,7 @@ import argparse
 import csv
 import os
 import pathlib
+import sys
 import time
 from itertools import chain, product
 
@@ -157,7 +158,7 @@ def study(name, data, runs, asked, seed):
         # all rows: the fit of figure 2 is the same
         found = runs.find(("2", *key[1:])) or measure(data, values, make, size, seed)
         runs.add(key, found)
-        print(*key, *found, flush=True)
+        print(*key, *found, file=sys.stderr, flush=True)
     return True
 
 
@@ -212,6 +213,7 @@ def main():
             print("the minutes are over: run the same command again to go on")
             break
     write_results(runs.rows, asked.out / "results.txt")
+    print((asked.out / "results.txt").read_text())
     draw_all(runs.rows, asked.out)
 
 

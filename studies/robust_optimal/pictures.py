@@ -31,6 +31,8 @@ def proofs(cells, time_limit, path):
         axes[1].step(gaps, range(1, len(gaps) + 1), where="post", color=colour)
     axes[0].set(xscale="log", xlabel="CPU seconds to the proof", ylabel="instances")
     axes[1].set(xlabel=f"gap in % after {time_limit:g} s")
+    axes[1].set_xlim(left=0)
+    axes[0].set_ylim(bottom=0)
     axes[0].legend(frameon=False, title="confidence")
     _save(figure, axes, path)
 
@@ -57,7 +59,8 @@ def gains(cells, kind, path):
             showmeans=True,
             flierprops={"markersize": 2},
             medianprops={"color": "#D55E00"},
-            meanprops={"marker": "D", "markersize": 4, "markerfacecolor": "#0072B2"},
+            meanprops={"marker": "D", "markersize": 4, "color": "#0072B2"}
+            | dict.fromkeys(("markerfacecolor", "markeredgecolor"), "#0072B2"),
         )
         panel.set(title=shift)
         panel.set_xticks(range(1, len(confidences) + 1), [f"{c:g}" for c in confidences])
@@ -65,6 +68,7 @@ def gains(cells, kind, path):
         panel.set(ylabel=f"gain in {kind} accuracy, points")
     for panel in axes[1]:
         panel.set(xlabel="confidence")
+    figure.suptitle("robust less plain tree: median (line), mean (diamond), quartiles and range")
     _save(figure, axes, path)
 
 

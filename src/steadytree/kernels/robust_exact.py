@@ -5,6 +5,7 @@ from numba import njit
 
 from steadytree.kernels.robust_bounds import split_rows
 from steadytree.kernels.robust_lists import (
+    is_open,
     kept_options,
     narrow_pair,
     open_tests,
@@ -56,6 +57,8 @@ def exact_two_levels(path, table, cells, penalty, bound):
         if not allowed[test]:
             continue
         own_left, own_right = split_rows(rows, test, table)
+        if not is_open(own_left, own_right, table, cells, (penalty, 3), penalty - bound, 0.0):
+            continue
         tests[n_asked], sides[n_asked] = test, 0
         below = open_tests(tests, sides, n_asked + 1, table)
         n_left = stump_options(own_left, below, table, cells, penalty, left_plans, left_losses)

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from steadytree.kernels.robust_better import strongest_first, undominated
-from steadytree.kernels.robust_bounds import split_losses, split_rows
+from steadytree.kernels.robust_bounds import leaf_loss, split_losses, split_rows, stump_bound
 from steadytree.kernels.robust_cost import box_costs
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 
@@ -247,6 +247,28 @@ def kept_options(plans, losses, kept, tests, sides, n_asked, table, cells):
 
 
 @njit(cache=True, nogil=True)
+def is_open(left, right, table, cells, charge, rest, target):
+    """Whether some leaves or questions left and right of a test may stay below the target.
+
+    left and right are the rows of its sides, rest (n_cells,) what is lost anyway.
+    """
+    penalty, most_splits = charge
+    below, beyond = np.empty_like(rest), np.empty_like(rest)
+    left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
+    below[:], beyond[:] = left_leaf, right_leaf
+    if most_splits > 1:
+        stump_bound(left, table, cells, penalty, below)
+        stump_bound(right, table, cells, penalty, beyond)
+    for cell in range(rest.shape[0]):
+        least = below[cell] + beyond[cell]
+        if most_splits == 2:
+            least = min(below[cell] + right_leaf, left_leaf + beyond[cell])
+        if rest[cell] + least < target:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
 def two_level_list(path, rows, outside, table, cells, charge, target, found):
     """Fill `found` with the sub-trees of at most two levels in a region that may beat the target.
 
@@ -274,6 +296,8 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
         if not allowed[test]:
             continue
         own_left, own_right = split_rows(rows, test, table)
+        if not is_open(own_left, own_right, table, cells, charge, rest, target):
+            continue
         tests[n_asked], sides[n_asked] = test, 0
         below = open_tests(tests, sides, n_asked + 1, table)
         n_left = stump_options(own_left, below, table, cells, penalty, left_plans, left_losses)

@@ -21,7 +21,6 @@ from steadytree.sources.messages import MOST_TREES
 
 LEAST_PART = 0.2  # of epsilon: the least that a block gets
 DEEPEST_LEVELS = 5  # of several holders' trees that are paid for level by level
-BLOCK_DEPTH = 4  # of trees in blocks, where nobody asks for another
 
 
 def check_fit(
@@ -34,7 +33,7 @@ def check_fit(
             n_questions = len(block_candidates(schema.space, depths))
             for depth in set(depths):
                 check_block(n_questions, n_classes, depth, epsilon)
-        _check_leaves(schema, 2 ** (max_depth or BLOCK_DEPTH))
+            _check_leaves(schema, 2 ** sum(depths))
         return
     candidates = Candidates.at_most(schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
     if method == "greedy":

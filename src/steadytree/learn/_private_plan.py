@@ -1,6 +1,7 @@
 """How a budget is divided and how deep to grow: from public numbers and the noisy row count."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.space import FeatureSpace
@@ -15,6 +16,7 @@ DEEPEST_GREEDY = 6  # where nobody asks for another depth
 LAST_WEIGHT = 2.0  # the last block draws the labels too, and has fewer rows at each draw
 # in units of epsilon * rows, below which more questions would only fit noise
 SMALL, MEDIUM = 150.0, 2_000.0
+FEW_CLASSES = 4  # of which a tree of depth 4 has four leaves each; more need a third block
 ENOUGH_FOR_COUNTS = 1_000.0
 LEAF_STRENGTH = 50.0  # of the leaf counts: noise of a third of a leaf in sixteen
 
@@ -59,7 +61,8 @@ def possible_depths(
     triples = weighs_triples(n_questions, n_classes)
     if max_depth is not None:
         return [block_depths(max_depth, triples)]
-    return [(2,), (3,), (2, 2)] if triples else [(2,), (2, 2)]
+    deep = (2, 2) if n_classes <= FEW_CLASSES else (2, 2, 2)
+    return [(2,), (3,), deep] if triples else list(dict.fromkeys([(2,), (2, 2), deep]))
 
 
 def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates:
@@ -68,6 +71,7 @@ def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates
     return Candidates.at_most(space, FINEST, most)
 
 
+@lru_cache(maxsize=16)  # of a space of many columns it takes a second
 def bins_within(space: FeatureSpace, n_bins: int) -> int:
     """Bins of numeric columns, at most `n_bins`, that give a number of questions soon weighed.
 
@@ -75,7 +79,7 @@ def bins_within(space: FeatureSpace, n_bins: int) -> int:
     --------
     >>> wide = FeatureSpace.declare(bounds={f"x{j}": (0, 1) for j in range(100)})
     >>> bins_within(wide, 64), bins_within(wide, 4)
-    (11, 4)
+    (10, 4)
     """
     for size in range(n_bins, 2, -1):
         if len(Candidates.of(space, size)) <= PAIR_CANDIDATES:

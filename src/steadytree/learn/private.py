@@ -64,7 +64,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         "topdown" is DP-TopDown with its mechanisms corrected.
     max_depth : int, optional
         Most questions from root to leaf, 1 to 16; by default chosen from epsilon times the
-        noisy number of rows (for "topdown" 8).
+        noisy number of rows and the number of classes (for "topdown" 8).
     criterion : {"gini", "entropy"}, default="gini"
         How "greedy" and "topdown" score a question. One row changes Gini scores by less than 2,
         entropy by up to 28.4: Gini needs far less noise.

@@ -24,6 +24,7 @@ EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
 LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 USUAL_LIST = LARGEST_LIST // 16
+FEW_TESTS = 150
 
 
 class Bounds:
@@ -36,7 +37,7 @@ class Bounds:
         # losing a part of a row counts in the bounds, but not in a value of whole rows
         self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
         self.cells: Cells = problem.cells(0.0, 1.0, 1)
-        self.known: dict[tuple[int, int, Path], Floats] = {}
+        self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of questions
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
         self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
         self.exact = False  # whether two levels of questions are priced with all their leaves
@@ -86,7 +87,7 @@ class Bounds:
         most is the number of questions it may ask, by default as many as the depth allows.
         """
         most = 2**depth - 1 if most is None else min(most, 2**depth - 1)
-        key = depth, most, tuple(sorted(path))
+        key = -depth, most, tuple(sorted(path))
         if key in self.known:
             return self.known[key]
         self.check()
@@ -101,10 +102,22 @@ class Bounds:
             self._two_levels(path, rows, bound)
         else:
             bound[:] = leaf_loss(rows, self.table)
-            for test in self.tests:
-                np.minimum(bound, self.of_split(path, rows, test, depth, most), out=bound)
+            for found in self.of_splits(path, rows, depth, most):
+                np.minimum(bound, found, out=bound)
         self.known[key] = bound
         return bound
+
+    def of_splits(self, path: Path, rows: Rows, depth: int, most: int) -> Floats:
+        """Least losses (n_tests, n_cells) of sub-trees that ask each question first."""
+        key = depth, most, path
+        if key in self.known:
+            return self.known[key]
+        found = np.empty((len(self.tests), len(self.cells.offset)))
+        for test in self.tests:
+            found[test] = self.of_split(path, rows, test, depth, most)
+        if depth == self.depth - 1 and len(self.tests) <= FEW_TESTS:  # few enough to keep
+            self.known[key] = found
+        return found
 
     def sharpen(self) -> None:
         """Price two levels of questions exactly from now on: dearer, and much higher bounds."""

@@ -66,7 +66,10 @@ class Lists:
         if depth == 0 or most == 0:
             return leaves
         parts = [leaves]
-        for test in np.flatnonzero(open_tests(tests, sides, len(path), self.table)):
+        least = self.bounds.of_splits(path, rows, depth, most)[:, self.active]
+        rest = self.seen.offset + outside[1][1:].sum(axis=0)
+        promising = (rest + least).min(axis=1) < target
+        for test in np.flatnonzero(promising & open_tests(tests, sides, len(path), self.table)):
             for division in divisions(depth, most):
                 asked = path, rows, int(test), division
                 parts.append(self.join(asked, depth, outside, target))

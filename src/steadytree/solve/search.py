@@ -119,11 +119,12 @@ class Search:
 
         Few questions are tried first: then most bounds are high, and little has to be listed.
         """
+        if not self.counted and count_splits(self.plan, self.depth):
+            return False  # a penalty sees to it, or equal values are chance
+        self._offer(self._shortened(self.plan))
         asked = count_splits(self.plan, self.depth)
         if asked == 0:
             return True
-        if not self.counted:
-            return False  # a penalty sees to it, or equal values are chance
         try:  # what was proven stays so
             # the old cells hold the prices of better trees only
             self.bounds.choose_cells(self.value + 1)
