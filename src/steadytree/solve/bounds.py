@@ -23,7 +23,7 @@ Path = tuple[tuple[int, int], ...]  # questions with the side taken, 0 being lef
 EDGE = 1e-9  # bounds this close to a target reach it
 MOST_CELLS = 96
 LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
-USUAL_LIST = LARGEST_LIST // 16
+USUAL_LIST = LARGEST_LIST // 8
 FEW_TESTS = 150
 
 

@@ -16,8 +16,8 @@ from steadytree.kernels.robust_lists import (
 )
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 from steadytree.kernels.robust_table import Cells
-from steadytree.solve.bounds import LARGEST_LIST, Bounds, Floats, Path, Rows, divisions
-from steadytree.solve.outcome import Stop, TooDear
+from steadytree.solve.bounds import Bounds, Floats, Path, Rows, divisions
+from steadytree.solve.outcome import TooDear
 from steadytree.solve.subtrees import SubTrees, without_worse
 
 FIRST_ROOM = 2048
@@ -195,11 +195,9 @@ class Lists:
         return SubTrees.none(width, len(self.everyone), len(self.active), room)
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
-        """The same with four times the room; ends the step or search where that is too much."""
+        """The same with four times the room; ends the step where that is too much."""
         room = 4 * len(found)
         size = room * 8 * (len(self.everyone) + len(self.active))
-        if size > LARGEST_LIST:
-            raise Stop("too many candidates")
         if size > self.bounds.largest_list:
             raise TooDear
         larger = self._none(found.plans.shape[1], room)

@@ -91,19 +91,22 @@ class Search:
             if self.bounds.n_listed < CHEAP:
                 step = min(2 * step, largest)
                 continue
-            step = min(step, max(unit, largest / 2))
+            step = min(2 * step, max(unit, largest / 2))
             self._descend()
             if self.bounds.n_listed > DEAR:
                 self._sharpen()
 
     def _ease(self, step: float, unit: float) -> float:
-        """What to do where lists get too long: better bounds, smaller steps, then longer lists."""
+        """What to do where lists get too long: better bounds, longer lists, then smaller steps."""
         self.stopped = False
         self._descend()
         if self._sharpen():
             return step
-        if step <= unit:
+        if self.bounds.largest_list < LARGEST_LIST:
             self.bounds.largest_list = LARGEST_LIST
+            return step
+        if step <= unit:
+            raise Stop("too many candidates")
         return max(unit, step / 2)
 
     def _sharpen(self) -> bool:
@@ -132,7 +135,7 @@ class Search:
             for self.most_splits in range(1, asked):
                 if self._search_below(self.value + 1):
                     return True
-        except (Stop, KeyboardInterrupt):
+        except (Stop, TooDear, KeyboardInterrupt):
             return False
         return True
 
