@@ -2,6 +2,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.reporting.report import report
 
 
@@ -47,6 +48,13 @@ def test_shows_itself(case):
     assert frame.startswith("<iframe srcdoc=")
     assert "sandbox" in frame
     assert "<h1>" not in frame  # escaped into the attribute
+
+
+def test_a_note_of_the_tree_is_told(case):
+    model, X, y = case
+    found = report(from_sklearn(model, X).with_note("NOT PRIVATE <b>"), X, y)
+    assert "<strong>NOT PRIVATE &lt;b&gt;</strong>" in found.html
+    assert "NOT PRIVATE <b>" in str(found)
 
 
 def test_no_rows_are_refused(case):

@@ -60,6 +60,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
     parts += _titled("The rules", rules)
+    if data["tree"]["note"]:
+        parts += [Text(data["tree"]["note"], style="bold")]
     return Group(*parts)
 
 

@@ -27,7 +27,7 @@ def collect_tree(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]
 
     Returns
     -------
-    dict with classes, nodes, n_leaves (of the whole tree) and n_leaves_shown
+    dict with classes, nodes, n_leaves (of the whole tree), n_leaves_shown and the tree's note
     """
     shown, original = cut_back(tree)
     counts = count_rows(shown, X, truth)
@@ -43,6 +43,7 @@ def collect_tree(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]
         "n_leaves_shown": shown.n_leaves,
         "depth": tree.depth,
         "depth_shown": shown.depth,
+        "note": tree.note,
     }
 
 
