@@ -46,8 +46,8 @@ def read_previous(
     if absent:
         raise ValueError(
             f"previous asks about {quote(absent)}, which the new data lack; they have "
-            f"{quote(space.names)}. Add these columns, or map old names to new ones "
-            "with previous_names={old: new}."
+            f"{quote(space.names)}. Add these columns, or give renamed ones their old names "
+            "(in Python, previous_names={old: new} does)."
         )
     own = {column.name: column for column in tree.space if column.name in asked}
     if not isinstance(model, Tree) and not isinstance(getattr(model, "tree_", None), Tree):
