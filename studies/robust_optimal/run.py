@@ -17,6 +17,7 @@ from steadytree.reporting.study_results import Results
 
 CONFIDENCES = (0.5, 0.75, 0.85, 0.9, 0.95, 0.97, 0.99)
 MEANS = (0.6, 0.7, 0.8, 0.9)
+DEEP = ("monks-1", "monks-2", "monks-3", "hayes-roth")  # where depth 5 ends at all
 DEFAULT = {
     "names": (
         "monks-1",
@@ -28,7 +29,7 @@ DEFAULT = {
         "hayes-roth_enc",
         "soybean-small_enc",
     ),
-    "depths": (2, 3, 4),
+    "depths": (2, 3, 4, 5),
     "confidences": CONFIDENCES,
     "means": MEANS,
     "time_limit": 2,
@@ -54,6 +55,8 @@ def instances_of(settings):
     """Every combination of set, depth, mean certainty and confidence."""
     for name in available(settings["names"]) if settings["names"] else available():
         for depth in settings["depths"]:
+            if depth > 4 and name not in DEEP:
+                continue
             for mean in settings["means"]:
                 for confidence in settings["confidences"]:
                     yield {"set": name, "depth": depth, "mean": mean, "confidence": confidence}
