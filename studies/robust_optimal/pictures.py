@@ -17,11 +17,13 @@ def proofs(cells, time_limit, path):
         1, 2, figsize=(10, 4), layout="constrained", sharey=True, width_ratios=(2, 1)
     )
     confidences = sorted({cell["confidence"] for cell in cells})
+    # a step of the search that was begun in time may end, and prove, a little after
+    end = max([time_limit, *(cell["seconds"] for cell in cells if cell["proven"])])
     for colour, confidence in zip(COLOURS, confidences, strict=False):
         own = [cell for cell in cells if cell["confidence"] == confidence]
         seconds = np.sort([c["seconds"] for c in own if c["proven"]])
         axes[0].step(
-            [*seconds, time_limit],
+            [*seconds, end],
             [*range(1, len(seconds) + 1), len(seconds)],
             where="post",
             color=colour,
