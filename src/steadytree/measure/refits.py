@@ -12,10 +12,9 @@ from steadytree.core.fan_out import fan_out
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
-from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.measure.collection import CollectionFacts, collection_facts
 from steadytree.measure.distance import tree_distances
-from steadytree.measure.removal import fresh
+from steadytree.measure.removal import fit_tree
 from steadytree.measure.sensitivity import mean_interval
 
 KEPT = 0.9
@@ -126,15 +125,9 @@ def refits(
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(int(repeats))]
-    whole = _fit(np.arange(n_rows), estimator, X, labels)
-    trees = fan_out(_fit, sets, estimator, X, labels, n_jobs=n_jobs)
+    whole = fit_tree(np.arange(n_rows), estimator, X, labels)
+    trees = fan_out(fit_tree, sets, estimator, X, labels, n_jobs=n_jobs)
     distances = tree_distances([whole], trees, space=X)[0]
     own = whole.predict(X)
     agreement = np.array([float(np.mean(tree.predict(X) == own)) for tree in trees])
     return Refits(whole, tuple(trees), distances, agreement)
-
-
-def _fit(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
-    fitted = fresh(estimator).fit(Table.pick(X, rows), y[rows])
-    inside = getattr(fitted, "tree_", None)
-    return inside if isinstance(inside, Tree) else from_sklearn(fitted, X)

@@ -138,8 +138,12 @@ def refit_without(
 
 
 def _refit(without: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
-    kept = np.setdiff1d(np.arange(len(y)), without)
-    fitted = fresh(estimator).fit(Table.pick(X, kept), y[kept])
+    return fit_tree(np.setdiff1d(np.arange(len(y)), without), estimator, X, y)
+
+
+def fit_tree(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
+    """The tree that a fresh copy of an estimator learns from some of the rows."""
+    fitted = fresh(estimator).fit(Table.pick(X, rows), y[rows])
     # scikit-learn's trees do not tell whether there were missing values: all rows do
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, X)
