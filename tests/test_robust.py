@@ -399,6 +399,8 @@ def test_warm_start():
     assert (first.objective_, first.proven_) == (again.objective_, False)
     with pytest.raises(ValueError, match="more than max_depth=1"):
         RobustTreeClassifier(1, noise, warm_start=first).fit(X, y)
+    with pytest.raises(TypeError, match="warm_start must be a bool or a tree"):
+        RobustTreeClassifier(1, noise, warm_start="yes").fit(X, y)
     with pytest.raises(ValueError, match="other columns"):
         RobustTreeClassifier(3, warm_start=first).fit(X[:, :2], y)
     other = StableTreeClassifier(3, random_state=0).fit(X / 3, y)

@@ -162,6 +162,15 @@ def test_boxes_hold_the_rows_of_their_leaves(tree):
     assert not boxes.is_empty.any()
 
 
+def test_a_note_is_text_and_no_part_of_what_a_tree_is(tree):
+    noted = tree.with_note("read me")
+    assert noted == tree
+    assert "read me" in repr(noted)
+    assert noted.prune().note == "read me"
+    with pytest.raises(TypeError, match="note must be text, got int"):
+        tree.with_note(3)
+
+
 def test_a_box_nobody_can_reach_is_empty():
     space = FeatureSpace.observe([[0.0], [1.5]])
     tree = Tree(

@@ -85,6 +85,8 @@ class Tree:
     note: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.note, str):
+            raise TypeError(f"note must be text, got {type(self.note).__name__}.")
         object.__setattr__(self, "space", self.space.bare())
         n_nodes = len(self.feature)
         width = max(len(column.categories) for column in self.space)

@@ -175,7 +175,10 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         start = None
         given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
         if given is not None and given is not False:
-            tree = as_tree(given)
+            try:
+                tree = as_tree(given)
+            except TypeError as error:
+                raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
             start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)
