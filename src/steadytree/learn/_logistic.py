@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from steadytree.core.condition import Condition
 from steadytree.kernels.logistic import fit_curve, sums_past_cuts
 from steadytree.learn._majority import Points
-from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between
+from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between, ranks
 
 MOST_CUTS = 63  # candidate thresholds a column
 RIDGE = 1.0  # of a standard normal prior on each weight, which few rows need
@@ -65,7 +65,7 @@ def candidates(
     for column, question in enumerate(questions.listed):
         x = questions.answers[:, column]
         known = ~np.isnan(x)
-        values, place = np.unique(x[known], return_inverse=True)
+        values, place = ranks(x[known])
         counts = np.bincount(place, weights[known], minlength=len(values))
         cuts = edges_between(values, short=True)
         if len(cuts) > MOST_CUTS:

@@ -125,7 +125,8 @@ def both_codes(
     """Codes upwards and downwards; made once where noise moves nothing."""
     short, slack = not how.as_published, {"slack": 1.0} if how.as_published else {}
     up = Codes.of(questions.shifted(labels, how.tau, UP, **slack), UP, short)
-    if not questions.open[:, DOWN].any():
+    still = how.tau == 0 or not questions.moved.any()
+    if not questions.open[:, DOWN].any() or (still and not np.isnan(questions.answers).any()):
         return up, up
     return up, Codes.of(questions.shifted(labels, how.tau, DOWN, **slack), DOWN, short)
 

@@ -141,7 +141,7 @@ class Codes:
         for j in range(q):
             x = shifted[:, j]
             gone = np.isnan(x)
-            known, place = np.unique(x[~gone], return_inverse=True)
+            known, place = ranks(x[~gone])
             before = int(gone.any() and way == UP)
             codes[j, ~gone] = place + before
             codes[j, gone] = 0 if way == UP else len(known)
@@ -155,6 +155,17 @@ class Codes:
         most = int(size.max(initial=1))
         kind = np.uint8 if most <= 256 else np.uint16 if most <= 65_536 else np.int64
         return cls(codes.astype(kind), size, edges)
+
+
+def ranks(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Different values in order, and the place of each entry among them."""
+    if len(x):
+        low, high = x.min(), x.max()
+        top = x == high
+        if high > low and (top | (x == low)).all():  # two values, as often, need no sorting
+            return np.array([low, high]), top.astype(np.int64)
+    known, place = np.unique(x, return_inverse=True)
+    return known, place
 
 
 def edges_between(known: NDArray[np.float64], short: bool) -> NDArray[np.float64]:
@@ -176,4 +187,4 @@ def edges_between(known: NDArray[np.float64], short: bool) -> NDArray[np.float64
     return result
 
 
-__all__ = ["DOWN", "UP", "Codes", "Question", "Questions", "edges_between"]
+__all__ = ["DOWN", "UP", "Codes", "Question", "Questions", "edges_between", "ranks"]
