@@ -177,11 +177,11 @@ def round_points(
     if len(kept) == 0:
         offset = int(fit.start > 0)
         return Points([], np.zeros(0, np.int64), offset, np.full(len(labels), offset))
-    patterns, place = np.unique(
-        np.column_stack([fit.worst[:, kept], labels > 0]), axis=0, return_inverse=True
-    )
+    bits = np.packbits(np.column_stack([fit.worst[:, kept] > 0, labels > 0]), axis=1)
+    packed, place = np.unique(bits, axis=0, return_inverse=True)
+    patterns = np.unpackbits(packed, axis=1, count=len(kept) + 1)
     held, positive = patterns[:, :-1].astype(np.int64), patterns[:, -1] > 0
-    mass = np.asarray(np.bincount(place.ravel(), weights, minlength=len(patterns)), np.float64)
+    mass = np.asarray(np.bincount(place.ravel(), weights, minlength=len(packed)), np.float64)
 
     def loss(points):
         slope, _, lost = calibrate(held @ points, positive, mass)
