@@ -1,5 +1,6 @@
 """Majority: a card of equal votes, boosted on rows that noise has moved against their label."""
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -182,10 +183,10 @@ def _merge(
 ) -> tuple[list[Condition], NDArray[np.int64]]:
     """Votes as conditions, each once, with the number of its votes as points."""
     points: dict[Condition, int] = {}
-    for column, cut, way in votes:
+    for (column, cut, way), count in Counter(map(tuple, votes.tolist())).items():
         edges = (down if way == DOWN else up).edges[column]
         condition = questions.listed[column].condition(way, edges[cut], questions.space)
-        points[condition] = points.get(condition, 0) + 1
+        points[condition] = points.get(condition, 0) + count
     return list(points), np.array(list(points.values()), np.int64)
 
 

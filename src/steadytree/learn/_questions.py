@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from steadytree.core.condition import Condition
 from steadytree.core.space import FeatureSpace
 from steadytree.kernels.boost import DOWN, UP
+from steadytree.kernels.edges import short_edges
 
 # shifts are this much larger than asked for, so that rounding never breaks a certificate
 SLACK = 1 + 1e-8
@@ -170,21 +171,11 @@ def ranks(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64
 
 def edges_between(known: NDArray[np.float64], short: bool) -> NDArray[np.float64]:
     """Thresholds between neighbouring values, in the middle or at a short number near it."""
+    if short:
+        return short_edges(known)
     low, high = known[:-1], known[1:]
     edges = low + (high - low) / 2
-    edges = np.where(edges <= low, high, edges)  # neighbouring floats: the upper one divides them
-    if not short:
-        return edges
-    room, left = (high - low) / 4, np.ones(len(edges), bool)
-    result = edges.copy()
-    for digits in range(16):
-        rounded = np.round(edges, digits)
-        fits = left & (np.abs(rounded - edges) <= room) & (rounded > low) & (rounded <= high)
-        result[fits] = rounded[fits]
-        left &= ~fits
-        if not left.any():
-            break
-    return result
+    return np.where(edges <= low, high, edges)  # neighbouring floats: the upper one divides them
 
 
 __all__ = ["DOWN", "UP", "Codes", "Question", "Questions", "edges_between", "ranks"]
