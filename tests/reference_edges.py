@@ -1,5 +1,7 @@
 """Twins of the kernels in `kernels/edges.py`, and cases for them."""
 
+import itertools
+
 import numpy as np
 
 
@@ -12,7 +14,7 @@ def short_between(low, high):
 
 
 def short_edges(values):
-    return np.array([short_between(*pair) for pair in zip(values, values[1:], strict=False)])
+    return np.array([short_between(*pair) for pair in itertools.pairwise(values)])
 
 
 # ---- cases ----

@@ -1,4 +1,4 @@
-"""Edges: a threshold between two neighbouring values, in the middle or at a short number near it."""
+"""Edges: thresholds between neighbouring values, in the middle or at a short number near it."""
 
 import numpy as np
 from numba import njit

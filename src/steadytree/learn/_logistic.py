@@ -36,9 +36,9 @@ class Fit:
 class Candidates:
     """Every column and way that may be asked, with cuts and what rows moved by noise answer.
 
-    Candidate k asks column ``column[k]`` the way ``way[k]``. A row's code is how many of ``cuts[k]``
-    it has passed: it satisfies cut c upwards where its code is above c, downwards where it is not.
-    A missing value satisfies none.
+    Candidate k asks column ``column[k]`` the way ``way[k]``. A row's code is how many cuts of
+    ``cuts[k]`` it has passed: it satisfies cut c upwards where its code is above c, downwards where
+    it is not. A missing value satisfies none.
     """
 
     column: NDArray[np.int64]
@@ -69,8 +69,8 @@ class Candidates:
             codes[k] = np.searchsorted(cuts[column], x, side="right")
             if way == UP:
                 codes[k, np.isnan(x)] = 0
-        column, way = np.array(asked, np.int64).reshape(-1, 2).T.copy()
-        return cls(column, way, [cuts[k] for k in column], codes)
+        columns, ways = np.array(asked, np.int64).reshape(-1, 2).T.copy()
+        return cls(columns, ways, [cuts[k] for k in columns], codes)
 
     def holds(self, one: int, cut: int) -> NDArray[np.bool_]:
         """Which rows satisfy a candidate's condition at a cut, once moved."""
