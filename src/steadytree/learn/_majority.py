@@ -165,12 +165,21 @@ def _constant(labels: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:
 def _table(questions: Questions, up: Codes, down: Codes, how: Boosting) -> BoostTable:
     number = {feature: k for k, feature in enumerate(how.forced)}
     missing = np.isnan(questions.answers).any(axis=0)
+    first = 0 if how.as_published else 1
+    sizes = np.stack([up.size, down.size], axis=1)
+    asks = (questions.open & (sizes > np.array([first, 1]))).max(axis=1, initial=False).tolist()
     return BoostTable(
-        np.stack([up.size, down.size], axis=1),
+        sizes,
         questions.open,
         (~questions.moved | (how.tau == 0)) & ~missing,
-        np.array([number.get(question.feature, -1) for question in questions.listed]),
-        0 if how.as_published else 1,
+        # what has one value in a fold cannot be asked there, and must not end the votes
+        np.array(
+            [
+                number.get(question.feature, -1) if asks_any else -1
+                for question, asks_any in zip(questions.listed, asks, strict=True)
+            ]
+        ),
+        first,
         not how.as_published,
         how.as_published,
     )
