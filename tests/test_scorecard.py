@@ -69,13 +69,8 @@ def test_every_form_of_a_card_gives_the_same_answers(seed, tmp_path):
 
 
 def check_sql(card, rows, totals):
-    frame = rows.copy()
-    for column in card.space:
-        if column.is_categorical:
-            known = frame[column.name].isin(column.categories)
-            frame[column.name] = frame[column.name].where(known, None)
     with sqlite3.connect(":memory:") as base:
-        frame.to_sql("t", base, index=False)
+        rows.to_sql("t", base, index=False)
         for place in range(totals.shape[1]):
             label = None if card.is_binary else LABELS[place]
             found = base.execute(f"SELECT {card_to_sql(card, label)} FROM t").fetchall()
@@ -95,6 +90,7 @@ def test_conditions_in_words():
     texts = [
         (AGED, 0, "age ≥ 75"),
         (Condition(0, "below", 20.5), 0, "age < 20.5"),
+        (Condition(0, "at_least", -0.0), 0, "age ≥ 0"),
         (Condition(0, "missing"), 0, "age is missing"),
         (Condition(1, "among", categories=(1,)), 1, "kind is b"),
         (Condition(1, "among", categories=(0, 1)), 1, "kind is known and not c"),

@@ -1,11 +1,16 @@
 """A card as an SQL expression."""
 
+from collections.abc import Sequence
+
 from steadytree.core.condition import Condition
 from steadytree.core.scorecard import Scorecard
 
 
 def card_to_sql(card: Scorecard, label: object = None) -> str:
     """The total of a row as an expression of standard SQL; missing values are NULL.
+
+    Columns of yes and no are compared as the numbers 1 and 0: cast those that a database keeps as
+    BOOLEAN. A category that the card does not know counts as missing, as it does for the card.
 
     Parameters
     ----------
@@ -40,9 +45,15 @@ def _condition(card: Scorecard, condition: Condition) -> str:
     column = card.space[condition.feature]
     name = '"' + column.name.replace('"', '""') + '"'
     if condition.sort == "among":
-        listed = [column.categories[code].replace("'", "''") for code in condition.categories]
-        return name + " IN (" + ", ".join("'" + each + "'" for each in listed) + ")"
+        return f"{name} IN ({_listed([column.categories[code] for code in condition.categories])})"
+    if column.is_categorical:
+        known = f"{name} IN ({_listed(column.categories)})"
+        return known if condition.sort == "present" else f"{name} IS NULL OR NOT {known}"
     if condition.sort in ("missing", "present"):
         return f"{name} IS {'' if condition.sort == 'missing' else 'NOT '}NULL"
     sign = ">=" if condition.sort == "at_least" else "<"
     return f"{name} {sign} {condition.threshold!r}"
+
+
+def _listed(categories: Sequence[str]) -> str:
+    return ", ".join("'" + each.replace("'", "''") + "'" for each in categories)
