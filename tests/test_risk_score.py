@@ -158,6 +158,15 @@ def test_the_published_algorithm_gives_points_for_large_values_only():
     assert card.offset[0] == -(card.points.sum() // 2)
 
 
+def test_what_the_published_algorithm_certifies_holds_with_missing_values():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.random((30, 2)).round(1), np.arange(30) % 2
+        X[:, 0] = np.where(rng.random(30) < 0.2, np.nan, X[:, 0] + 0.3 * y)
+        model = RiskScoreClassifier.published(tau=0.0).fit(X, y)
+        assert model.certified_accuracy_ == pytest.approx(model.score(X, y))
+
+
 def test_the_published_algorithm_is_for_two_classes():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="two classes apart, but y has 3"):

@@ -1,6 +1,6 @@
 """Majority: a card of equal votes, boosted on rows that noise has moved against their label."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -116,6 +116,10 @@ def boost(
     if not how.as_published:
         offset = tuned_offset(count, labels, weights, offset)
     conditions, points = _merge(questions, votes[asks], up, down)
+    if how.as_published:
+        # its first cut says yes to missing values too, which no condition does
+        plain = Points(conditions, points, offset, count)
+        return replace(plain, worst_totals=worst_totals(plain, questions, labels, how.tau))
     return Points(conditions, points, offset, count + offset)
 
 
