@@ -1,12 +1,13 @@
 """A card as an SQL expression."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from steadytree.core.condition import Condition
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, card_of
 
 
-def card_to_sql(card: Scorecard, label: object = None) -> str:
+def card_to_sql(card: Any, label: object = None) -> str:
     """The total of a row as an expression of standard SQL; missing values are NULL.
 
     Columns of yes and no are compared as the numbers 1 and 0: cast those that a database keeps as
@@ -14,7 +15,7 @@ def card_to_sql(card: Scorecard, label: object = None) -> str:
 
     Parameters
     ----------
-    card : Scorecard
+    card : Scorecard or fitted RiskScoreClassifier
     label : optional
         The class whose total is wanted; needed above two classes.
 
@@ -26,6 +27,7 @@ def card_to_sql(card: Scorecard, label: object = None) -> str:
     >>> card_to_sql(card)
     '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
     """
+    card = card_of(card)
     place = 0
     if not card.is_binary:
         known = card.classes.tolist()

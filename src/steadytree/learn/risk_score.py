@@ -322,7 +322,10 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         save_card(self.card_, path)
 
     def to_sklearn(self) -> Any:
-        """The card as a genuine scikit-learn tree; for cards of up to 8 conditions."""
+        """The card as a genuine scikit-learn tree; for cards of up to 8 conditions.
+
+        Categories become 0/1 columns: it predicts on ``one_hot(card_to_tree(card_), X)``.
+        """
         from steadytree.interop.card_tree import card_to_tree
         from steadytree.interop.sklearn_tree import to_sklearn
 
