@@ -14,14 +14,13 @@ from sklearn.model_selection import StratifiedKFold
 from steadytree.core.interval import wilson_interval
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.reading import Reading
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.judging.learners import DESCRIPTIONS, Settings, make_learners, usual_perturbation
 from steadytree.judging.sampling import Sampled
 from steadytree.measure.accuracy import accuracy
-from steadytree.measure.card_distance import as_card
 from steadytree.measure.certify import Certificate, certify
 from steadytree.measure.distance import tree_distances
 from steadytree.measure.removal import fresh, is_repeatable
