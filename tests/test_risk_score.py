@@ -251,7 +251,7 @@ def test_an_empty_card_of_several_classes_gives_their_shares(loss):
         ({"forced": 5}, "forced must be a list of names, got 5"),
         ({"as_published": "yes", "directions": "up"}, "as_published must be True or False"),
         ({"forced": ["x0", "x1"], "n_rounds": 1}, "more than n_rounds=1 allows"),
-        ({"max_conditions": 0}, "max_conditions == 0"),
+        ({"max_conditions": 0}, "max_conditions must be None or a whole number"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
     ],
 )
