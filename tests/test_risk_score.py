@@ -252,6 +252,13 @@ def test_bad_parameters_are_one_clear_line(changes, message):
         quick(**changes).fit(X, y)
 
 
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_a_column_too_wide_for_numbers_is_named(loss):
+    y = np.arange(10) % 2
+    with pytest.raises(ValueError, match="column 'x0' reaches from"):
+        quick(loss=loss).fit(np.where(y == 1, 1.7e308, -1.7e308)[:, None], y)
+
+
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="one class only, '1'"):
         quick().fit([[0.0], [1.0]], [1, 1])

@@ -123,6 +123,9 @@ def test_conditions_in_words():
         (Condition(1, "among", categories=(0, 1)), 1, "kind is known and not c"),
     ]
     assert [c.text(SPACE[j]) for c, j, _ in texts] == [text for _, _, text in texts]
+    space = FeatureSpace.declare(bounds={"n": (0, 9)}, kinds={"n": "integer"})
+    same = [Condition(0, "below", 1.5), Condition(0, "below", 2.0), Condition(0, "below", 4.5)]
+    assert Scorecard(space, [0, 1], same, [1, 1, 1], 0).texts() == ["n < 1.5", "n < 2", "n < 5"]
 
 
 def test_reasons_name_the_conditions_that_hold():

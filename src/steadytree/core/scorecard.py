@@ -92,8 +92,17 @@ class Scorecard:
         return self._per_class(self.offset[None])[0]
 
     def texts(self) -> list[str]:
-        """The conditions in words."""
-        return [condition.text(self.space[condition.feature]) for condition in self.conditions]
+        """The conditions in words, no two the same.
+
+        Of whole numbers ``x >= 5.5`` and ``x >= 6`` ask the same, though moves of less than a step
+        tell them apart: where both stand on a card, both are shown as they are.
+        """
+        asked = [(condition, self.space[condition.feature]) for condition in self.conditions]
+        texts = [condition.text(column) for condition, column in asked]
+        return [
+            condition.text(column, exact=True) if texts.count(text) > 1 else text
+            for (condition, column), text in zip(asked, texts, strict=True)
+        ]
 
     # ---- what it does ----
     def holds(self, X: Any) -> NDArray[np.bool_]:
