@@ -9,7 +9,7 @@ from steadytree.core.perturbation import Perturbation
 from steadytree.core.space import FeatureSpace
 from steadytree.learn._choose_boosting import Rows, divisions_of, last_within_error, right_share
 from steadytree.learn._majority import Boosting, Points, boost, majority_shares, smallest_points
-from steadytree.learn._questions import Questions
+from steadytree.learn._questions import Questions, ranks
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.certify import certify
 
@@ -35,6 +35,15 @@ def mixed_data(seed, n=120):
     frame.loc[rng.random(n) < 0.15, "d"] = None
     signal = frame["a"].fillna(1.5) + 0.1 * frame["b"] + (frame["d"] == "u") + frame["c"]
     return frame, (signal + rng.normal(size=n) > 2.2).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("values", [[], [2.0], [0.0, 1.0], [-1.5, 0.0, -0.0], [0.1, 0.2, 0.3]])
+def test_ranks_are_those_of_sorting(values):
+    x = np.random.default_rng(0).choice(values, 20) if values else np.empty(0)
+    known, place = ranks(x)
+    wanted, places = np.unique(x, return_inverse=True)
+    np.testing.assert_array_equal(known, wanted)
+    np.testing.assert_array_equal(place, places)
 
 
 @pytest.mark.parametrize("loss", ["majority", "logistic"])

@@ -1,5 +1,6 @@
 """Majority: a card of equal votes, boosted on rows that noise has moved against their label."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -129,7 +130,8 @@ def both_codes(
     """Codes upwards and downwards; made once where noise moves nothing."""
     short, slack = not how.as_published, {"slack": 1.0} if how.as_published else {}
     up = Codes.of(questions.shifted(labels, how.tau, UP, **slack), UP, short)
-    if not questions.open[:, DOWN].any():
+    still = how.tau == 0 or not questions.moved.any()
+    if not questions.open[:, DOWN].any() or (still and not np.isnan(questions.answers).any()):
         return up, up
     return up, Codes.of(questions.shifted(labels, how.tau, DOWN, **slack), DOWN, short)
 
@@ -194,10 +196,10 @@ def _merge(
 ) -> tuple[list[Condition], NDArray[np.int64]]:
     """Votes as conditions, each once, with the number of its votes as points."""
     points: dict[Condition, int] = {}
-    for column, cut, way in votes:
+    for (column, cut, way), count in Counter(map(tuple, votes.tolist())).items():
         edges = (down if way == DOWN else up).edges[column]
         condition = questions.listed[column].condition(way, edges[cut], questions.space)
-        points[condition] = points.get(condition, 0) + 1
+        points[condition] = points.get(condition, 0) + count
     return list(points), np.array(list(points.values()), np.int64)
 
 

@@ -29,7 +29,7 @@ from steadytree.learn._choose_boosting import (
     right_share,
 )
 from steadytree.learn._classifier import check_labels, check_weights
-from steadytree.learn._logistic import fit_logistic, round_points
+from steadytree.learn._logistic import cuts_of, fit_logistic, round_points
 from steadytree.learn._majority import (
     Boosting,
     Points,
@@ -266,8 +266,11 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
         return Points(found.conditions, points, offset, count + offset)
 
-    def _logistic(self, rows: Rows, tau: float, forced: tuple[int, ...]) -> Points:
-        fit = fit_logistic(rows.questions, rows.labels, rows.weights, tau, self._most, forced)
+    def _logistic(
+        self, rows: Rows, tau: float, forced: tuple[int, ...], cuts: Any = None
+    ) -> Points:
+        what = (rows.questions, rows.labels, rows.weights)
+        fit = fit_logistic(*what, tau, self._most, forced, cuts)
         return round_points(fit, rows.labels, rows.weights, self._most_points)
 
     def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
@@ -277,13 +280,12 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds(divisions)]
         if len(folds) < 2 or not rows[0].questions.moved.any():
             return 0.0
-        shares = [
-            np.array(
-                [right_share(self._logistic(fit, t, forced), held, 0.0) for fit, held in folds]
-            )
-            for t in TAUS
-        ]
-        return TAUS[last_within_error(shares)]
+        shares = np.empty((len(TAUS), len(folds)))
+        for k, (fit, held) in enumerate(folds):
+            cuts = cuts_of(fit.questions, fit.weights)
+            for size, tau in enumerate(TAUS):
+                shares[size, k] = right_share(self._logistic(fit, tau, forced, cuts), held, 0.0)
+        return TAUS[last_within_error(list(shares))]
 
     @property
     def _most(self) -> int:
