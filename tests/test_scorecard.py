@@ -135,6 +135,13 @@ def test_reasons_name_the_conditions_that_hold():
     pandas = pytest.importorskip("pandas")
     assert card.reasons(pandas.DataFrame(rows)) == [[("age ≥ 75", 3), ("kind is a", 1)], []]
     assert card.to_dict() == {"condition": ["kind is a", "age ≥ 75"], "points": [1, 3]}
+    assert card.reasons(pandas.DataFrame(rows), "yes") == card.reasons(pandas.DataFrame(rows))
+    for function in (
+        lambda: card.reasons(pandas.DataFrame(rows), "no"),
+        lambda: card_to_sql(card, 7),
+    ):
+        with pytest.raises(ValueError, match="label must be 'yes' or left out"):
+            function()
 
 
 def test_complexity_of_a_card():
@@ -189,6 +196,12 @@ def test_a_changed_file_is_refused(tmp_path):
     path.write_text(path.read_text().replace("75.0", "57.0"))
     with pytest.raises(TreeFileError, match="does not fit its hash"):
         load(path)
+
+
+def test_a_name_that_is_no_text_is_not_saved(tmp_path):
+    space = FeatureSpace.declare(bounds={"\ud800": (0, 1)})
+    with pytest.raises(ValueError, match="in a name or label cannot be written as text"):
+        save_card(Scorecard(space, [0, 1], [], [], 0), tmp_path / "a.card.json")
 
 
 def test_a_large_card_is_no_tree():

@@ -88,8 +88,9 @@ class Condition:
         return f"{column.name} {sign} {shown_threshold(column, self.threshold)}"
 
     def _among(self, column: Column) -> str:
-        inside = [column.categories[code] for code in self.categories]
-        outside = [name for name in column.categories if name not in inside]
+        names = [name if name.strip() else f'"{name}"' for name in column.categories]
+        inside = [names[code] for code in self.categories]
+        outside = [name for name in names if name not in inside]
         if len(inside) > 1 and len(outside) == 1:
             return f"{column.name} is known and not {outside[0]}"
         if len(inside) == 1:

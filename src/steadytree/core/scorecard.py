@@ -158,17 +158,28 @@ class Scorecard:
         ----------
         X : array-like or frame
         label : optional
-            The class whose points are meant; needed above two classes.
+            The class whose points are meant; needed above two classes, where each has its own.
         """
-        known = self.classes.tolist()
-        if not self.is_binary and label not in known:
-            raise ValueError(f"label must be one of {known}, got {label!r}: each has its points.")
-        points = self.points[:, 0 if self.is_binary else known.index(label)]
+        points = self.points[:, self.total_of(label)]
         texts, order = self.texts(), np.argsort(-points, kind="stable")
         return [
             [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
             for held in self.holds(X)
         ]
+
+    def total_of(self, label: Any) -> int:
+        """Place of a class's total; the only one of two classes is for the second."""
+        known = self.classes.tolist()
+        if self.is_binary and label is not None and label != known[1]:
+            raise ValueError(
+                f"label must be {known[1]!r} or left out, got {label!r}: points of a card of two "
+                "classes are for the second."
+            )
+        if not self.is_binary and label not in known:
+            raise ValueError(
+                f"label must be one of {known}, got {label!r}: each has its own points."
+            )
+        return 0 if self.is_binary else known.index(label)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns "condition" and "points" (one a class above two), ready for a frame."""

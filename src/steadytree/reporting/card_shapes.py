@@ -7,6 +7,7 @@ from markupsafe import Markup, escape
 from steadytree.core.risk_table import RiskRow
 from steadytree.reporting.numbers import percent_text
 from steadytree.reporting.text_width import text_width
+from steadytree.reporting.wording import one_line
 
 ROW, MARGIN, TEXT = 34, 24, 15
 CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
@@ -31,7 +32,7 @@ STYLE = """
 def draw_text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
     """One line of text."""
     return Markup('<text x="{:.1f}" y="{:.1f}" class="{}" text-anchor="{}">{}</text>').format(
-        x, y, kind, anchor, escape(text)
+        x, y, kind, anchor, escape(one_line(text))
     )
 
 

@@ -20,6 +20,7 @@ from steadytree.reporting.card_shapes import (
     strip_width,
 )
 from steadytree.reporting.text_width import fit_text, text_width
+from steadytree.reporting.wording import label_text
 
 POINTS, BOX = 46, 58  # widths of a class's points and of its box
 NARROWEST, WIDEST = 300, 640
@@ -53,7 +54,7 @@ class Layout:
     @classmethod
     def of(cls, card: Scorecard, widest_strip: float) -> "Layout":
         """Columns as wide as their names need, conditions as wide as theirs."""
-        labels = [str(label) for label in card.classes.tolist()]
+        labels = [label_text(label) for label in card.classes.tolist()]
         names = [""] if card.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
         given = [f"{value:+d}" for value in (*card.points.ravel(), *card.offset)]
         points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
@@ -97,7 +98,7 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
     """
     table = table or getattr(card, "risk_table_", None)
     card = card_of(card)
-    labels = [str(label) for label in card.classes.tolist()]
+    labels = [label_text(label) for label in card.classes.tolist()]
     strips = _strips(table, card.is_binary)
     place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
     heading = title or (f"Points for: {labels[1]}" if card.is_binary else "Points for each answer")
@@ -129,7 +130,7 @@ def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[Ri
     rows = table.rows if table is not None else ()
     what = "risk" if is_binary else "share of rows"
     return [
-        (f"{what} by total, {label}", [row for row in rows if row.label == label])
+        (f"{what} by total, {label_text(label)}", [row for row in rows if row.label == label])
         for label in dict.fromkeys(row.label for row in rows)
     ]
 
