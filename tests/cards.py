@@ -5,7 +5,7 @@ import pandas as pd
 
 from steadytree.core.condition import Condition
 from steadytree.core.scorecard import Scorecard
-from trees import _random_space
+from trees import _random_space, random_texts
 
 LABELS = ["no", "yes", "maybe", "never"]
 
@@ -40,9 +40,7 @@ def random_rows_of_card(rng, card, n=50):
     columns = {}
     for j, column in enumerate(card.space):
         if column.is_categorical:
-            choices = [*column.categories, "never seen", None]
-            picked = rng.integers(0, len(choices), n)
-            columns[column.name] = pd.Series([choices[k] for k in picked], dtype=object)
+            columns[column.name] = random_texts(rng, column, n)
             continue
         at = np.array([c.threshold for c in card.conditions if c.feature == j])
         at = at[np.isfinite(at)]

@@ -1,6 +1,7 @@
 """Three small hospitals for tests: a schema, rows, gateways in memory or in a process."""
 
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -69,6 +70,16 @@ def write_files(folder, names=NAMES, n_rows=400):
     for place, name in enumerate(names):
         X, y = rows(place, n_rows)
         X.assign(outcome=y).to_csv(pathlib.Path(folder) / f"{name}.csv", index=False)
+
+
+def write_plan(folder=".", **changed):
+    """The plan of a small study of all three, beside their schema; None leaves a key out."""
+    plan = {"study": "hospitals", "schema": "schema.toml", "holders": NAMES, "epsilon": 2.0}
+    plan |= {"n_bins": 4, "out": "tree.json", "testing_seed": 3, **changed}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in plan.items() if value is not None]
+    path = pathlib.Path(folder) / "plan.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
 
 
 def start_gateway(

@@ -46,3 +46,12 @@ def signal(frame, rng):
         codes = pd.factorize(frame[name], sort=True)[0]
         total += (codes > rng.integers(0, codes.max() + 2)) * rng.integers(0, 3)
     return total
+
+
+def check_same_fit(one, other):
+    """Two learners found the same tree, for the same classes, with the same promise."""
+    assert one.tree_ == other.tree_
+    assert one.tree_.n_leaves > 2
+    np.testing.assert_array_equal(one.tree_.weight, other.tree_.weight)
+    assert one.score_bound_ == other.score_bound_
+    assert one.classes_.tolist() == other.classes_.tolist()

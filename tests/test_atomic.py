@@ -1,8 +1,9 @@
 import os
+from pathlib import Path
 
 import pytest
 
-from steadytree.core.atomic import check_can_write, write_text_atomically
+from steadytree.core.atomic import check_can_fill, check_can_write, write_text_atomically
 
 
 def names_in(folder):
@@ -68,6 +69,29 @@ def test_unwritable_places_are_named(tmp_path):
     ]:
         with pytest.raises(kind, match="cannot write"):
             check_can_write(path)
+
+
+def test_looking_whether_a_place_can_be_written_leaves_nothing(tmp_path):
+    (tmp_path / "a.txt").write_text("old")
+    check_can_write(tmp_path / "a.txt")
+    check_can_write(tmp_path / "b.txt")
+    check_can_fill(tmp_path)
+    check_can_fill(tmp_path / "not" / "there")
+    assert names_in(tmp_path) == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_folders_that_cannot_be_filled_are_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="is a file, not a folder"):
+        check_can_fill(tmp_path / "file" / "below")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no /proc")
+@pytest.mark.parametrize("check", [check_can_write, check_can_fill])
+def test_a_folder_that_takes_no_files_is_named_whoever_asks(check):
+    with pytest.raises(OSError, match=r"no file can be made in its folder|may not be written"):
+        check("/proc/a.html")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -1,6 +1,5 @@
 """The card as people see it: text, picture, command line."""
 
-import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cards import random_card
-from steadytree.cli import main
+from commands import refused
 from steadytree.core.condition import Condition
 from steadytree.core.risk_table import RiskTable
 from steadytree.core.scorecard import Scorecard
@@ -19,6 +18,7 @@ from steadytree.reporting.card_svg import draw_card
 from steadytree.reporting.card_text import card_text
 from steadytree.reporting.text_width import text_width
 
+COMMAND = ("score",)
 SPACE = FeatureSpace.declare(bounds={"a <b> & c": (0, 1)})
 CARD = Scorecard(SPACE, ["no", "yes"], [Condition(0, "at_least", 0.5)], [3], -1, 2.0, 0.0)
 TABLE = RiskTable.of(CARD, np.array([-1, -1, 2]), np.array([0, 0, 1]))
@@ -92,14 +92,7 @@ def test_picture_of_an_empty_card_says_so():
     assert "no condition is better than chance" in draw_card(Scorecard(SPACE, [0, 1], [], [], 1))
 
 
-def run(monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["steadytree", "score", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return ended.value.code
-
-
-def test_command_fits_prints_saves_and_scores(monkeypatch, capsys, tmp_path):
+def test_command_fits_prints_saves_and_scores(run, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.random(80), "b": rng.random(80)})
     frame["y"] = np.where(frame["a"] > 0.5, "yes", "no")
@@ -107,12 +100,13 @@ def test_command_fits_prints_saves_and_scores(monkeypatch, capsys, tmp_path):
     frame.to_csv(data, index=False)
     fit = ["--target", "y", "--tau", "0", "--save", card, "--svg", tmp_path / "d.svg"]
     fit += ["--html", tmp_path / "d.html"]
-    assert run(monkeypatch, data, *fit) == 0
-    assert "a ≥ 0." in capsys.readouterr().out
+    code, printed, _ = run(data, *fit)
+    assert code == 0
+    assert "a ≥ 0." in printed
     assert (tmp_path / "d.svg").read_text().startswith("<svg")
     assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
     out = tmp_path / "scores.csv"
-    assert run(monkeypatch, data, "--card", card, "--out", out) == 0
+    assert run(data, "--card", card, "--out", out)[0] == 0
     scored = pd.read_csv(out)
     assert scored.columns.tolist() == ["total", "answer", "risk yes"]
     assert (scored["answer"] == frame["y"]).all()
@@ -120,14 +114,14 @@ def test_command_fits_prints_saves_and_scores(monkeypatch, capsys, tmp_path):
     assert load(card).predict(frame).tolist() == frame["y"].tolist()
 
 
-def test_command_says_that_a_card_is_empty_and_scores_each_class(monkeypatch, capsys, tmp_path):
+def test_command_says_that_a_card_is_empty_and_scores_each_class(run, tmp_path):
     data, out = tmp_path / "d.csv", tmp_path / "o.csv"
     frame = pd.DataFrame({"a": np.ones(30), "y": np.repeat(["p", "q", "r"], [15, 10, 5])})
     frame.to_csv(data, index=False)
-    assert run(monkeypatch, data, "--target", "y", "--out", out) == 0
-    said = capsys.readouterr()
-    assert "no condition is better than chance" in said.out
-    assert "UserWarning" not in said.err
+    code, printed, warned = run(data, "--target", "y", "--out", out)
+    assert code == 0
+    assert "no condition is better than chance" in printed
+    assert "UserWarning" not in warned
     heads = ["total p", "total q", "total r", "answer", "risk p", "risk q", "risk r"]
     assert pd.read_csv(out).columns.tolist() == heads
     np.testing.assert_allclose(pd.read_csv(out)["risk q"], 1 / 3, atol=1e-3)
@@ -141,8 +135,7 @@ def test_command_says_that_a_card_is_empty_and_scores_each_class(monkeypatch, ca
         (["--target", "z"], "'z'"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(monkeypatch, capsys, tmp_path, arguments, message):
+def test_wrong_use_is_refused(run, tmp_path, arguments, message):
     data = tmp_path / "d.csv"
     pd.DataFrame({"a": [0.1, 0.2, 0.3, 0.4], "y": list("nnyy")}).to_csv(data, index=False)
-    assert run(monkeypatch, data, *arguments) == 2
-    assert message in capsys.readouterr().err
+    refused(run(data, *arguments), message)

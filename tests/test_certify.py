@@ -28,12 +28,17 @@ def candidates(tree, moves, j, x):
     ends = np.concatenate([at, np.nextafter(at, np.inf)])
     if moves.whole[j]:
         ends = np.concatenate([np.floor(at), np.floor(at) + 1])
-    bounds = np.array([moves.low[j], moves.high[j]])  # a row outside may come in as far as these
+    return [x, *reachable(moves, j, x, ends)]
+
+
+def reachable(moves, j, x, ends):
+    """Those of the ends within the bounds, and the bounds: a row outside may come in that far."""
+    bounds = np.array([moves.low[j], moves.high[j]])
     bounds = np.array([np.ceil(bounds[0]), np.floor(bounds[1])]) if moves.whole[j] else bounds
     ends = np.concatenate([ends, bounds[np.isfinite(bounds)]])
     ends = ends[(ends >= moves.low[j]) & (ends <= moves.high[j])]
     inside = np.clip(0.0, moves.low[j], moves.high[j])
-    return [x, *np.unique(np.append(ends, inside) if np.isnan(x) else ends).tolist()]
+    return np.unique(np.append(ends, inside) if np.isnan(x) else ends).tolist()
 
 
 def cost_of(moves, j, x, z):

@@ -12,7 +12,7 @@ from steadytree.core.perturbation import Perturbation
 from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.measure.certify import certify
-from test_certify import cost_of
+from test_certify import cost_of, reachable
 
 
 def candidates(card, moves, j, x):
@@ -26,13 +26,7 @@ def candidates(card, moves, j, x):
     ends = np.concatenate([at, np.nextafter(at, -np.inf)])
     if moves.whole[j]:
         ends = np.concatenate([np.ceil(at), np.ceil(at) - 1])
-    if len(at):  # a row outside the bounds may come in as far as the bound
-        bounds = np.array([moves.low[j], moves.high[j]])
-        bounds = np.array([np.ceil(bounds[0]), np.floor(bounds[1])]) if moves.whole[j] else bounds
-        ends = np.concatenate([ends, bounds[np.isfinite(bounds)]])
-    ends = ends[(ends >= moves.low[j]) & (ends <= moves.high[j])]
-    inside = np.clip(0.0, moves.low[j], moves.high[j])
-    return [x, *np.unique(np.append(ends, inside) if np.isnan(x) else ends).tolist()]
+    return [x, *reachable(moves, j, x, ends)]
 
 
 def least_move(card, moves, x, own):

@@ -17,15 +17,6 @@ DAEMONS = {"private holder serve", "private holder join"}  # which end by being 
 ROWS = ("rows.csv", "--target", "outcome")
 PRIVATE = ("--schema", "s.toml", "--epsilon", 1, "--ledger", "a.ledger", "--budget", 9)
 PRIVATE += ("--new-ledger",)
-PLAN = """study = "json"
-schema = "schema.toml"
-holders = ["north", "south", "east"]
-epsilon = 2.0
-n_bins = 4
-out = "tree.json"
-testing_seed = 3
-superlink = "127.0.0.1:9"
-"""
 CASES = {
     "report": (*ROWS, "--quick"),
     "compare": (*ROWS, "--learners", "cart,stable", "--folds", 2),
@@ -94,7 +85,7 @@ def study(request, run, files, tmp_path, monkeypatch):
         return
     pytest.importorskip("cryptography")
     hospitals.write_files(tmp_path, n_rows=60)
-    pathlib.Path("plan.toml").write_text(PLAN)
+    hospitals.write_plan()
     if name != "private keys":
         run("private", "keys", "plan.toml")
     if name in ("private answer", "private merge"):
@@ -142,7 +133,7 @@ def test_json_is_all_that_is_printed(run, study, name, tmp_path, monkeypatch):
         arguments = ("plan.toml", *pathlib.Path("questions").glob("*.answer.json"))
     if name == "private coordinate":
         hospitals.SCHEMA.save("schema.toml")
-        pathlib.Path("plan.toml").write_text(PLAN)
+        hospitals.write_plan()
         monkeypatch.setattr("steadytree.sources.superlink.check_ready", lambda study: None)
         monkeypatch.setattr("steadytree.sources.superlink.SuperLink", Link)
     if name == "private holder status":

@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.judging.compare import MOST_ROWS, thin_curve
 from steadytree.judging.learners import Settings, make_learner, usual_perturbation
 from steadytree.judging.sampling import Sampled
@@ -101,7 +102,7 @@ def test_names_are_escaped():
         (["luck"], {}, "learners must be some of cart, stable"),
         ([], {}, "learners must be some of"),
         ({}, {}, "names no learner"),
-        (["cart"], {"n_folds": 1}, "n_folds must be between 2 and 20"),
+        (["cart"], {"n_folds": 1}, "n_folds must be a whole number from 2 to 20"),
     ],
 )
 def test_wrong_use_is_refused(frame, models, options, message):
@@ -142,23 +143,58 @@ def test_wide_whole_numbers_are_no_hindrance_to_the_robust_learner():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"income": rng.integers(0, 6_000, 120), "children": rng.integers(0, 5, 120)})
     y = np.where(X["income"] > 2_500, "yes", "no")
-    learner = make_learner("robust", X, y, Settings(time_limit=5.0)).fit(X, y)
+    learner = make_learner("robust", X, y, Settings(time_limit=600.0)).fit(X, y)
     assert learner.score(X, y) > 0.8
     assert set(learner.cuts) == {"income"}
     assert learner.n_questions_ <= 6 + 4
 
 
-def test_a_learner_that_refuses_the_rows_is_left_out_and_named(frame):
-    class Picky(DecisionTreeClassifier):
-        def fit(self, X, y):
-            raise ValueError("it asks too much of me.")
+class Failing(DecisionTreeClassifier):
+    """Fails when it is fitted, with what it was told to."""
 
+    def __init__(self, error=None):
+        super().__init__()
+        self.error = error
+
+    def fit(self, X, y):
+        raise self.error
+
+
+def test_a_learner_that_refuses_the_rows_is_left_out_and_named(frame):
     X, y = frame
-    models = {"cart": DecisionTreeClassifier(max_depth=2, random_state=0), "picky": Picky()}
+    picky = Failing(UnsuitableDataError("it asks too much of me."))
+    models = {"cart": DecisionTreeClassifier(max_depth=2, random_state=0), "picky": picky}
     numbers = X[["n"]]
     found = st.compare(models, numbers, y, n_folds=2)
     assert [one.name for one in found.results] == ["cart"]
     assert found.note == "Left out: picky, since it asks too much of me."
     assert "Left out: picky" in str(found)
     with pytest.raises(ValueError, match="it asks too much of me"):
-        st.compare({"picky": Picky()}, numbers, y, n_folds=2)
+        st.compare({"picky": picky}, numbers, y, n_folds=2)
+
+
+def test_a_fault_is_not_taken_for_a_refusal(frame):
+    X, y = frame
+    cart = DecisionTreeClassifier(max_depth=2, random_state=0)
+    broken = Failing(ValueError("operands could not be broadcast"))
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        st.compare({"cart": cart, "broken": broken}, X[["n"]], y, n_folds=2)
+
+
+def test_tags_tell_who_does_not_take_text(frame):
+    X, y = frame
+    ours = st.StableTreeClassifier(max_depth=2, random_state=0)
+    models = {"theirs": DecisionTreeClassifier(max_depth=2, random_state=0), "ours": ours}
+    found = st.compare(models, X, y, n_folds=2)
+    assert [one.name for one in found.results] == ["ours"]
+    assert found.note.startswith("Left out: theirs, since could not convert string to float")
+
+
+def test_too_many_questions_for_the_exact_search_leave_it_out():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"code": rng.choice([f"c{k}" for k in range(90)], 400)})
+    X = X.assign(**{f"code{k}": rng.permutation(X["code"]) for k in range(8)})
+    y = rng.integers(0, 2, 400)
+    found = st.compare(["cart", "robust"], X, y, n_folds=2, max_depth=2)
+    assert [one.name for one in found.results] == ["cart"]
+    assert found.note.startswith("Left out: robust, since")

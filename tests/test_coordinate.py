@@ -14,13 +14,6 @@ import hospitals
 from steadytree.sources.flower import GridTransport
 from steadytree.sources.flower_relay import relay
 
-PLAN = """study = "hospitals"
-schema = "schema.toml"
-holders = ["north", "south", "east"]
-epsilon = 2.0
-out = "tree.json"
-superlink = "127.0.0.1:{port}"
-"""
 COMMAND = ("private",)
 KEYS = ["ca.crt", "server.pem", "server.key", "sign.key"]
 KEYS += ["north.node.pub", "south.node.pub", "east.node.pub"]
@@ -39,11 +32,15 @@ def ready(run, monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    pathlib.Path("plan.toml").write_text(PLAN.format(port=port))
+    write_plan(port)
     pathlib.Path("keys/coordinator").mkdir(parents=True)
     for name in KEYS:
         pathlib.Path("keys/coordinator", name).touch()
     return run
+
+
+def write_plan(port):
+    hospitals.write_plan(superlink=f"127.0.0.1:{port}", testing_seed=None)
 
 
 def change_plan(old, new):
@@ -60,7 +57,7 @@ def check_refused(result, message):
 
 def test_without_the_extra_a_plan_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "flwr", None)
-    pathlib.Path("plan.toml").write_text(PLAN.format(port=1))
+    write_plan(1)
     what = "needs flwr: pip install 'steadytree[federated]'"
     check_refused(run("coordinate", "plan.toml"), what)
     join = ("holder", "join", "--keys", "k", "--superlink", "a:1", "--socket", "s")
@@ -82,7 +79,7 @@ def test_a_port_in_use_is_told(ready):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        pathlib.Path("plan.toml").write_text(PLAN.format(port=other.getsockname()[1]))
+        write_plan(other.getsockname()[1])
         check_refused(ready("coordinate", "plan.toml"), "another program uses the port")
 
 

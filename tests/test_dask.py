@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import steadytree
-from row_sets import random_rows
+from row_sets import check_same_fit, random_rows
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
 
@@ -33,14 +33,6 @@ def frames(X, y, n):
     return dd.from_pandas(X, npartitions=n), dd.from_pandas(pd.Series(y), npartitions=n)
 
 
-def same(one, other):
-    assert one.tree_ == other.tree_
-    assert one.tree_.n_leaves > 2
-    np.testing.assert_array_equal(one.tree_.weight, other.tree_.weight)
-    assert one.score_bound_ == other.score_bound_
-    assert one.classes_.tolist() == other.classes_.tolist()
-
-
 @pytest.mark.parametrize("n_partitions", [1, 2, 10])
 @pytest.mark.parametrize(
     "changes",
@@ -57,7 +49,7 @@ def test_dataframe_gives_the_tree_of_rows_in_memory(changes, n_partitions):
     model = StableTreeClassifier(random_state=0, **changes)
     far = clone(model).fit(*frames(X, y, n_partitions))
     near = model.fit(X, y)
-    same(far, near)
+    check_same_fit(far, near)
     assert far.feature_names_in_.tolist() == ALL
     assert far.split_probabilities() == near.split_probabilities()
 
@@ -72,7 +64,7 @@ def test_array_gives_the_tree_of_rows_in_memory(chunks, scheduler):
     model = StableTreeClassifier(random_state=0, epsilon=0.1)
     with dask.config.set(scheduler=scheduler):
         far = clone(model).fit(da.from_array(X, chunks=chunks), da.from_array(y, chunks=64))
-    same(far, model.fit(X, y))
+    check_same_fit(far, model.fit(X, y))
     assert not hasattr(far, "feature_names_in_")
     assert far.n_features_in_ == 4
 
@@ -84,7 +76,7 @@ def test_unknown_chunk_sizes_do_where_the_chunks_go_together():
     far_X, far_y = frames(X, y, 4)
     model = StableTreeClassifier(random_state=0, epsilon=0)
     far = clone(model).fit(far_X.to_dask_array(), far_y.to_dask_array())
-    same(far, model.fit(X.to_numpy(), y))
+    check_same_fit(far, model.fit(X.to_numpy(), y))
 
 
 def test_categories_of_a_frame_come_through():
@@ -92,7 +84,7 @@ def test_categories_of_a_frame_come_through():
     X["group"] = pd.Categorical(X["group"], categories=["x", "w", "v", "u", "never"])
     model = StableTreeClassifier(random_state=0, epsilon=0)
     far = clone(model).fit(*frames(X, y, 3))
-    same(far, model.fit(X, y))
+    check_same_fit(far, model.fit(X, y))
     assert far.space_[5].categories == ("x", "w", "v", "u", "never")
 
 
@@ -103,7 +95,7 @@ def test_partitions_without_rows_change_nothing():
     near = X[X["real"] > 0.3]
     model = StableTreeClassifier(random_state=0, epsilon=0)
     far = clone(model).fit(kept.drop(columns="label"), kept["label"])
-    same(far, model.fit(near, y[near.index]))
+    check_same_fit(far, model.fit(near, y[near.index]))
 
 
 def test_a_level_with_many_counters_is_asked_in_blocks(monkeypatch):
@@ -113,7 +105,7 @@ def test_a_level_with_many_counters_is_asked_in_blocks(monkeypatch):
     model = StableTreeClassifier(random_state=0, epsilon=0)
     near = clone(model).fit(X, y)
     monkeypatch.setattr(_grow, "BLOCK_CELLS", 1)  # a node at a time
-    same(model.fit(*frames(X, y, 3)), near)
+    check_same_fit(model.fit(*frames(X, y, 3)), near)
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "apply"])

@@ -25,18 +25,7 @@ from steadytree.sources.superlink import QUIET, SuperLink, script, start_on_leas
 pytestmark = pytest.mark.federated
 pytest.importorskip("flwr")
 STEADYTREE = (sys.executable, "-m", "steadytree", "private")
-PLAN = """study = "hospitals"
-schema = "schema.toml"
-holders = ["north", "south", "east"]
-epsilon = 2.0
-n_bins = 4
-out = "tree.json"
-superlink = "127.0.0.1:{port}"
-join = 900
-deadline = 600
-attempt = 120
-testing_seed = 3
-"""
+PATIENCE = {"join": 900, "deadline": 600, "attempt": 120}  # machines that test are slow
 
 
 def free_port():
@@ -51,7 +40,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hospitals.write_files(tmp_path)
     port = free_port()
-    pathlib.Path("plan.toml").write_text(PLAN.format(port=port))
+    hospitals.write_plan(superlink=f"127.0.0.1:{port}", **PATIENCE)
     subprocess.run([*STEADYTREE, "keys", "plan.toml"], check=True, capture_output=True)
     with contextlib.ExitStack() as stack:
         yield Site(tmp_path, port, stack)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import hospitals
 from hospitals import ask, gateway_of, letter
-from steadytree import cli
 from steadytree.core.candidates import Candidates
 from steadytree.privacy.drawn import BlockRows, from_numbers, rows_by_leaf
 from steadytree.privacy.ledger import Ledger
@@ -22,6 +21,7 @@ from steadytree.sources.gateway_socket import GatewayServer
 from steadytree.sources.letters import LARGEST_QUESTION, Code, carry, read, write
 from steadytree.sources.wire import question, read_answer
 
+COMMAND = ("private", "holder")
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
 
 
@@ -359,18 +359,10 @@ def test_a_socket_path_is_checked(gateway, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def run(run, tmp_path):
+    """Commands of a holder, in a folder with its rows and schema."""
     hospitals.write_files(tmp_path, ["north"])
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["steadytree", "private", "holder", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return call
+    return run
 
 
 def serve(run, **changed):

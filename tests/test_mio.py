@@ -50,3 +50,27 @@ def test_search_equals_the_mixed_integer_model(seed):
     assert searched.proven_
     assert solved.proven_
     assert searched.objective_ == pytest.approx(solved.objective_)
+
+
+def test_a_warm_start_is_kept_where_no_time_is_left():
+    frame, y, noise = small_case(1)
+    best = RobustTreeClassifier(2, noise, random_state=0).fit(frame, y)
+    assert best.objective_ > best.majority_
+    hurried = {"solver": "mio", "time_limit": 1e-3}
+    without = RobustTreeClassifier(2, noise, **hurried).fit(frame, y)
+    assert without.objective_ >= without.majority_
+    started = RobustTreeClassifier(2, noise, warm_start=best, **hurried).fit(frame, y)
+    assert started.objective_ == pytest.approx(best.objective_)
+    assert started.bound_ >= started.objective_ - 1e-6
+    with pytest.raises(TypeError, match="warm_start must be a bool or a tree"):
+        RobustTreeClassifier(2, noise, warm_start="yes", **hurried).fit(frame, y)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_warm_start_changes_no_proof(seed):
+    frame, y, noise = small_case(seed)
+    start = RobustTreeClassifier(1, noise, random_state=0).fit(frame, y)
+    model = RobustTreeClassifier(2, noise, warm_start=start, solver="mio", time_limit=3600)
+    best = RobustTreeClassifier(2, noise, random_state=0).fit(frame, y)
+    assert model.fit(frame, y).proven_
+    assert model.objective_ == pytest.approx(best.objective_)

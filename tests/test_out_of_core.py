@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from row_sets import random_rows
+from row_sets import check_same_fit, random_rows
 from steadytree.learn.stable import StableTreeClassifier
 from steadytree.sources import data_files, mapped_rows
 
@@ -54,14 +54,6 @@ def write_one(table, path):
             writer.write_table(table, max_chunksize=500)
 
 
-def same(one, other):
-    assert one.tree_ == other.tree_
-    assert one.tree_.n_leaves > 2
-    np.testing.assert_array_equal(one.tree_.weight, other.tree_.weight)
-    assert one.score_bound_ == other.score_bound_
-    assert one.classes_.tolist() == other.classes_.tolist()
-
-
 @pytest.mark.parametrize("ending", ["parquet", "feather", "arrow"])
 @pytest.mark.parametrize(
     "changes",
@@ -77,7 +69,7 @@ def test_files_give_the_tree_of_rows_in_memory(changes, ending, tmp_path):
     folder = write(tmp_path / "rows", X, y, 3, ending)
     model = StableTreeClassifier(random_state=0, **changes)
     far = clone(model).fit_files(folder, "label")
-    same(far, model.fit(X, y))
+    check_same_fit(far, model.fit(X, y))
     assert far.feature_names_in_.tolist() == ALL
     assert far.n_features_in_ == len(ALL)
     np.testing.assert_array_equal(far.predict(X), model.predict(X))
@@ -96,7 +88,7 @@ def test_whole_numbers_flags_and_declared_categories_come_through(tmp_path):
     model = StableTreeClassifier(random_state=0, epsilon=0)
     far = clone(model).fit_files(folder, "label")
     near = model.fit(pd.read_parquet(folder).drop(columns="label"), labels)
-    same(far, near)
+    check_same_fit(far, near)
     assert far.classes_.dtype.kind == "i"
 
 
@@ -106,7 +98,7 @@ def test_some_columns_of_a_list_of_files(tmp_path):
     model = StableTreeClassifier(random_state=0, epsilon=0)
     listed = [folder / "part-1.parquet", str(folder / "part-0.parquet")]  # the order is no matter
     far = clone(model).fit_files(listed, "label", columns=["real", "few"])
-    same(far, model.fit(X[["real", "few"]], y))
+    check_same_fit(far, model.fit(X[["real", "few"]], y))
 
 
 # ---- the folder of binned rows ----
@@ -144,7 +136,7 @@ def test_a_kept_folder_is_used_again(tmp_path):
     other = StableTreeClassifier(max_depth=3, epsilon=0.1, random_state=1)
     far = clone(other).fit_files(folder, "label", cache=cache, progress=said.append)
     assert all(text.startswith("pass ") for text in said)
-    same(far, other.fit(X, y))
+    check_same_fit(far, other.fit(X, y))
 
 
 @pytest.mark.parametrize("changes", [{"n_thresholds": 7}, {"grid": "quantile"}])
@@ -172,7 +164,7 @@ def test_half_a_map_is_made_anew(tmp_path):
     clone(model).fit_files(folder, "label", cache=cache)
     (cache / "map.json").unlink()  # which is written last
     (cache / "codes.bin").write_bytes(b"half")
-    same(clone(model).fit_files(folder, "label", cache=cache), model.fit(X, y))
+    check_same_fit(clone(model).fit_files(folder, "label", cache=cache), model.fit(X, y))
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path):

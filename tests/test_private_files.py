@@ -15,22 +15,13 @@ from steadytree.sources import files, letters, signed
 
 pytest.importorskip("cryptography")
 COMMAND = ("private",)
-PLAN = """study = "by-files"
-schema = "schema.toml"
-holders = ["north", "south", "east"]
-minimum = {minimum}
-epsilon = 2.0
-n_bins = 4
-out = "tree.json"
-testing_seed = 3
-"""
 
 
 @pytest.fixture
 def study(run, tmp_path):
     """Files of three hospitals, a plan and keys."""
     hospitals.write_files(tmp_path)
-    pathlib.Path("plan.toml").write_text(PLAN.format(minimum=2))
+    hospitals.write_plan(study="by-files", minimum=2)
     assert run("keys", "plan.toml")[0] == 0
     return run
 
@@ -210,7 +201,7 @@ def test_a_study_goes_on_without_a_holder_where_the_plan_allows(first):
 
 
 def test_answers_of_another_study_are_refused(first):
-    pathlib.Path("plan.toml").write_text(PLAN.format(minimum=2).replace("by-files", "other"))
+    hospitals.write_plan(study="other", minimum=2)
     code, _, err = first("merge", "plan.toml", *map(answered, questions(0)))
     assert code == 2
     assert "another study" in err

@@ -251,7 +251,7 @@ def test_an_empty_card_of_several_classes_gives_their_shares(loss):
         ({"forced": 5}, "forced must be a list of names, got 5"),
         ({"as_published": "yes", "directions": "up"}, "as_published must be True or False"),
         ({"forced": ["x0", "x1"], "n_rounds": 1}, "more than n_rounds=1 allows"),
-        ({"max_conditions": 0}, "max_conditions == 0"),
+        ({"max_conditions": 0}, "max_conditions must be None or a whole number"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
     ],
 )
@@ -266,6 +266,17 @@ def test_a_column_too_wide_for_numbers_is_named(loss):
     y = np.arange(10) % 2
     with pytest.raises(ValueError, match="column 'x0' reaches from"):
         quick(loss=loss).fit(np.where(y == 1, 1.7e308, -1.7e308)[:, None], y)
+
+
+def test_an_almost_flat_curve_starts_near_the_points():
+    """Forced columns that tell nothing about the rarer classes: so far totals of 10^12 and more."""
+    given = {"tau": 0.2, "max_conditions": 3, "max_points": 1, "forced": ["x0", "x1", "x2"]}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 3, (20, 3)).astype(float), rng.choice(3, 20, p=[0.8, 0.1, 0.1])
+        if len(np.unique(y)) > 1:
+            model = quick(loss="logistic", **given).fit(X, y)
+            assert np.abs(model.card_.offset).max() < 1000
 
 
 def test_one_class_is_refused():

@@ -421,8 +421,8 @@ def test_declared_cuts_are_the_only_ones():
     ("arguments", "error", "message"),
     [
         ({"time_limit": 0}, ValueError, "time_limit must be above 0"),
-        ({"time_limit": math.nan}, ValueError, "time_limit must be above 0"),
-        ({"regularisation": 1}, ValueError, "regularisation must be in"),
+        ({"time_limit": math.nan}, ValueError, "time_limit must be a number of at least 0"),
+        ({"regularisation": 1}, ValueError, "regularisation must be less than 1"),
         ({"perturbation": 0.1}, TypeError, "must be a Perturbation"),
         ({"perturbation": Perturbation(step_cost=1)}, ValueError, "has no budget"),
         ({"perturbation": Perturbation(radius={"age": 1})}, ValueError, "radius names 'age'"),

@@ -3,6 +3,7 @@
 import json
 import pickle
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_every_form_of_a_card_gives_the_same_answers(seed, tmp_path):
 
 
 def check_sql(card, rows, totals):
-    with sqlite3.connect(":memory:") as base:
+    with closing(sqlite3.connect(":memory:")) as base:
         rows.to_sql("t", base, index=False)
         for place in range(totals.shape[1]):
             label = None if card.is_binary else LABELS[place]

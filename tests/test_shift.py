@@ -96,9 +96,9 @@ def test_what_is_refused():
         shift_accuracy(model, [[0], [1]], [0, 1], {"x0": 0.0})
     with pytest.raises(ValueError, match="repeats must be a whole number of at least 1"):
         shift_accuracy(model, [[0], [1]], [0, 1], 0.5, repeats=0)
-    with pytest.raises(ValueError, match="offset must be a number between -1 and 1, got nan"):
+    with pytest.raises(ValueError, match="offset must be a number from -1 to 1, got nan"):
         shift_accuracy(model, [[0], [1]], [0, 1], 0.5, offset=float("nan"))
-    with pytest.raises(ValueError, match="spread must be a number between 0 and 1"):
+    with pytest.raises(ValueError, match="spread must be a number from 0 to 1"):
         shift_accuracy(model, [[0], [1]], [0, 1], 0.5, spread=-0.1)
     with pytest.raises(ValueError, match="2 rows, but y has 1"):
         shift_accuracy(model, [[0], [1]], [0], 0.5)

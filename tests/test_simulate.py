@@ -36,7 +36,7 @@ def test_a_simulation_draws_itself():
     ("wrong", "message"),
     [
         ({"n_rows": 0}, "n_rows must be"),
-        ({"n_rows": 10**12}, "n_rows must be at most"),
+        ({"n_rows": 10**12}, "n_rows must be a whole number from 1 to"),
         ({"epsilons": []}, "one number or more"),
         ({"epsilons": [1.0, float("inf")]}, "epsilon must be"),
         ({"data": ([[1, "x"]] * 20, ["no"] * 19)}, "different numbers of rows"),

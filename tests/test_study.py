@@ -25,16 +25,12 @@ from steadytree.sources.plan import Plan
 from steadytree.sources.transports import InMemory, Sockets
 
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
-PLAN = {"study": "s1", "schema": "schema.toml", "holders": list(NAMES), "epsilon": 2.0}
-PLAN |= {"n_bins": 4, "out": "tree.json", "deadline": 5, "attempt": 1, "join": 5}
-PLAN |= {"testing_seed": 3}
+PATIENCE = {"deadline": 5, "attempt": 1, "join": 5}
 
 
 def make_plan(folder, **changed):
     SCHEMA.save(folder / "schema.toml")
-    lines = [f"{key} = {json.dumps(value)}" for key, value in {**PLAN, **changed}.items()]
-    (folder / "plan.toml").write_text("\n".join(lines))
-    return Plan.load(folder / "plan.toml")
+    return Plan.load(hospitals.write_plan(folder, **{"study": "s1", **PATIENCE, **changed}))
 
 
 @contextlib.contextmanager

@@ -56,15 +56,20 @@ def random_rows(rng, tree, n=200):
     columns = {}
     for j, column in enumerate(tree.space):
         if column.is_categorical:
-            choices = [*column.categories, "never seen", None]
-            picked = rng.integers(0, len(choices), n)
-            columns[column.name] = pd.Series([choices[k] for k in picked], dtype=object)
+            columns[column.name] = random_texts(rng, column, n)
         else:
             at = tree.threshold[(tree.feature == j) & np.isfinite(tree.threshold)]
             near = np.concatenate([at, np.nextafter(at, np.inf), np.nextafter(at, -np.inf)])
             near = np.concatenate([near, near.astype(np.float32), [np.nan], rng.normal(size=4)])
             columns[column.name] = rng.choice(near, n)
     return pd.DataFrame(columns)
+
+
+def random_texts(rng, column, n):
+    """Categories of a column, missing values, and one that it does not know."""
+    choices = [*column.categories, "never seen", None]
+    picked = rng.integers(0, len(choices), n)
+    return pd.Series([choices[k] for k in picked], dtype=object)
 
 
 def to_float32(frame):

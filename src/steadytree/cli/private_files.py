@@ -24,12 +24,15 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Write the next signed, numbered question for each holder that is asked."""
+    from steadytree.core.atomic import check_can_fill, check_can_write
     from steadytree.learn._journal import Journal
     from steadytree.learn.study import learn
     from steadytree.sources.files import FileParties, Waiting, write_questions
     from steadytree.sources.plan import Plan
 
     study = Plan.load(plan)
+    check_can_fill(out)
+    check_can_write(study.checkpoint)
     journal = Journal(study.checkpoint, study.digest)
     try:
         learn(study, FileParties(study), journal)
@@ -65,9 +68,11 @@ def answer(
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Check a question and write its signed answer; exit 3 where the budget is spent."""
-    from steadytree.sources.files import read_question_file, write_answer_file
+    from steadytree.core.atomic import check_can_write
+    from steadytree.sources.files import answer_path, read_question_file, write_answer_file
 
     content = read_question_file(question, keys)
+    check_can_write(answer_path(question))
     rows = (data, schema, ledger, budget)
     if (socket is None) == any(each is None for each in rows):
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
@@ -104,12 +109,15 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Check the answers to one question and go on; write the tree after the last."""
+    from steadytree.core.atomic import check_can_write
     from steadytree.learn._journal import Journal
     from steadytree.learn.study import finish, learn
     from steadytree.sources.files import FileParties, Waiting
     from steadytree.sources.plan import Plan
 
     study = Plan.load(plan)
+    for path in (study.out, study.checkpoint, study.facts):
+        check_can_write(path)
     journal = Journal(study.checkpoint, study.digest)
     try:
         done = learn(study, FileParties(study, answers, without or ()), journal)

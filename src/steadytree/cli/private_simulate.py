@@ -12,6 +12,7 @@ from steadytree.cli._options import AsJson
 from steadytree.cli._output import echo_json, names_of, say_written
 
 DEFAULT_EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def simulate(
@@ -45,6 +46,7 @@ def simulate(
     nobody. Choosing epsilon by trying it on the private rows is a release of its own.
     """
     from steadytree.core.atomic import check_can_write
+    from steadytree.core.extras import require
     from steadytree.core.schema import Schema
     from steadytree.learn.simulate import simulate as simulate_fits
 
@@ -52,6 +54,9 @@ def simulate(
         raise ValueError("--public-data and --target belong together.")
     if out is not None:
         check_can_write(out)
+        require("matplotlib", extra="plot", purpose="--out")
+        if out.suffix not in PICTURES:
+            raise ValueError(f"--out must end in one of {', '.join(PICTURES)}, got {str(out)!r}.")
     declared, data = Schema.load(schema), None
     if public_data is not None and target is not None:
         data = _public_rows(public_data, declared, target)

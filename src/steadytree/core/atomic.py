@@ -21,6 +21,29 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
         ...
     FileNotFoundError: cannot write 'no/such/report.html': make its folder first.
     """
+    target, shown = _target(path), f"cannot write {str(path)!r}"
+    _try_to_make_a_file(target, shown)
+    return target
+
+
+def check_can_fill(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that cannot be made, or in which no file can be made.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_can_fill(f"{folder}/new/one")
+    """
+    target, shown = Path(folder).resolve(), f"cannot write into {str(folder)!r}"
+    nearest = next(place for place in (target, *target.parents) if place.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(f"{shown}: {str(nearest)!r} is a file, not a folder.")
+    _try_to_make_a_file(nearest / "file", shown)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """The file itself, where what is there already does not stand in its way."""
     target, shown = Path(path).resolve(), f"cannot write {str(path)!r}"
     if target.is_dir():
         raise IsADirectoryError(f"{shown}: it is a folder, name a file in it.")
@@ -30,9 +53,27 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(f"{shown}: make its folder first.")
     if not target.parent.is_dir():
         raise NotADirectoryError(f"{shown}: {str(target.parent)!r} is a file, not a folder.")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise PermissionError(f"{shown}: its folder may not be written to, choose another.")
     return target
+
+
+def _try_to_make_a_file(target: Path, shown: str) -> None:
+    """Rights do not tell all: root has every right in a folder that takes no files."""
+    beside = _beside(target)
+    try:
+        beside.open("x").close()
+        beside.unlink()
+    except PermissionError:
+        raise PermissionError(
+            f"{shown}: its folder may not be written to, choose another."
+        ) from None
+    except OSError as error:
+        what = f"{shown}: no file can be made in its folder ({error.strerror}), choose another."
+        raise type(error)(what) from None
+
+
+def _beside(target: Path) -> Path:
+    """A name in the same folder that nothing else has."""
+    return target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
@@ -53,8 +94,8 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
     ...     Path(f"{folder}/a.txt").read_text()
     'all of it'
     """
-    target = check_can_write(path)
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    target = _target(path)
+    beside = _beside(target)
     try:
         with beside.open("x", encoding="utf-8", newline="") as file:
             file.write(text)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.column import Column
+from steadytree.core.refusal import UnsuitableDataError
 
 Grid = Literal["equidistant", "quantile", "midpoint"]
 GRIDS = ("equidistant", "quantile", "midpoint")
@@ -71,7 +72,7 @@ def midpoint_cuts(name: str, values: NDArray[np.floating]) -> Floats:
     """Every midpoint between neighbouring distinct values."""
     distinct = np.unique(values[~np.isnan(values)]).astype(np.float64)
     if len(distinct) - 1 > MAX_CUTS:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"column {name!r} has {len(distinct):,} distinct values, more than the {MAX_CUTS:,} "
             "that grid='midpoint' can take: use grid='quantile' or 'equidistant' with n_thresholds."
         )

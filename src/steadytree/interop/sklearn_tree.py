@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from steadytree.core.column import Column
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.scorecard import as_card
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table, quote
@@ -172,7 +173,7 @@ def _check_readable(estimator: Any) -> None:
     if "split_kind" in nodes.dtype.names:
         by_category = by_category or (nodes["split_kind"] > NUMERIC_SPLIT).any()
     if by_category:
-        raise ValueError(
+        raise UnsuitableDataError(
             "the tree asks about categories, which cannot be read from scikit-learn: encode them "
             "as numbers before fitting, or use a learner of steadytree, which takes text."
         )

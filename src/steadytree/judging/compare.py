@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from steadytree.core.interval import wilson_interval
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.reading import Reading
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.judging.learners import DESCRIPTIONS, Settings, make_learners, usual_perturbation
 from steadytree.judging.sampling import Sampled
+from steadytree.judging.suitable import fit_or_refuse
 from steadytree.measure.accuracy import accuracy
 from steadytree.measure.certify import Certificate, certify
 from steadytree.measure.distance import tree_distances
@@ -35,6 +38,7 @@ NOT_REPEATED = {
 }
 # what is fitted together compiles much the same; long ones first keep all processes busy
 ORDER = ("robust", "cart", "private", "score", "stable", "pareto")
+HELD_OUT = "share of held-out rows"
 Say = Callable[[str], None]
 
 
@@ -150,8 +154,7 @@ def compare_learners(
     """Fit and measure every learner; see `steadytree.compare`."""
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
     labels = rows.labels
-    if not 2 <= n_folds <= 20:
-        raise ValueError(f"n_folds must be between 2 and 20, got {n_folds}.")
+    check_whole_number(n_folds, "n_folds", 2, 20)
     classes, counts = np.unique(labels, return_counts=True)
     rarest = str(classes[counts.argmin()])
     if len(classes) < 2 or counts.min() < n_folds:
@@ -194,18 +197,18 @@ def _measure_all(
         done = len(found)
         if done < len(queue):
             say(f"comparing {queue[done]} ({done + 1} of {len(queue)})")
-    refused = {name: one for name in named if isinstance(one := found[name], ValueError)}
+    refused = {name: one for name in named if isinstance(one := found[name], UnsuitableDataError)}
     if len(refused) == len(named):
         raise refused[named[0]]
-    results = [one for name in named if not isinstance(one := found[name], ValueError)]
+    results = [one for name in named if isinstance(one := found[name], Result)]
     return results, [f"Left out: {name}, since {error}" for name, error in refused.items()]
 
 
-def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | ValueError]:
+def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | UnsuitableDataError]:
     """One learner that cannot take these rows should not keep the others from being compared."""
     try:
         return name, _measure(name, *case)
-    except ValueError as error:
+    except UnsuitableDataError as error:
         return name, error
 
 
@@ -217,7 +220,8 @@ def _measure(
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
     noise: Perturbation,
 ) -> Result:
-    whole = fresh(learner).fit(X, labels)  # compiles what it needs, so folds are timed fairly
+    # compiles what it needs, so that folds are timed fairly
+    whole = fit_or_refuse(fresh(learner), X, labels)
     folds = [
         _measure_fold(_seeded(learner, place), X, labels, fit, held, noise)
         for place, (fit, held) in enumerate(parts)
@@ -278,15 +282,8 @@ def _seeded(learner: Any, place: int) -> Any:
 def _pooled(folds: list[_Fold], X: Any) -> dict[str, Reading]:
     right, rows = (sum(getattr(f.accuracy, name) for f in folds) for name in ("n_right", "n_rows"))
     areas = [fold.accuracy.auc for fold in folds]
-    weights = [fold.accuracy.n_rows for fold in folds]
-    certificates = [fold.certificate for fold in folds]
-    noise = certificates[0].perturbation
-    held = "share of held-out rows"
-    found = {
-        "accuracy": Reading(
-            "accuracy", right / rows, f"{held} that are right", wilson_interval(right, rows)
-        )
-    }
+    meaning = f"{HELD_OUT} that are right"
+    found = {"accuracy": Reading("accuracy", right / rows, meaning, wilson_interval(right, rows))}
     if all(area is not None for area in areas):
         mean = np.array(areas, float)
         found["AUC"] = Reading(
@@ -302,23 +299,32 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Reading]:
         apart = tree_distances(trees, space=X)[np.triu_indices(len(folds), 1)]
         meaning = "mean path distance between the trees of two folds"
         found["retraining distance"] = Reading("retraining distance", float(apart.mean()), meaning)
-    if noise.budget is not None:
-        if noise.scope == "row":
-            half = [one.certified_accuracy(noise.budget / 2) for one in certificates]
-            found["certified accuracy"] = Reading(
-                "certified accuracy",
-                float(np.average(half, weights=weights)),
-                f"{held} that are right and stay so under every move of half the stated size",
-            )
-        worst = [one.worst_case_accuracy for one in certificates]
-        found["worst-case accuracy"] = Reading(
-            "worst-case accuracy",
-            float(np.average(worst, weights=weights)),
-            f"{held} still right after the worst perturbation within the budget",
-        )
+    found |= _pooled_robustness(folds)
     seconds = float(np.mean([fold.seconds for fold in folds]))
     found["fit time"] = Reading("fit time", seconds, "processor time of one fit", unit="s")
     return found
+
+
+def _pooled_robustness(folds: list[_Fold]) -> dict[str, Reading]:
+    """What stays right under the perturbation; nothing where it states no budget."""
+    noise = folds[0].certificate.perturbation
+    if noise.budget is None:
+        return {}
+    weights = [fold.accuracy.n_rows for fold in folds]
+    shares = {"worst-case accuracy": [fold.certificate.worst_case_accuracy for fold in folds]}
+    meanings = {
+        "certified accuracy": "that are right and stay so under every move of half the stated size",
+        "worst-case accuracy": "still right after the worst perturbation within the budget",
+    }
+    if noise.scope == "row":
+        half = [fold.certificate.certified_accuracy(noise.budget / 2) for fold in folds]
+        shares = {"certified accuracy": half, **shares}
+    return {
+        name: Reading(
+            name, float(np.average(each, weights=weights)), f"{HELD_OUT} {meanings[name]}"
+        )
+        for name, each in shares.items()
+    }
 
 
 def _size(models: list[Tree | Scorecard]) -> Reading:

@@ -150,13 +150,8 @@ def nearest_change(X, own, nodes, moves):
     as much as the best found, are skipped. Infinity and -1 where no move leads to another label.
     """
     n = X.shape[0]
-    left, right, asked, before, only = (
-        nodes.left,
-        nodes.right,
-        nodes.asked,
-        nodes.before,
-        nodes.only,
-    )
+    left, right, asked = nodes.left, nodes.right, nodes.asked
+    before, only = nodes.before, nodes.only
     box, price, categorical, largest = nodes.box, moves.price, moves.categorical, moves.largest
     distance, where = np.full(n, np.inf), np.full(n, -1)
     waiting, paid = np.empty(left.shape[0], dtype=np.int64), np.empty(left.shape[0])
@@ -173,14 +168,11 @@ def nearest_change(X, own, nodes, moves):
                     # numbers only, no array, is handed over here: counting references to arrays
                     # would take ten times as long as the rest of the loop
                     up, down = price[column, UP], price[column, DOWN]
-                    a, b, c, d = (
-                        box[near, LOW],
-                        box[near, HIGH],
-                        box[near, LEAST],
-                        box[near, GREATEST],
-                    )
+                    a, b = box[near, LOW], box[near, HIGH]
+                    c, d = box[near, LEAST], box[near, GREATEST]
                     near_cost = number_cost(x, a, b, c, d, up, down)
-                    a, b, c, d = box[far, LOW], box[far, HIGH], box[far, LEAST], box[far, GREATEST]
+                    a, b = box[far, LOW], box[far, HIGH]
+                    c, d = box[far, LEAST], box[far, GREATEST]
                     far_cost = number_cost(x, a, b, c, d, up, down)
                 else:
                     near_cost = value_cost(x, near, column, nodes, moves)

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.core.fan_out import fan_out
 from steadytree.core.rebase import rebase, with_classes
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -53,7 +54,7 @@ class Sample:
         if isinstance(estimator, DecisionTreeClassifier):
             if space.categorical.any():
                 text = [column.name for column in space if column.is_categorical]
-                raise ValueError(
+                raise UnsuitableDataError(
                     f"column(s) {text} hold text, which {type(estimator).__name__} does not take: "
                     "leave estimator=None, or use StableTreeClassifier."
                 )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_scalar
 
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import quote
 
@@ -29,14 +29,11 @@ def check_parameters(asked: Any) -> None:
         _check_share("tau", asked.tau, "'1se'", "from 0 to 1", lambda v: 0 <= v <= 1)
     if asked.gamma != "cv":
         _check_share("gamma", asked.gamma, "'cv'", "above 0 and below 0.5", lambda v: 0 < v < 0.5)
-    if isinstance(asked.n_rounds, str):
-        if asked.n_rounds != "cv":
-            raise ValueError(f"n_rounds must be 'cv' or a whole number, got {asked.n_rounds!r}.")
-    else:
-        check_scalar(asked.n_rounds, "n_rounds", Integral, min_val=1, max_val=1000)
+    if asked.n_rounds != "cv":
+        check_whole_number(asked.n_rounds, "n_rounds", 1, 1000, also="'cv'")
     for name in ("max_conditions", "max_points"):
         if getattr(asked, name) is not None:
-            check_scalar(getattr(asked, name), name, Integral, min_val=1)
+            check_whole_number(getattr(asked, name), name, 1, also="None")
     _check_names(asked)
 
 

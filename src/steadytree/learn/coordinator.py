@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
 from steadytree.learn._private_limits import check_session
@@ -87,10 +88,7 @@ class Coordinator:
         names = [holder.name for holder in holders]
         if not names or len(set(names)) < len(names):
             raise ValueError("holders must be one or more, with names that differ.")
-        if isinstance(n_bins, bool) or not isinstance(n_bins, int) or not 2 <= n_bins <= MOST_BINS:
-            raise ValueError(
-                f"n_bins must be a whole number from 2 to {MOST_BINS}, got {n_bins!r}."
-            )
+        check_whole_number(n_bins, "n_bins", 2, MOST_BINS)
         self.holders, self.method, self.delta = list(holders), method, delta
         self.n_bins, self.testing_seed = n_bins, testing_seed
 

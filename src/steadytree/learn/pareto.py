@@ -1,20 +1,21 @@
 """ParetoTreeClassifier: of many trees, one that is accurate and close to what others would be."""
 
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.extras import require
 from steadytree.core.fan_out import fan_out
 from steadytree.core.frame import to_frame
+from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.paths import distances_between
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -330,16 +331,13 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         return DecisionTreeClassifier()
 
     def _check_parameters(self) -> None:
-        check_scalar(self.n_trees, "n_trees", Integral, min_val=2)
-        check_scalar(self.max_score_loss, "max_score_loss", Real, min_val=0)
-        check_scalar(
-            self.validation_fraction,
-            "validation_fraction",
-            Real,
-            min_val=0,
-            max_val=1,
-            include_boundaries="neither",
-        )
+        check_whole_number(self.n_trees, "n_trees", 2)
+        check_number(self.max_score_loss, "max_score_loss", 0)
+        if check_number(self.validation_fraction, "validation_fraction", 0, 1) in (0, 1):
+            raise ValueError(
+                "validation_fraction must leave rows to learn from and rows to judge by: more than "
+                f"0 and less than 1, got {self.validation_fraction}."
+            )
         check_select(self.select)
 
 
@@ -355,7 +353,7 @@ def _columns_of(settings: list[Settings]) -> dict[str, NDArray[Any]]:
 def _check_enough_rows(labels: NDArray[np.int64]) -> None:
     """Two rows of some class: one to learn from, one to judge by."""
     if len(labels) < 4 or np.bincount(labels).max() < 2:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"n_samples={len(labels)} rows are too few to learn from some and judge by others: "
             "at least 4 are needed, 2 of them of one class."
         )

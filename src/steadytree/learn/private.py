@@ -2,17 +2,16 @@
 
 import logging
 import warnings
-from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_scalar
 from sklearn.utils.validation import validate_data
 
 from steadytree.core.candidates import Candidates
+from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
 from steadytree.learn._classifier import TreeClassifierMixin
@@ -251,13 +250,13 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
         if self.max_depth is not None:
-            check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=DEEPEST)
+            check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
         if self.leaf_share != "auto":
-            check_scalar(self.leaf_share, "leaf_share", Real, min_val=0, max_val=0.95)
+            check_number(self.leaf_share, "leaf_share", 0, 0.95)
             if self.leaf_share == 0 and self.method != "gibbs":
                 raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
-        check_scalar(self.max_splits, "max_splits", Integral, min_val=1, max_val=10_000)
-        check_scalar(self.error, "error", Real, min_val=0, max_val=1)
+        check_whole_number(self.max_splits, "max_splits", 1, 10_000)
+        check_number(self.error, "error", 0, 1)
         part = self._smallest_part()
         if part < SMALLEST_PART:
             raise ValueError(
@@ -266,7 +265,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             )
         check_fit(schema, self.method, part, self.max_depth, self.max_splits)
         if self.public_rows is not None:
-            check_scalar(self.public_rows, "public_rows", Integral, min_val=1)
+            check_whole_number(self.public_rows, "public_rows", 1)
         if self.ledger is not None and not isinstance(self.ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(self.ledger).__name__}.")
         return schema

@@ -2,23 +2,24 @@
 
 import math
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 
 from steadytree.core.column import Column
 from steadytree.core.grid import quantile_cuts
+from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.perturbation import Perturbation, check_whole
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import quote
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.learn._classifier import TreeClassifierMixin, read_rows
-from steadytree.solve.outcome import Outcome
+from steadytree.solve.outcome import Outcome, Plan
 from steadytree.solve.plan import plan_of, tree_of
 from steadytree.solve.problem import MOST_TESTS, Problem, make_problem
 from steadytree.solve.search import Search
@@ -54,7 +55,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     warm_start : bool, Tree or fitted tree, default=False
         A tree to begin with, over the same questions; True is the one of the last fit, if any.
     solver : {"search", "mio"}, default="search"
-        "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``).
+        "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``). It uses
+        one thread, draws nothing by chance and tells no progress.
     n_jobs : int, optional
         Threads among which the questions at the root are shared; None is one, -1 all cores. The
         objective is the same for any number; of equally good trees another may be found.
@@ -168,22 +170,26 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         return make_problem(self.space_, moves, values, labels, weights, spending)
 
     def _solve(self, problem: Problem) -> Outcome:
+        start = self._start(problem)
         if self.solver == "mio":
             from steadytree.solve.mio import solve_mio
 
-            return solve_mio(problem, self.max_depth, self.time_limit)
-        start = None
-        given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
-        if given is not None and given is not False:
-            try:
-                tree = as_tree(given)
-            except TypeError as error:
-                raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
-            start = plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
+            return solve_mio(problem, self.max_depth, self.time_limit, start)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)
         search = Search(problem, self.max_depth, self.time_limit, seed, self.progress, threads)
         return search.run(start)
+
+    def _start(self, problem: Problem) -> Plan | None:
+        """The plan of the tree to begin with, where one is given."""
+        given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
+        if given is None or given is False:
+            return None
+        try:
+            tree = as_tree(given)
+        except TypeError as error:
+            raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
+        return plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
 
     def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
         self.objective_ = problem.total - outcome.value
@@ -196,16 +202,12 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.n_questions_ = len(problem.questions)
 
     def _check_parameters(self) -> None:
-        check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=DEEPEST)
-        check_scalar(self.n_thresholds, "n_thresholds", Integral, min_val=1)
-        check_scalar(self.regularisation, "regularisation", Real)
-        check_scalar(self.time_limit, "time_limit", Real)
-        if not self.time_limit > 0:
-            raise ValueError(
-                f"time_limit must be above 0 seconds, got {self.time_limit}: use math.inf for none."
-            )
-        if not 0 <= self.regularisation < 1:
-            raise ValueError(f"regularisation must be in [0, 1), got {self.regularisation}.")
+        check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
+        check_whole_number(self.n_thresholds, "n_thresholds", 1)
+        if check_number(self.regularisation, "regularisation", 0, 1) == 1:
+            raise ValueError("regularisation must be less than 1, got 1.")
+        if check_number(self.time_limit, "time_limit", 0) == 0:
+            raise ValueError("time_limit must be above 0 seconds: use math.inf for none.")
         if self.perturbation is not None and not isinstance(self.perturbation, Perturbation):
             found = type(self.perturbation).__name__
             raise TypeError(f"perturbation must be a Perturbation or None, got {found}.")
@@ -213,8 +215,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             self.perturbation.spend(1.0)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
-        if self.n_jobs is not None and (not isinstance(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(f"n_jobs must be None, -1 or a number of threads, got {self.n_jobs}.")
+        # joblib counts backwards from all cores below 0
+        if self.n_jobs is not None and check_whole_number(self.n_jobs, "n_jobs", -1_000) == 0:
+            raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
         if self.cuts is not None and not isinstance(self.cuts, Mapping):
             raise TypeError(f"cuts must map names to thresholds, got {type(self.cuts).__name__}.")
 
@@ -255,7 +258,7 @@ def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
 def _whole_cuts(column: Column) -> NDArray[np.float64]:
     """Every whole number of a column but the last; refused where a column alone has too many."""
     if column.high - column.low > MOST_TESTS:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"column {column.name!r} gives {column.high - column.low:,.0f} questions, more than "
             f"the {MOST_TESTS} the exact search can take: pass fewer thresholds for it in cuts, "
             "round it to fewer values, or drop it."

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from steadytree.core.extras import require
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.schema import NO_CLASS, Schema, check_schema
 from steadytree.core.table import Table
@@ -125,12 +126,8 @@ def simulate(
     accuracy at epsilon 1
     """
     schema = check_schema(schema)
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int | np.integer) or n_rows < 1:
-        raise ValueError(f"n_rows must be a whole number of at least 1, got {n_rows!r}.")
-    if n_rows > MOST_ROWS:
-        raise ValueError(f"n_rows must be at most {MOST_ROWS:,}, got {n_rows:,}.")
-    if repeats < 2:
-        raise ValueError(f"repeats must be at least 2, got {repeats}.")
+    check_whole_number(n_rows, "n_rows", 1, MOST_ROWS)
+    check_whole_number(repeats, "repeats", 2)
     listed = tuple(check_epsilon(float(epsilon)) for epsilon in np.atleast_1d(epsilons))
     if not listed:
         raise ValueError("epsilons must be one number or more, got none.")

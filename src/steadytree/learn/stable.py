@@ -1,18 +1,19 @@
 """StableTreeClassifier: splits that stay when rows go."""
 
 from collections.abc import Callable, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.counts import Source
 from steadytree.core.grid import GRIDS
+from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.recipe import Recipe
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
@@ -292,7 +293,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             The likeliest first; probabilities sum to 1.
         """
         check_is_fitted(self)
-        check_scalar(node, "node", Integral, min_val=0, max_val=self.tree_.n_nodes - 1)
+        check_whole_number(node, "node", 0, self.tree_.n_nodes - 1)
         if self.tree_.is_leaf[node]:
             raise ValueError(f"node {node} is a leaf: nothing is asked there.")
         position = tree_positions(self.tree_)[node]
@@ -324,18 +325,18 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _check_parameters(self) -> None:
-        check_scalar(self.max_depth, "max_depth", Integral, min_val=1, max_val=DEEPEST)
-        check_scalar(self.epsilon, "epsilon", Real, min_val=0)
-        check_scalar(self.n_thresholds, "n_thresholds", Integral, min_val=1, max_val=65_000)
-        check_scalar(self.min_samples_leaf, "min_samples_leaf", Integral, min_val=1)
-        check_scalar(self.max_score_loss, "max_score_loss", Real, min_val=0)
+        check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
+        check_number(self.epsilon, "epsilon", 0)
+        check_whole_number(self.n_thresholds, "n_thresholds", 1, 65_000)
+        check_whole_number(self.min_samples_leaf, "min_samples_leaf", 1)
+        check_number(self.max_score_loss, "max_score_loss", 0)
         if not np.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon}.")
         if self.grid not in GRIDS:
             raise ValueError(f"grid must be one of {GRIDS}, got {self.grid!r}.")
         if self.coupling not in COUPLINGS:
             raise ValueError(f"coupling must be one of {tuple(COUPLINGS)}, got {self.coupling!r}.")
-        check_scalar(self.lookahead, "lookahead", Integral, min_val=1, max_val=DEEPEST)
+        check_whole_number(self.lookahead, "lookahead", 1, DEEPEST)
         if self.lookahead > 1 and self.criterion != "count":
             raise ValueError(
                 f"lookahead={self.lookahead} counts rows that are right: use criterion='count'."

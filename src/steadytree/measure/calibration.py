@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.interval import wilson_interval
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.measure.accuracy import answer_rows
 
@@ -93,8 +94,7 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     >>> [(one.stated, round(one.observed, 2), one.n_rows) for one in found.bins]
     [(0.0, 0.0, 1), (1.0, 0.67, 3)]
     """
-    if not n_bins >= 1:
-        raise ValueError(f"n_bins must be at least 1, got {n_bins}.")
+    check_whole_number(n_bins, "n_bins", 1)
     found = answer_rows(model, X, y)
     two = len(found.classes) == 2
     place = np.ones_like(found.answer) if two else found.answer

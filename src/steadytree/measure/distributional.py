@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
-from sklearn.utils import check_random_state, check_scalar
+from sklearn.utils import check_random_state
 
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.recipe import Recipe
 from steadytree.kernels import FlatTree, grow_rows, node_distance
@@ -107,13 +108,13 @@ def distributional_sensitivity(
             f"distributional_sensitivity needs a StableTreeClassifier, got "
             f"{type(estimator).__name__}: its draws must be repeatable on fewer rows."
         )
-    check_scalar(n_trees, "n_trees", int, min_val=2)
+    check_whole_number(n_trees, "n_trees", 2)
     recipe = clone(estimator).recipe(X, y)
     if recipe.lookahead > 1:
         raise ValueError("distributional_sensitivity works with lookahead=1 only.")
     rows = np.arange(recipe.n_rows)
     if n_rows is not None:
-        check_scalar(n_rows, "n_rows", int, min_val=1, max_val=recipe.n_rows)
+        check_whole_number(n_rows, "n_rows", 1, recipe.n_rows)
         rows = np.sort(check_random_state(random_state).choice(rows, n_rows, replace=False))
     whole = _sample(recipe, np.arange(recipe.n_rows), n_trees)
     pairs = [

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.fan_out import fan_out
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -117,14 +118,13 @@ def refits(
     >>> len(found.trees), bool(found.value >= 0)
     (3, True)
     """
-    if not isinstance(repeats, Integral) or repeats < 1:
-        raise ValueError(f"repeats must be a number of at least 1, got {repeats!r}.")
+    check_whole_number(repeats, "repeats", 1)
     if not (isinstance(kept, Real) and 0 < kept < 1):
         raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
     labels, n_rows = np.asarray(y), Table.read(X).n_rows
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
-    sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(int(repeats))]
+    sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(repeats)]
     whole = fit_tree(np.arange(n_rows), estimator, X, labels)
     trees = fan_out(fit_tree, sets, estimator, X, labels, n_jobs=n_jobs)
     distances = tree_distances([whole], trees, space=X)[0]

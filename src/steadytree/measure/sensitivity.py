@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from steadytree.core.fan_out import fan_out
+from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.measure.distance import Distance
@@ -214,6 +215,8 @@ def _with_seeds(
         seeds = [int(random.integers(np.iinfo(np.int32).max))]
     if "random_state" not in estimator.get_params():
         raise ValueError(f"seeds given, but {type(estimator).__name__} has no random_state.")
+    if isinstance(seeds, bool):
+        raise TypeError(f"seeds must be a number of seeds or a list of them, got {seeds}.")
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)
     if len(listed) == 0:
         raise ValueError("seeds must name at least one seed.")
@@ -221,14 +224,15 @@ def _with_seeds(
 
 
 def _check_removed(removed: float, n_rows: int) -> int:
+    message = f"removed must be a number of rows, or a share between 0 and 1, got {removed!r}."
+    if isinstance(removed, bool) or not isinstance(removed, Real):
+        raise TypeError(message)
     if isinstance(removed, Integral):
         number = int(removed)
-    elif isinstance(removed, Real) and 0 < removed < 1:
+    elif 0 < removed < 1:
         number = max(1, round(float(removed) * n_rows))
     else:
-        raise ValueError(
-            f"removed must be a number of rows, or a share between 0 and 1, got {removed!r}."
-        )
+        raise ValueError(message)
     if not 1 <= number < n_rows:
         raise ValueError(
             f"removed={removed} of {n_rows} rows: at least one must go and one must stay."
@@ -247,9 +251,7 @@ def _check_repeats(repeats: int | str | None, n_removed: int) -> int | None:
                 "give a number of sets to sample, such as repeats=100."
             )
         return None
-    if not isinstance(repeats, Integral) or repeats < 1:
-        raise ValueError(f"repeats must be 'all' or a number of at least 1, got {repeats!r}.")
-    return int(repeats)
+    return check_whole_number(repeats, "repeats", 1, also="'all'")
 
 
 def _choose_sets(

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from scipy.signal import fftconvolve
 from sklearn.utils import check_random_state
 
 from steadytree.core.boxes import Boxes
+from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.perturbation import certainty_cost
 from steadytree.core.reading import Reading
 from steadytree.core.table import quote
@@ -123,12 +123,9 @@ def shift_accuracy(
 
 
 def _check_numbers(repeats: int, offset: float, spread: float) -> None:
-    if not isinstance(repeats, Integral) or repeats < 1:
-        raise ValueError(f"repeats must be a whole number of at least 1, got {repeats!r}.")
-    if not isinstance(offset, Real) or not -1 <= offset <= 1:
-        raise ValueError(f"offset must be a number between -1 and 1, got {offset!r}.")
-    if not isinstance(spread, Real) or not 0 <= spread <= 1:
-        raise ValueError(f"spread must be a number between 0 and 1, got {spread!r}.")
+    check_whole_number(repeats, "repeats", 1)
+    check_number(offset, "offset", -1, 1)
+    check_number(spread, "spread", 0, 1)
 
 
 def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:

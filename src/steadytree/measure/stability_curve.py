@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_scalar
 
+from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
 from steadytree.measure.sensitivity import average_sensitivity, mean_interval
@@ -50,7 +50,7 @@ class StabilityCurve:
         max_accuracy_loss : float
             Such as 0.01 for one percentage point.
         """
-        check_scalar(max_accuracy_loss, "max_accuracy_loss", (int, float), min_val=0, max_val=1)
+        check_number(max_accuracy_loss, "max_accuracy_loss", 0, 1)
         best = max(point.test_accuracy for point in self.points)
         allowed = [p for p in self.points if p.test_accuracy >= best - max_accuracy_loss - 1e-12]
         return min(allowed, key=lambda point: (point.sensitivity, -point.test_accuracy))
@@ -133,8 +133,8 @@ def stability_curve(
         )
     if len(epsilons) == 0:
         raise ValueError("epsilons must name at least one value.")
-    check_scalar(n_folds, "n_folds", int, min_val=2)
-    check_scalar(n_seeds, "n_seeds", int, min_val=1)
+    check_whole_number(n_folds, "n_folds", 2)
+    check_whole_number(n_seeds, "n_seeds", 1)
     labels = np.asarray(y)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     splits = list(folds.split(np.zeros((len(labels), 1)), labels))

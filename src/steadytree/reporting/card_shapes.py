@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from steadytree.core.risk_table import RiskRow
 from steadytree.reporting.numbers import percent_text
+from steadytree.reporting.picture import text_at
 from steadytree.reporting.text_width import text_width
-from steadytree.reporting.wording import one_line
 
 ROW, MARGIN, TEXT = 34, 24, 15
 CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
@@ -27,13 +27,6 @@ STYLE = """
 .steadytree-card .bar { fill: var(--accent); fill-opacity: 0.55; }
 .steadytree-card .whisker { stroke: var(--ink); stroke-width: 1.5; }
 """
-
-
-def draw_text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    """One line of text."""
-    return Markup('<text x="{:.1f}" y="{:.1f}" class="{}" text-anchor="{}">{}</text>').format(
-        x, y, kind, anchor, escape(one_line(text))
-    )
 
 
 def draw_line(left: float, y: float, right: float) -> Markup:
@@ -61,23 +54,23 @@ def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: 
     The thin line on a bar is the interval of the observed share.
     """
     parts = [
-        draw_text(left, y + 4, name, "quiet"),
-        draw_text(left, y + 24, "total", "quiet"),
-        draw_text(left, y + 80, what, "quiet"),
-        draw_text(left, y + 97, "rows", "quiet"),
+        text_at(left, y + 4, name, "quiet"),
+        text_at(left, y + 24, "total", "quiet"),
+        text_at(left, y + 80, what, "quiet"),
+        text_at(left, y + 97, "rows", "quiet"),
     ]
     base, tall = y + 62, 30
     for place, row in enumerate(rows):
         x = left + NAMES + (place + 0.5) * CELL
         high = max(tall * row.risk, 1)
         low, top = (base - tall * end for end in row.interval)
-        parts.append(draw_text(x, y + 24, f"{row.total}", "points", "middle"))
+        parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
         parts.append(
             Markup(
                 '<rect class="bar" x="{:.1f}" y="{:.1f}" width="26" height="{:.1f}"/>'
                 '<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{:.1f}" y2="{:.1f}"/>'
             ).format(x - 13, base - high, high, low, top, x=x)
         )
-        parts.append(draw_text(x, y + 80, percent_text(row.risk), "", "middle"))
-        parts.append(draw_text(x, y + 97, f"{row.n_rows:,.6g}", "quiet", "middle"))
+        parts.append(text_at(x, y + 80, percent_text(row.risk), "", "middle"))
+        parts.append(text_at(x, y + 97, f"{row.n_rows:,.6g}", "quiet", "middle"))
     return Markup("").join(parts)

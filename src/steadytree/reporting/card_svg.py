@@ -16,11 +16,11 @@ from steadytree.reporting.card_shapes import (
     draw_box,
     draw_line,
     draw_strip,
-    draw_text,
     strip_width,
 )
+from steadytree.reporting.picture import text_at
 from steadytree.reporting.text_width import fit_text, text_width
-from steadytree.reporting.wording import label_text
+from steadytree.reporting.wording import label_text, one_line
 
 POINTS, BOX = 46, 58  # widths of a class's points and of its box
 NARROWEST, WIDEST = 300, 640
@@ -59,7 +59,7 @@ class Layout:
         given = [f"{value:+d}" for value in (*card.points.ravel(), *card.offset)]
         points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
         columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
-        texts = [*card.texts(), *([EMPTY] if card.n_conditions == 0 else [])]
+        texts = [*map(one_line, card.texts()), *([EMPTY] if card.n_conditions == 0 else [])]
         wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
         room = min(max(wanted, NARROWEST), WIDEST)
         needed = 2 * MARGIN + room + sum(columns)
@@ -101,22 +101,27 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
     labels = [label_text(label) for label in card.classes.tolist()]
     strips = _strips(table, card.is_binary)
     place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
-    heading = title or (f"Points for: {labels[1]}" if card.is_binary else "Points for each answer")
+    heading = one_line(title) or (
+        f"Points for: {labels[1]}" if card.is_binary else "Points for each answer"
+    )
     room = place.width - 2 * MARGIN
-    parts = [draw_text(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
+    parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
     y: float = MARGIN + 34
     if not card.is_binary:
         parts += [
-            draw_text(end, y + 20, name, "points", "end")
+            text_at(end, y + 20, name, "points", "end")
             for name, end in zip(place.names, place.ends, strict=True)
         ]
         y += ROW
-    lines = [("start with", card.offset), *zip(card.texts(), card.points, strict=True)]
+    lines = [
+        ("start with", card.offset),
+        *zip(map(one_line, card.texts()), card.points, strict=True),
+    ]
     for text, points in lines:
         parts.append(_row(y, place, text, [int(value) for value in points]))
         y += ROW
     if card.n_conditions == 0:
-        parts.append(draw_text(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
+        parts.append(text_at(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
         y += ROW
     parts.append(_total(y, place, labels))
     y += ROW + 26
@@ -149,7 +154,7 @@ def _below(
         x += wide + GAP
     if not strips:
         return parts, y
-    parts.append(draw_text(MARGIN, y + STRIP + 12, NOTE, "quiet"))
+    parts.append(text_at(MARGIN, y + STRIP + 12, NOTE, "quiet"))
     return parts, y + STRIP + 30
 
 
@@ -158,12 +163,12 @@ def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
     starts = text == "start with"
     parts = [
         draw_line(MARGIN, y + ROW, place.width - MARGIN),
-        draw_text(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
+        text_at(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
     ]
     for end, value in zip(place.ends, points, strict=True):
         if value or starts or len(points) == 1:
             parts.append(
-                draw_text(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
+                text_at(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
             )
             parts.append(draw_box(end - BOX, y + 5, BOX))
     return Markup("").join(parts)
@@ -174,8 +179,8 @@ def _total(y: float, place: Layout, labels: list[str]) -> Markup:
         rule = f"above 0: {labels[1]} · else: {labels[0]}"
     else:
         rule = "the greatest total wins, the first on ties"
-    parts = [draw_text(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
-    parts.append(draw_text(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
+    parts = [text_at(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
+    parts.append(text_at(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
     parts += [draw_box(end - BOX, y + 6, BOX) for end in place.ends]
     return Markup("").join(parts)
 

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from steadytree.reporting.diff_flow import draw_flow
 from steadytree.reporting.numbers import plain_text
+from steadytree.reporting.picture import text_at
 from steadytree.reporting.text_width import fit_text, text_width
-from steadytree.reporting.tree_layout import BOX_HEIGHT, GAP, PADDING, SMALL, TEXT, Layout, lay_out
+from steadytree.reporting.tree_layout import BOX_HEIGHT, PADDING, SMALL, TEXT, Layout, lay_out
 
 MARGIN, TOP = 8, 92
 ANSWER_HEIGHT = 26
@@ -121,7 +122,7 @@ def _line(node: dict[str, Any], side: str) -> str:
 
 
 def _legend(headline: str, width: float) -> Markup:
-    parts = [_text(0, -TOP + 18, fit_text(headline, width, 14, bold=True), "name")]
+    parts = [text_at(0, -TOP + 18, fit_text(headline, width, 14, bold=True), "name")]
     x = 0.0
     for status, says in LEGEND:
         parts.append(
@@ -129,7 +130,7 @@ def _legend(headline: str, width: float) -> Markup:
                 status, x, -TOP + 34
             )
         )
-        parts.append(_text(x + 16, -TOP + 44, says, "small"))
+        parts.append(text_at(x + 16, -TOP + 44, says, "small"))
         x += 16 + text_width(says, SMALL) + 18
     return Markup("").join(parts)
 
@@ -137,7 +138,7 @@ def _legend(headline: str, width: float) -> Markup:
 def _heads(layout: Layout) -> Markup:
     x = layout.answers_x + PADDING
     heads = {"old answer": x, "new answer": x + ANSWER, "rows": x + 2 * ANSWER}
-    return Markup("").join(_text(place, -9, head, "small") for head, place in heads.items())
+    return Markup("").join(text_at(place, -9, head, "small") for head, place in heads.items())
 
 
 def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
@@ -146,23 +147,12 @@ def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
     for node in nodes:
         if node["parent"] is None:
             continue
-        parent = nodes[node["parent"]]
-        start, middle = layout.right_edge(parent), layout.y[parent["place"]]
-        end, y = layout.x[node["place"]], layout.y[node["place"]]
+        path, x, y = layout.edge(nodes[node["parent"]], node)
         share = max(node["old_share"], node["new_share"])
-        dashes = "" if node["old"] and node["new"] else ' stroke-dasharray="5 4"'
-        parts.append(
-            Markup(
-                '<path class="edge" stroke-width="{:.1f}"{} d="M{:.1f} {:.1f}C{:.1f} {:.1f} '
-                '{:.1f} {:.1f} {:.1f} {:.1f}H{:.1f}"/>'
-            ).format(
-                1 + (THICKEST - 1) * share,
-                Markup(dashes),
-                *(start, middle, start + GAP / 2, middle),
-                *(start + GAP / 2, y, start + GAP, y, end),
-            )
-        )
-        labels.append(_text(start + GAP / 2, (middle + y) / 2 + 4, node["side"], "small side"))
+        dashes = Markup("" if node["old"] and node["new"] else ' stroke-dasharray="5 4"')
+        line = Markup('<path class="edge" stroke-width="{:.1f}"{} d="{}"/>')
+        parts.append(line.format(1 + (THICKEST - 1) * share, dashes, path))
+        labels.append(text_at(x, y + 4, node["side"], "small side"))
     return Markup("").join(parts + labels)
 
 
@@ -172,17 +162,17 @@ def _question(node: dict[str, Any], layout: Layout) -> Markup:
     top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
     old, new = _line(node, "old"), _line(node, "new")
     if node["status"] == "same":
-        lines = [_text(x + PADDING, top + 27, fit_text(new, room, TEXT, bold=True), "name")]
+        lines = [text_at(x + PADDING, top + 27, fit_text(new, room, TEXT, bold=True), "name")]
     else:
         shown = [(old, "gone", 18), (new, "name", 35)] if new and old else []
         shown = shown or [(old or new, "name" if new else "gone", 27)]
         lines = [
-            _text(x + PADDING, top + down, fit_text(text, room, TEXT, bold=True), kind)
+            text_at(x + PADDING, top + down, fit_text(text, room, TEXT, bold=True), kind)
             for text, kind, down in shown
         ]
     foot = [
-        _text(x + PADDING, top + 51, node["status"], "small"),
-        _text(x + width - PADDING, top + 51, _rows(node), "small", anchor="end"),
+        text_at(x + PADDING, top + 51, node["status"], "small"),
+        text_at(x + width - PADDING, top + 51, _rows(node), "small", anchor="end"),
     ]
     box = _box(x, top, width, BOX_HEIGHT, node["status"])
     return Markup("<g>{}{}{}</g>").format(_title(node), box, Markup("").join(lines + foot))
@@ -201,9 +191,9 @@ def _answer(node: dict[str, Any], layout: Layout) -> Markup:
         if words is not None and not words["question"]:
             text = f"{words['number']}: {text}"
         kind = kind if words is not None and (changed or side == "new") else "small"
-        parts.append(_text(place, y + 4.5, fit_text(text, ANSWER - 12, TEXT, bold=True), kind))
+        parts.append(text_at(place, y + 4.5, fit_text(text, ANSWER - 12, TEXT, bold=True), kind))
     rows = fit_text(_rows(node), ROWS - 4, SMALL)
-    parts.append(_text(inner + 2 * ANSWER, y + 4, rows, "small"))
+    parts.append(text_at(inner + 2 * ANSWER, y + 4, rows, "small"))
     return Markup("<g>{}{}</g>").format(_title(node), Markup("").join(parts))
 
 
@@ -226,10 +216,3 @@ def _box(x: float, y: float, width: float, height: float, status: str) -> Markup
     return Markup(
         '<rect class="box {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="5"/>'
     ).format(name, x, y, width, height)
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    attributes = Markup(' class="{}"').format(kind) if kind else Markup("")
-    if anchor != "start":
-        attributes += Markup(' text-anchor="{}"').format(anchor)
-    return Markup('<text x="{:.1f}" y="{:.1f}"{}>{}</text>').format(x, y, attributes, escape(text))

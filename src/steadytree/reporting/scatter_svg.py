@@ -10,7 +10,6 @@ from steadytree.reporting.picture import Picture, frame_picture, line_at, text_a
 from steadytree.reporting.text_width import text_width
 
 LEAST, MOST = 5.0, 15.0  # radius of points
-SHAPES = 4
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,13 @@ class Layout:
     def right_edge(self, node: dict[str, Any]) -> float:
         return self.x[node["place"]] + self.widths[node["depth"]]
 
+    def edge(self, parent: dict[str, Any], node: dict[str, Any]) -> tuple[str, float, float]:
+        """The path of a line from a question to what follows, and the middle of its bend."""
+        start, above = self.right_edge(parent), self.y[parent["place"]]
+        end, y, bend = self.x[node["place"]], self.y[node["place"]], start + GAP / 2
+        curve = f"C{bend:.1f} {above:.1f} {bend:.1f} {y:.1f} {start + GAP:.1f} {y:.1f}"
+        return f"M{start:.1f} {above:.1f}{curve}H{end:.1f}", bend, (above + y) / 2
+
 
 def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
     """Place the nodes of `collect_tree`, which come in the order root, left, right.

@@ -10,7 +10,6 @@ from steadytree.reporting.picture import RECT, Picture, frame_picture, text_at
 from steadytree.reporting.text_width import fit_text, text_width
 from steadytree.reporting.tree_layout import (
     BOX_HEIGHT,
-    GAP,
     PADDING,
     SMALL,
     TEXT,
@@ -88,27 +87,10 @@ def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
     for node in nodes:
         if node["parent"] is None:
             continue
-        parent = nodes[node["parent"]]
-        start, middle = layout.right_edge(parent), layout.y[parent["place"]]
-        end, y, bend = layout.x[node["place"]], layout.y[node["place"]], start + GAP
-        parts.append(
-            Markup(
-                '<path class="edge" stroke-width="{:.1f}" d="M{:.1f} {:.1f}C{:.1f} {:.1f} '
-                '{:.1f} {:.1f} {:.1f} {:.1f}H{:.1f}"/>'
-            ).format(
-                1 + (THICKEST - 1) * node["share"],
-                start,
-                middle,
-                start + GAP / 2,
-                middle,
-                bend - GAP / 2,
-                y,
-                bend,
-                y,
-                end,
-            )
-        )
-        labels.append(text_at(start + GAP / 2, (middle + y) / 2 + 4, node["side"], "small side"))
+        path, x, y = layout.edge(nodes[node["parent"]], node)
+        line = Markup('<path class="edge" stroke-width="{:.1f}" d="{}"/>')
+        parts.append(line.format(1 + (THICKEST - 1) * node["share"], path))
+        labels.append(text_at(x, y + 4, node["side"], "small side"))
     return Markup("").join(parts + labels)
 
 

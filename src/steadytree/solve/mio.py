@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from steadytree.core.extras import require
 from steadytree.kernels.robust_cost import box_costs, lost_weight
-from steadytree.solve.outcome import Outcome
+from steadytree.solve.outcome import Outcome, Plan
 from steadytree.solve.problem import Problem
 
-Nodes = dict[
-    int, tuple[str, int]
-]  # node of the full tree, the root being 1: ("ask" | "answer", which)
+# node of the full tree, the root being 1: ("ask" | "answer", which)
+Nodes = dict[int, tuple[str, int]]
 ENOUGH = 1e-6
 
 
@@ -56,11 +55,17 @@ class Model:
         return range(1, 2 ** (self.depth + 1))
 
 
-def solve_mio(problem: Problem, depth: int, time_limit: float) -> Outcome:
+def solve_mio(
+    problem: Problem, depth: int, time_limit: float, start: Plan | None = None
+) -> Outcome:
     """Solve the model; the outcome is told in the same terms as the search's."""
     scip = require("pyscipopt", extra="mio", purpose="solving the mixed-integer model")
     model = Model(problem, depth, time_limit, scip.Model())
     _build(model, scip)
+    weights = np.bincount(problem.table.label, problem.table.weight)
+    _offer(model, {1: ("answer", int(weights.argmax()))})
+    if start is not None:
+        _offer(model, _nodes(start, depth))
     model.scip.optimize()
     proven = model.scip.getStatus() == "optimal"
     value = problem.total - model.best_value
@@ -106,6 +111,28 @@ def _build(model: Model, scip: Any) -> None:
         solver.setParam("limits/time", model.time_limit)
 
 
+def _offer(model: Model, nodes: Nodes) -> None:
+    """Hand SCIP a tree to begin with; there is an answer then, however short the time."""
+    attack = _attack_and_note(model, nodes)
+    solution = model.scip.createSol()
+    for node in model.everywhere:
+        kind, which = nodes.get(node, ("answer", 0))  # nodes that nothing reaches answer anything
+        chosen = model.asks if kind == "ask" else model.answers
+        model.scip.setSolVal(solution, chosen[node, which], 1.0)
+    model.scip.setSolVal(solution, model.kept, attack.kept)
+    model.scip.addSol(solution)
+
+
+def _attack_and_note(model: Model, nodes: Nodes) -> Attack:
+    """The worst attack on a tree, which is noted where it is the best so far."""
+    attack = worst_attack(model.problem, nodes, model.depth)
+    asked = sum(kind == "ask" for kind, _ in nodes.values())
+    value = attack.kept - model.problem.penalty * asked
+    if value > model.best_value:
+        model.best, model.best_value = nodes, value
+    return attack
+
+
 def _handler(scip: Any, model: Model) -> Any:
     """A constraint handler that attacks every tree SCIP proposes."""
     result = scip.SCIP_RESULT
@@ -113,12 +140,7 @@ def _handler(scip: Any, model: Model) -> Any:
     class Handler(scip.Conshdlr):
         def _is_wrong(self, solution: Any, cut: bool) -> bool:
             nodes = _read(model, solution)
-            attack = worst_attack(model.problem, nodes, model.depth)
-            value = attack.kept - model.problem.penalty * sum(
-                kind == "ask" for kind, _ in nodes.values()
-            )
-            if value > model.best_value:
-                model.best, model.best_value = nodes, value
+            attack = _attack_and_note(model, nodes)
             if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
                 return False
             if cut:
@@ -278,7 +300,7 @@ def _cut_terms(
     return terms
 
 
-def _plan(nodes: Nodes, depth: int) -> NDArray[np.int32]:
+def _plan(nodes: Nodes, depth: int) -> Plan:
     plan = np.zeros(2 ** (depth + 1) - 1, np.int32)
 
     def fill(node: int, place: int, height: int) -> None:
@@ -290,3 +312,18 @@ def _plan(nodes: Nodes, depth: int) -> NDArray[np.int32]:
 
     fill(1, 0, depth)
     return plan
+
+
+def _nodes(plan: Plan, depth: int) -> Nodes:
+    """The inverse of `_plan`."""
+    nodes: Nodes = {}
+
+    def read(node: int, place: int, height: int) -> None:
+        which = int(plan[place])
+        nodes[node] = ("ask", which) if which >= 0 else ("answer", -1 - which)
+        if which >= 0:
+            read(2 * node, place + 1, height - 1)
+            read(2 * node + 1, place + 1 + 2**height - 1, height - 1)
+
+    read(1, 0, depth)
+    return nodes

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadytree.core.column import Column
 from steadytree.core.moves import LARGEST, Moves
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.space import FeatureSpace
 from steadytree.kernels.robust_table import Cells, RobustTable
 
@@ -138,7 +139,7 @@ def list_questions(space: FeatureSpace, values: Floats) -> tuple[Question, ...]:
         if missing:
             found.append(Question(j, np.inf, -1, False))
     if len(found) > MOST_TESTS:
-        raise ValueError(_too_many(space, found))
+        raise UnsuitableDataError(_too_many(space, found))
     return tuple(found)
 
 

@@ -175,13 +175,17 @@ def _digest_of_schema(content: Any, path: Path) -> str:
     return schema_digest(Schema(**from_dict(content, "the question")))
 
 
+def answer_path(asked: Path) -> Path:
+    """Where the answer to a question file goes: beside it."""
+    path = asked.with_name(asked.name.replace(".question.json", ".answer.json"))
+    return path if path != asked else asked.with_name(asked.name + ".answer.json")
+
+
 def write_answer_file(
     asked: Path, content: Mapping[str, Any], reply: bytes, private: bool, keys: Path
 ) -> Path:
     """The signed answer beside its question."""
-    path = asked.with_name(asked.name.replace(".question.json", ".answer.json"))
-    if path == asked:
-        path = asked.with_name(asked.name + ".answer.json")
+    path = answer_path(asked)
     answer = {name: content[name] for name in ("study", "number", "holder")}
     answer |= {"kind": "answer", "question": digest_of(write(content["letter"]))}
     answer |= {"private": private, "letter": read(reply)}
