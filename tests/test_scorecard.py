@@ -145,6 +145,21 @@ def test_reasons_name_the_conditions_that_hold():
             function()
 
 
+def test_a_frame_may_lack_what_no_condition_asks_about():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [80.0, 20.0], "other": [1, 2]})
+    card = Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1, 1.0, 0.0)
+    assert card.predict(frame).tolist() == ["yes", "no"]
+    assert card.score(frame).tolist() == [1, -1]
+    assert card.reasons(frame) == [[("age ≥ 75", 2)], []]
+    numbers = Scorecard(SPACE, ["no", "yes"], [Condition(1, "missing")], [1], 0)
+    assert numbers.predict(pandas.DataFrame({"kind": ["a", None]})).tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match=r"X lacks the column\(s\) 'kind'"):
+        numbers.predict(frame)
+    with pytest.raises(ValueError, match="X has 1 features, but 2 are expected"):
+        card.predict([[80.0]])
+
+
 def test_complexity_of_a_card():
     card = Scorecard(SPACE, ["no", "yes"], [AGED, Condition(1, "missing")], [2, 0], -1)
     found = complexity(card)

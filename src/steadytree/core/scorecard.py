@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadytree.core.condition import Condition
 from steadytree.core.space import FeatureSpace
+from steadytree.core.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +106,25 @@ class Scorecard:
         ]
 
     # ---- what it does ----
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """Rows as numbers; a frame may lack columns that no condition asks about."""
+        table = Table.read(X)
+        asked = {condition.feature for condition in self.conditions}
+        known = self.space.names if table.names is None else table.names
+        spare = [
+            column
+            for j, column in enumerate(self.space)
+            if column.name not in known and j not in asked
+        ]
+        if spare:
+            empty = [np.full(table.n_rows, None if c.is_categorical else np.nan) for c in spare]
+            names = (*known, *(column.name for column in spare))
+            table = Table(names, [*table.columns, *empty], table.declared)
+        return np.asarray(self.space.encode(table), np.float64)
+
     def holds(self, X: Any) -> NDArray[np.bool_]:
         """Which conditions hold for which rows: (n_rows, n_conditions)."""
-        return self.holds_encoded(np.asarray(self.space.encode(X), np.float64))
+        return self.holds_encoded(self.encode(X))
 
     def holds_encoded(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """As `holds`, for rows as `FeatureSpace.encode` returns them."""
@@ -131,7 +148,7 @@ class Scorecard:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class each row gets."""
-        return self.classes[self.answer_encoded(np.asarray(self.space.encode(X), np.float64))]
+        return self.classes[self.answer_encoded(self.encode(X))]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Risk of each class, in order of `classes`."""
