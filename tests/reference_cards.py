@@ -29,6 +29,10 @@ def first_best(tried, enough):
     return best
 
 
+def sum_from(codes, signed, cut):
+    return signed[codes >= cut].sum()
+
+
 def best_cuts(codes, signed, size, first, enough):
     found = []
     for way, start in ((UP, first), (DOWN, 1)):
@@ -292,6 +296,11 @@ def for_change(case):
 
 
 CASES = {
+    "sum_from": lambda case: (
+        (tables := boosting(case))[0][0],
+        tables[3] * tables[4],
+        int(case.rng.integers(0, 5)),
+    ),
     "best_cuts": lambda case: (
         (tables := boosting(case))[0][0],
         tables[3] * tables[4],

@@ -16,6 +16,7 @@ from steadytree.interop.tree_file import load
 from steadytree.reporting.card_html import card_html
 from steadytree.reporting.card_svg import draw_card
 from steadytree.reporting.card_text import card_text
+from steadytree.reporting.text_width import text_width
 
 COMMAND = ("score",)
 SPACE = FeatureSpace.declare(bounds={"a <b> & c": (0, 1)})
@@ -64,6 +65,15 @@ def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
     assert {f"share of rows by total, {name}" for name in names} <= set(texts)
     boxes = [n for n in ElementTree.fromstring(str(svg)).iter() if n.get("height") == "24"]
     assert len(boxes) == 3 + 3 + 3  # to start with, for points above 0, for totals
+
+
+def test_long_points_stay_clear_of_the_box_before_them():
+    card = Scorecard(SPACE, ["a", "b", "c"], [], [], [12345, 0, -54321], 1e-3, 0.0)
+    nodes = list(ElementTree.fromstring(str(draw_card(card))).iter())
+    boxes = [n for n in nodes if n.get("height") == "24"]
+    before = float(boxes[1].get("x")) + float(boxes[1].get("width"))
+    [points] = [n for n in nodes if n.text == "-54321"]
+    assert float(points.get("x")) - text_width("-54321", 15, True) > before + 5
 
 
 def test_picture_of_an_empty_card_says_so():

@@ -20,7 +20,7 @@ def test_costs_of_each_column():
         radius={"age": 2, "income": 0.5, "job": 1},
         direction={"age": "up"},
         frozen=["income"],
-        missing_cost={"job": 0.2},
+        missing_cost={"job": 0.2, "income": 0.1},  # which is frozen, so its gaps stay
     )
     moves = noise.moves(SPACE)
     np.testing.assert_array_equal(moves.up, [0.5, np.inf, 1.0, np.inf])

@@ -6,8 +6,10 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from steadytree.core.perturbation import Perturbation
-from steadytree.learn._choose_boosting import divisions_of, last_within_error
-from steadytree.learn._majority import Points, majority_shares, smallest_points
+from steadytree.core.space import FeatureSpace
+from steadytree.learn._choose_boosting import Rows, divisions_of, last_within_error, right_share
+from steadytree.learn._majority import Boosting, Points, boost, majority_shares, smallest_points
+from steadytree.learn._questions import Questions, ranks
 from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.certify import certify
 
@@ -33,6 +35,15 @@ def mixed_data(seed, n=120):
     frame.loc[rng.random(n) < 0.15, "d"] = None
     signal = frame["a"].fillna(1.5) + 0.1 * frame["b"] + (frame["d"] == "u") + frame["c"]
     return frame, (signal + rng.normal(size=n) > 2.2).to_numpy().astype(int)
+
+
+@pytest.mark.parametrize("values", [[], [2.0], [0.0, 1.0], [-1.5, 0.0, -0.0], [0.1, 0.2, 0.3]])
+def test_ranks_are_those_of_sorting(values):
+    x = np.random.default_rng(0).choice(values, 20) if values else np.empty(0)
+    known, place = ranks(x)
+    wanted, places = np.unique(x, return_inverse=True)
+    np.testing.assert_array_equal(known, wanted)
+    np.testing.assert_array_equal(place, places)
 
 
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
@@ -107,6 +118,34 @@ def test_a_forced_column_of_no_use_is_on_the_card_and_costs_no_answer(loss):
     assert alone.fit(X, y).score(X, y) == pytest.approx(max(y.mean(), 1 - y.mean()))
 
 
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_a_forced_column_with_one_value_is_refused_not_left_out(loss):
+    X, y = np.random.default_rng(0).random((40, 3)), np.arange(40) % 2
+    X[:, 0] += y
+    X[:, 2] = 7.0
+    with pytest.raises(ValueError, match="forced names 'x2', which holds one value only"):
+        quick(loss=loss, forced=["x2"]).fit(X, y)
+
+
+def test_a_forced_column_that_folds_cannot_ask_does_not_end_their_votes():
+    """One row alone has another value, so four of five folds see a constant."""
+    X, y = np.random.default_rng(0).random((40, 2)), np.arange(40) % 2
+    X[:, 0] += y
+    X[:, 1] = np.arange(40) == 3
+    questions = Questions.of(FeatureSpace.observe(X), X, {0: (True, True), 1: (True, True)})
+    rows = Rows(questions, 2 * y - 1, np.ones(40)).take(np.arange(40) != 3)
+    how = Boosting(rounds=10, gamma=0.1, tau=0.0, most=5, forced=(1,))
+    found = boost(rows.questions, rows.labels, rows.weights, how)
+    assert right_share(found, rows, 0.0) == 1.0
+
+
+def test_more_forced_columns_than_usual_rounds_are_all_on_the_card():
+    X = np.random.default_rng(0).random((60, 12))
+    names = [f"x{j}" for j in range(12)]
+    model = quick(forced=np.array(names), max_conditions=None, n_rounds="cv").fit(X, X[:, 0] > 0.5)
+    assert {condition.feature for condition in model.card_.conditions} == set(range(12))
+
+
 def test_boosting_weights_are_the_chance_to_decide():
     """Against the definition: binomial probabilities that the margin ends at zero or one."""
     from math import comb
@@ -126,6 +165,21 @@ def test_the_published_algorithm_gives_points_for_large_values_only():
     card = RiskScoreClassifier.published().fit(X, 1 - y).card_
     assert {condition.sort for condition in card.conditions} == {"at_least"}
     assert card.offset[0] == -(card.points.sum() // 2)
+
+
+def test_what_the_published_algorithm_certifies_holds_with_missing_values():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X, y = rng.random((30, 2)).round(1), np.arange(30) % 2
+        X[:, 0] = np.where(rng.random(30) < 0.2, np.nan, X[:, 0] + 0.3 * y)
+        model = RiskScoreClassifier.published(tau=0.0).fit(X, y)
+        assert model.certified_accuracy_ == pytest.approx(model.score(X, y))
+
+
+def test_the_published_algorithm_is_for_two_classes():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="two classes apart, but y has 3"):
+        RiskScoreClassifier.published().fit(X, y)
 
 
 def test_risk_table_counts_all_rows():
@@ -190,6 +244,13 @@ def test_an_empty_card_of_several_classes_gives_their_shares(loss):
             {"forced": ["x0"], "directions": "up", "monotone": {"x0": "down"}},
             "'x0' is forced, but",
         ),
+        (
+            {"directions": "up", "monotone": {"x0": "down"}},
+            "directions='up' gives points for large",
+        ),
+        ({"forced": 5}, "forced must be a list of names, got 5"),
+        ({"as_published": "yes", "directions": "up"}, "as_published must be True or False"),
+        ({"forced": ["x0", "x1"], "n_rounds": 1}, "more than n_rounds=1 allows"),
         ({"max_conditions": 0}, "max_conditions == 0"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
     ],

@@ -6,6 +6,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from cards import LABELS, random_card, random_rows_of_card
 from steadytree.core.condition import Condition
@@ -15,8 +16,13 @@ from steadytree.interop.card_dict import card_from_dict, card_to_dict
 from steadytree.interop.card_file import save_card
 from steadytree.interop.card_sql import card_to_sql
 from steadytree.interop.card_tree import card_to_tree
-from steadytree.interop.tree_file import TreeFileError, load
+from steadytree.interop.sklearn_tree import as_tree
+from steadytree.interop.tree_file import TreeFileError, load, save
+from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.measure.complexity import complexity
+from steadytree.reporting.card_html import card_html
+from steadytree.reporting.card_svg import draw_card
+from steadytree.reporting.card_text import card_text
 
 SPACE = FeatureSpace.declare(bounds={"age": (18, 99)}, categories={"kind": ["a", "b", "c"]})
 AGED = Condition(0, "at_least", 75.0)
@@ -69,17 +75,33 @@ def test_every_form_of_a_card_gives_the_same_answers(seed, tmp_path):
 
 
 def check_sql(card, rows, totals):
-    frame = rows.copy()
-    for column in card.space:
-        if column.is_categorical:
-            known = frame[column.name].isin(column.categories)
-            frame[column.name] = frame[column.name].where(known, None)
     with sqlite3.connect(":memory:") as base:
-        frame.to_sql("t", base, index=False)
+        rows.to_sql("t", base, index=False)
         for place in range(totals.shape[1]):
             label = None if card.is_binary else LABELS[place]
             found = base.execute(f"SELECT {card_to_sql(card, label)} FROM t").fetchall()
             assert [row[0] for row in found] == totals[:, place].tolist()
+
+
+def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((50, 2)), np.arange(50) % 2
+    X[:, 0] += y
+    model = RiskScoreClassifier(tau=0.0, random_state=0).fit(X, y)
+    card, table = model.card_, model.risk_table_
+    for function in (card_text, card_html, draw_card):
+        assert function(model) == function(card, table)
+    assert card_to_sql(model) == card_to_sql(card)
+    assert card_to_tree(model) == card_to_tree(card)
+    for thing in (model, card):
+        save(thing, tmp_path / "a.card.json")
+        assert load(tmp_path / "a.card.json") == card
+    for function in (card_text, card_html, draw_card, card_to_sql, card_to_tree):
+        with pytest.raises(TypeError, match="a card is needed, got LogisticRegression"):
+            function(LogisticRegression())
+    for thing in (model, card):
+        with pytest.raises(TypeError, match="which is a card of points: pass card_to_tree of it"):
+            as_tree(thing)
 
 
 def test_order_of_conditions_does_not_matter_for_equality():
@@ -95,6 +117,7 @@ def test_conditions_in_words():
     texts = [
         (AGED, 0, "age ≥ 75"),
         (Condition(0, "below", 20.5), 0, "age < 20.5"),
+        (Condition(0, "at_least", -0.0), 0, "age ≥ 0"),
         (Condition(0, "missing"), 0, "age is missing"),
         (Condition(1, "among", categories=(1,)), 1, "kind is b"),
         (Condition(1, "among", categories=(0, 1)), 1, "kind is known and not c"),
@@ -115,6 +138,20 @@ def test_complexity_of_a_card():
     card = Scorecard(SPACE, ["no", "yes"], [AGED, Condition(1, "missing")], [2, 0], -1)
     found = complexity(card)
     assert (found.n_questions, found.depth, found.n_features, found.n_leaves) == (1, 1, 1, 2)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_leaves_of_a_card_are_the_totals_that_rows_have(seed):
+    rng = np.random.default_rng(seed)
+    card = random_card(rng, int(rng.integers(0, 7)), n_classes=int(rng.integers(2, 4)))
+    totals = card.score(random_rows_of_card(rng, card, 4000)).reshape(4000, -1)
+    assert complexity(card).n_leaves >= len(np.unique(totals, axis=0))
+    conditions = [Condition(0, "at_least", 30.0), Condition(0, "at_least", 60.0)]
+    older = Scorecard(SPACE, ["no", "yes"], conditions, [1, 2], 0)
+    assert complexity(older).n_leaves == 3  # 0, 1 and 3: who is 60 is 30 too
+    conditions = [Condition(1, "present"), Condition(1, "among", categories=(0, 1, 2))]
+    either = Scorecard(SPACE, ["no", "yes"], conditions, [1, 2], 0)
+    assert complexity(either).n_leaves == 2
 
 
 @pytest.mark.parametrize(

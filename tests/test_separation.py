@@ -1,6 +1,7 @@
 """Separation equals what trying everything gives."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -118,6 +119,11 @@ def test_more_than_two_classes_have_no_hyperplane():
         ({"scale": {"z": 1.0}}, "scale names 'z'"),
         ({"scale": {"x0": 0.0}}, "scale of 'x0' must be a number above 0, got 0.0"),
         ({"scale": {"x0": "a"}}, "scale of 'x0' must be a number above 0, got 'a'"),
+        ({"scale": 2.0}, "scale must map names to numbers, got 2.0"),
+        ({"X": [["a"], ["b"]], "scale": {"x0": 2.0}}, "scale of 'x0': its categories are 1 apart"),
+        ({"scale": {"x0": 1e-320}}, "column 'x0' reaches from 0 to 1, too far"),
+        ({"X": [[-1.7e308], [1.7e308]]}, r"reaches from -1.7e\+308 to 1.7e\+308, too far"),
+        ({"time_limit": "a"}, "time_limit must be above 0 seconds, got 'a'"),
     ],
 )
 def test_bad_input_is_one_clear_line(changes, message):
@@ -131,6 +137,21 @@ def test_equal_rows_of_different_classes_must_go():
     assert found.dropped.tolist() == [2]
     assert len(found.pairs) == 1
     assert found.nearest_enemy.tolist() == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_what_branch_and_bound_proves_is_exact():
+    """Four classes at each of two places: three of four must go, a half each by the relaxation."""
+    found = separation([[0.0]] * 4 + [[1.0]] * 4, [0, 1, 2, 3] * 2)
+    assert (len(found.dropped), found.least_dropped, found.exact) == (6, 6, True)
+    assert "once 6 rows are dropped, and no fewer will do" in str(found.statements()[0])
+
+
+def test_a_bound_holds_where_the_least_removal_is_not_known():
+    found = separation([[0.0]] * 4, [0, 1, 2, 3])
+    unsure = replace(found, least_dropped=2)
+    assert not unsure.exact
+    assert "holds: at least 2 rows must be dropped" in str(unsure.statements()[0])
+    assert "3 will do" in str(unsure.statements()[0])
 
 
 def test_statements_name_what_they_need():

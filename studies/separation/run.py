@@ -39,8 +39,8 @@ def main(arguments=None):
             keep(results, {"set": name, "table": 2}, lambda X=X, y=y: apart(X, y))
         if "methods" in asked.parts:
             compare(results, name, X, y, seeds, asked)
-        if "figures" in asked.parts and not is_binary(X):
-            trade_offs(results, name, X, y, seeds[:3])
+        if "figures" in asked.parts:
+            trade_offs(results, name, X, y, seeds)
     show(results.cells, names, seeds, asked)
 
 
@@ -70,7 +70,7 @@ def keep(results, key, measure):
 
 
 def is_binary(X):
-    """Whether all columns have two values: then every threshold is in the middle."""
+    """Whether all columns have two values: then noise below one half changes no answer."""
     return all(len(np.unique(column)) <= 2 for column in X.T)
 
 
@@ -114,7 +114,7 @@ def trade_offs(results, name, X, y, seeds):
         def theirs(a=a, b=b, c=c, d=d, **changes):
             return published(a, b, c, d, 0, **changes)
 
-        for tau in NOISES:
+        for tau in () if is_binary(X) else NOISES:
             for who, run in (("published", theirs), ("ours", ours)):
                 key = {"set": name, "method": f"noise {who}", "setting": tau, "seed": seed}
                 keep(results, key, lambda run=run, tau=tau: run(tau=tau))
@@ -137,21 +137,28 @@ def show(cells, names, seeds, asked):
     if ran:
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
-        # peers may have been run on fewer sets, and "1se" on fewer still
-        shared = [m for m in methods if "1se" not in m]
-        own = [m for m in shared if m in METHODS]
-        for listed in (own, shared) if own and own != shared else (shared,):
+        own = [m for m in methods if m in METHODS]  # peers may have been run on fewer sets
+        for listed in (own, methods) if own and own != methods else (methods,):
             print(mean_table(ran, listed), end="\n\n")
         if len(methods) > 1:
             print(paired_table(ran), end="\n\n")
-    drawn = [n for n in names if any(c["set"] == n and "setting" in c for c in cells)]
-    if drawn:
-        print(figure_table(cells, "noise"), end="\n\n")
-        print(figure_table(cells, "size"), end="\n\n")
-        from pictures import noise_picture, size_picture
+    draw(cells, names, asked.out)
 
-        noise_picture(cells, drawn, asked.out / "figures-1-4-noise.png")
-        size_picture(cells, drawn, asked.out / "figure-5-size.png")
+
+def draw(cells, names, folder):
+    """Print and draw the figures of which there is something."""
+    from pictures import noise_picture, size_picture
+
+    for kind, picture, file in (
+        ("noise", noise_picture, "figures-1-4-noise.png"),
+        ("size", size_picture, "figure-5-size.png"),
+    ):
+        methods = {f"{kind} published", f"{kind} ours"}
+        ran = {c["set"] for c in cells if c.get("method") in methods}
+        drawn = [name for name in names if name in ran]
+        if drawn:
+            print(figure_table(cells, kind), end="\n\n")
+            picture(cells, drawn, folder / file)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ class Condition:
         if self.sort not in SORTS:
             raise ValueError(f"condition: sort must be one of {SORTS}, got {self.sort!r}.")
         object.__setattr__(self, "feature", int(self.feature))
-        object.__setattr__(self, "threshold", float(self.threshold))
+        # minus zero asks the same as zero, and would be printed otherwise
+        object.__setattr__(self, "threshold", float(self.threshold) + 0.0)
         object.__setattr__(self, "categories", tuple(sorted({int(c) for c in self.categories})))
         asks_number = self.sort in ("at_least", "below")
         if asks_number != math.isfinite(self.threshold):

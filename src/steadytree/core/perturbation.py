@@ -39,7 +39,7 @@ class Perturbation:
     step_cost : mapping of name to float, or float for every feature, optional
         Cost of moving by one unit; infinity does not move.
     frozen : sequence of str
-        Features that do not move, whatever else is said.
+        Features that do not move, whatever else is said; their missing values stay missing.
     direction : mapping of name to {"both", "up", "down"}
         One-sided moves: "up" may only rise.
     missing_cost : mapping of name to float
@@ -240,7 +240,8 @@ class Perturbation:
                 raise ValueError(f"bounds of {column.name!r}: its categories have no order.")
             up[j] = np.inf if way == "down" else cost
             down[j] = np.inf if way == "up" else cost
-            missing[j] = self.missing_cost.get(column.name, np.inf)
+            if column.name not in self.frozen:
+                missing[j] = self.missing_cost.get(column.name, np.inf)
             if column.kind == "binary":
                 low[j], high[j] = 0.0, 1.0
             if column.name in self.bounds:

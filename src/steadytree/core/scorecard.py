@@ -195,6 +195,25 @@ class Scorecard:
         return np.stack([np.zeros(len(totals), np.int64), totals[:, 0]], axis=1)
 
 
+def as_card(model: Any) -> Scorecard | None:
+    """The card inside a model; None where it has none."""
+    if isinstance(model, Scorecard):
+        return model
+    inside = getattr(model, "card_", None)
+    return inside if isinstance(inside, Scorecard) else None
+
+
+def card_of(model: Any) -> Scorecard:
+    """The card inside a model; a TypeError where it has none."""
+    card = as_card(model)
+    if card is None:
+        raise TypeError(
+            f"a card is needed, got {type(model).__name__}: pass a Scorecard or a fitted "
+            "RiskScoreClassifier."
+        )
+    return card
+
+
 def _freeze(card: Scorecard, name: str, array: NDArray[Any]) -> None:
     array.flags.writeable = False
     object.__setattr__(card, name, array)

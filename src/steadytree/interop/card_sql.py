@@ -1,15 +1,21 @@
 """A card as an SQL expression."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from steadytree.core.condition import Condition
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, card_of
 
 
-def card_to_sql(card: Scorecard, label: object = None) -> str:
+def card_to_sql(card: Any, label: object = None) -> str:
     """The total of a row as an expression of standard SQL; missing values are NULL.
+
+    Columns of yes and no are compared as the numbers 1 and 0: cast those that a database keeps as
+    BOOLEAN. A category that the card does not know counts as missing, as it does for the card.
 
     Parameters
     ----------
-    card : Scorecard
+    card : Scorecard or fitted RiskScoreClassifier
     label : optional
         The class whose total is wanted; needed above two classes.
 
@@ -21,6 +27,7 @@ def card_to_sql(card: Scorecard, label: object = None) -> str:
     >>> card_to_sql(card)
     '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
     """
+    card = card_of(card)
     place = 0
     if not card.is_binary:
         known = card.classes.tolist()
@@ -40,9 +47,15 @@ def _condition(card: Scorecard, condition: Condition) -> str:
     column = card.space[condition.feature]
     name = '"' + column.name.replace('"', '""') + '"'
     if condition.sort == "among":
-        listed = [column.categories[code].replace("'", "''") for code in condition.categories]
-        return name + " IN (" + ", ".join("'" + each + "'" for each in listed) + ")"
+        return f"{name} IN ({_listed([column.categories[code] for code in condition.categories])})"
+    if column.is_categorical:
+        known = f"{name} IN ({_listed(column.categories)})"
+        return known if condition.sort == "present" else f"{name} IS NULL OR NOT {known}"
     if condition.sort in ("missing", "present"):
         return f"{name} IS {'' if condition.sort == 'missing' else 'NOT '}NULL"
     sign = ">=" if condition.sort == "at_least" else "<"
     return f"{name} {sign} {condition.threshold!r}"
+
+
+def _listed(categories: Sequence[str]) -> str:
+    return ", ".join("'" + each.replace("'", "''") + "'" for each in categories)

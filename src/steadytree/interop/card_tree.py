@@ -1,16 +1,23 @@
 """A card as a tree that asks its conditions one after the other."""
 
+from typing import Any
+
 import numpy as np
 
 from steadytree.core.condition import Condition
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, card_of
 from steadytree.core.tree import LEAF, Tree
 
 MOST_CONDITIONS = 8
 
 
-def card_to_tree(card: Scorecard) -> Tree:
-    """The tree that gives every row the card's answer and risk; sibling leaves alike are merged.
+def card_to_tree(card: Any) -> Tree:
+    """The tree that gives every row the card's answer and risk: a level of it for each condition.
+
+    Parameters
+    ----------
+    card : Scorecard or fitted RiskScoreClassifier
+        Of at most 8 conditions.
 
     Examples
     --------
@@ -20,6 +27,7 @@ def card_to_tree(card: Scorecard) -> Tree:
     >>> card_to_tree(card).predict([[74.0], [75.0]]).tolist()
     ['no', 'yes']
     """
+    card = card_of(card)
     if card.n_conditions > MOST_CONDITIONS:
         raise ValueError(
             f"the card has {card.n_conditions} conditions, and a tree of more than "

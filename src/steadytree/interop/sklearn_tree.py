@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from steadytree.core.column import Column
 from steadytree.core.refusal import UnsuitableDataError
+from steadytree.core.scorecard import as_card
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table, quote
 from steadytree.core.tree import LEAF, Tree
@@ -181,6 +182,11 @@ def _check_readable(estimator: Any) -> None:
 def _what_instead(model: Any) -> str:
     """Name a thing that is no classification tree, and say what to pass."""
     name = type(model).__name__
+    if as_card(model) is not None:
+        return (
+            f"{name}, which is a card of points: pass card_to_tree of it, a tree for up to 8 "
+            "conditions."
+        )
     if isinstance(model, DecisionTreeRegressor):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
     if hasattr(model, "steps"):

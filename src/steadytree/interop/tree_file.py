@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from steadytree.core.atomic import write_text_atomically
+from steadytree.core.scorecard import as_card
 from steadytree.interop.card_file import FORMAT as CARD_FORMAT
-from steadytree.interop.card_file import card_of_file
+from steadytree.interop.card_file import card_of_file, save_card
 from steadytree.interop.data_file import CSV_ENDINGS, PARQUET_ENDINGS
 from steadytree.interop.sklearn_tree import as_tree
 from steadytree.interop.tree_dict import tree_from_dict, tree_to_dict
@@ -25,14 +26,14 @@ class TreeFileError(ValueError):
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
-    """Write a tree to a file, by custom named ``*.tree.json``.
+    """Write a tree to a file, by custom named ``*.tree.json``; a card as ``*.card.json``.
 
     The file is written beside its final place and then moved there, so a failure leaves what was
     there before. It holds numbers and text only, each number exactly.
 
     Parameters
     ----------
-    model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+    model : Tree, Scorecard, fitted learner of steadytree, or fitted scikit-learn tree classifier
     path : str or path-like
 
     Examples
@@ -45,6 +46,10 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     ...     load(f"{folder}/q2.tree.json") == as_tree(model)
     True
     """
+    card = as_card(model)
+    if card is not None:
+        save_card(card, path)
+        return
     content = tree_to_dict(as_tree(model))
     text = _layout(content)
     try:

@@ -16,7 +16,7 @@ from steadytree.core.parameters import check_whole_number
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.reading import Reading
 from steadytree.core.refusal import UnsuitableDataError
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import from_sklearn
@@ -24,7 +24,6 @@ from steadytree.judging.learners import DESCRIPTIONS, Settings, make_learners, u
 from steadytree.judging.sampling import Sampled
 from steadytree.judging.suitable import fit_or_refuse
 from steadytree.measure.accuracy import accuracy
-from steadytree.measure.card_distance import as_card
 from steadytree.measure.certify import Certificate, certify
 from steadytree.measure.distance import tree_distances
 from steadytree.measure.removal import fresh, is_repeatable

@@ -27,6 +27,16 @@ class BoostTable(NamedTuple):
     keep_failing: bool
 
 
+# sums may be taken in any order, many rows at a time: gains that close to each other are ties
+@njit(cache=True, nogil=True, fastmath={"reassoc"})
+def sum_from(codes, signed, cut):
+    """Sum of signed over the rows whose code is at least `cut`."""
+    total = 0.0
+    for row in range(codes.shape[0]):
+        total += signed[row] if codes[row] >= cut else 0.0
+    return total
+
+
 @njit(cache=True, nogil=True)
 def best_cuts(codes, signed, size, first, enough):
     """Cuts of a column at which most weight is right, beyond that of saying no to every row.
@@ -36,8 +46,12 @@ def best_cuts(codes, signed, size, first, enough):
     minus infinity where there is none.
     """
     total = np.zeros(size)
-    for row in range(codes.shape[0]):
-        total[codes[row]] += signed[row]
+    if size == 2:
+        total[1] = sum_from(codes, signed, 1)
+        total[0] = sum_from(codes, signed, 0) - total[1]
+    else:
+        for row in range(codes.shape[0]):
+            total[codes[row]] += signed[row]
     whole = total.sum()
     up, up_gain, down, down_gain, below = -1, -np.inf, -1, -np.inf, 0.0
     for cut in range(size):
@@ -52,11 +66,8 @@ def best_cuts(codes, signed, size, first, enough):
 @njit(cache=True, nogil=True)
 def gain_of(codes, signed, cut, downwards):
     """What a given cut gains over saying no to every row."""
-    gain = 0.0
-    for row in range(codes.shape[0]):
-        if (codes[row] < cut) == downwards:
-            gain += signed[row]
-    return gain
+    gain = sum_from(codes, signed, cut)
+    return signed.sum() - gain if downwards else gain
 
 
 @njit(cache=True, nogil=True)
@@ -117,7 +128,7 @@ def search_votes(up, down, votes, signed, best):
     where, cut, way = -1, 0, UP
     for vote in range(votes.shape[0]):
         column, at, direction = votes[vote]
-        if column < 0:
+        if column < 0 or stands_before(votes[:vote], column, at, direction):
             continue
         codes = down[column] if direction == DOWN else up[column]
         gain = gain_of(codes, signed, at, direction == DOWN)

@@ -7,25 +7,54 @@ RIDGE = 1e-5  # on the slope, so that it stays finite where totals separate the 
 
 
 @njit(cache=True, nogil=True)
-def sums_past_cuts(codes, known, first, second, n_cuts):
-    """Sums of two columns over known rows whose code is above each cut: (n_cuts + 1, 2).
+def sums_past_cuts(codes, first, second, n_cuts):
+    """Sums of two columns over rows whose code is above each cut: (n_cuts + 1, 2).
 
-    The last row is the sum over all known rows.
+    The last row is the sum over all rows.
     """
     sums = np.zeros((n_cuts + 1, 2))
     for row in range(codes.shape[0]):
-        if known[row]:
-            if codes[row] > 0:
-                sums[codes[row] - 1, 0] += first[row]
-                sums[codes[row] - 1, 1] += second[row]
-            else:
-                sums[n_cuts, 0] += first[row]
-                sums[n_cuts, 1] += second[row]
+        place = codes[row] - 1 if codes[row] > 0 else n_cuts
+        sums[place, 0] += first[row]
+        sums[place, 1] += second[row]
     for cut in range(n_cuts - 2, -1, -1):
         sums[cut] += sums[cut + 1]
     if n_cuts > 0:
         sums[n_cuts] += sums[0]
     return sums
+
+
+@njit(cache=True, nogil=True)
+def best_condition(codes, downwards, size, tried, shut, slope, curve, limits, must):
+    """The condition that promises to lower the loss most: candidate and cut, -1 where none does.
+
+    codes (m, n) tells how many of a candidate's size (m,) cuts a row has passed. A condition holds
+    where a row has passed the cut, or has not where the candidate is `downwards`; those that are
+    `shut` (m, most cuts) and candidates not `tried` are left out. slope and curve (n,) are a row's
+    part in the loss's first and second derivative. limits holds the ridge, the least gain, by how
+    much a later candidate must gain more, and the least curve. `must` asks for one at any price.
+    """
+    ridge, least, enough, flat = limits
+    whole = max(curve.sum(), 1e-300)
+    best, where, at = -np.inf if must else least, -1, -1
+    for one in range(codes.shape[0]):
+        if not tried[one]:
+            continue
+        sums = sums_past_cuts(codes[one], slope, curve, size[one])
+        top, cut = -np.inf, -1
+        for place in range(size[one]):
+            g, h = sums[place]
+            if downwards[one]:
+                g, h = sums[size[one], 0] - g, sums[size[one], 1] - h
+            h = max(h - h**2 / whole, 0.0)  # the start is refitted with it
+            gain = g if must else -np.inf
+            if g > 0 and h > flat:
+                gain = g**2 / (2 * (h + ridge))
+            if gain > top and not shut[one, place]:
+                top, cut = gain, place
+        if top > best + enough:
+            best, where, at = top, one, cut
+    return where, at
 
 
 @njit(cache=True, nogil=True)

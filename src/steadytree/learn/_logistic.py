@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.condition import Condition
-from steadytree.kernels.logistic import fit_curve, sums_past_cuts
+from steadytree.kernels.logistic import best_condition, fit_curve
 from steadytree.learn._majority import Points
-from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between
+from steadytree.learn._questions import DOWN, SLACK, UP, Questions, edges_between, ranks
 
 MOST_CUTS = 63  # candidate thresholds a column
 RIDGE = 1.0  # of a standard normal prior on each weight, which few rows need
@@ -32,53 +32,70 @@ class Fit:
     forced: NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidates:
-    """One column asked one way: cuts, and how many of them each row's moved answer has passed."""
+    """Every column and way that may be asked, with cuts and what rows moved by noise answer.
 
-    column: int
-    way: int
-    cuts: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    known: NDArray[np.bool_]
+    Candidate k asks column ``column[k]`` the way ``way[k]``. A row's code is how many cuts of
+    ``cuts[k]`` it has passed: it satisfies cut c upwards where its code is above c, downwards where
+    it is not. A missing value satisfies none.
+    """
 
-    def holds(self, cut: int) -> NDArray[np.bool_]:
-        """Which rows satisfy the condition at a cut, once moved."""
-        passed = self.codes > cut
-        return (passed if self.way == UP else ~passed) & self.known
+    column: NDArray[np.int64]
+    way: NDArray[np.int64]
+    cuts: list[NDArray[np.float64]]
+    codes: NDArray[np.uint8]
 
-    def sums(
-        self, first: NDArray[np.float64], second: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums of two columns over the rows that satisfy each cut."""
-        sums = sums_past_cuts(self.codes, self.known, first, second, len(self.cuts))
-        kept = sums[:-1] if self.way == UP else sums[-1] - sums[:-1]
-        return kept[:, 0], kept[:, 1]
+    @classmethod
+    def of(
+        cls,
+        questions: Questions,
+        labels: NDArray[np.int64],
+        tau: float,
+        cuts: list[NDArray[np.float64]],
+    ) -> "Candidates":
+        """Candidates of columns with the given cuts, for rows moved by noise tau."""
+        asked = [
+            (column, way)
+            for column, question in enumerate(questions.listed)
+            for way in (UP, DOWN)
+            if question.ways[way] and len(cuts[column])
+        ]
+        codes = np.empty((len(asked), len(labels)), np.uint8)
+        moved = {way: questions.shifted(labels, tau, way, SLACK) for way in (UP, DOWN)}
+        for k, (column, way) in enumerate(asked):
+            x = moved[way][:, column]
+            # searchsorted puts nan last, where it passes every cut
+            codes[k] = np.searchsorted(cuts[column], x, side="right")
+            if way == UP:
+                codes[k, np.isnan(x)] = 0
+        columns, ways = np.array(asked, np.int64).reshape(-1, 2).T.copy()
+        return cls(columns, ways, [cuts[k] for k in columns], codes)
+
+    def holds(self, one: int, cut: int) -> NDArray[np.bool_]:
+        """Which rows satisfy a candidate's condition at a cut, once moved."""
+        passed = self.codes[one] > cut
+        return passed if self.way[one] == UP else ~passed
+
+    def condition(self, one: int, cut: int, questions: Questions) -> Condition:
+        """The condition that a candidate's cut stands for."""
+        question = questions.listed[self.column[one]]
+        return question.condition(int(self.way[one]), self.cuts[one][cut], questions.space)
 
 
-def candidates(
-    questions: Questions, labels: NDArray[np.int64], weights: NDArray[np.float64], tau: float
-) -> list[Candidates]:
-    """Every column and way, with quantile cuts of the answers as they are."""
+def cuts_of(questions: Questions, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Thresholds of each column: between its values, or at quantiles where there are many."""
     found = []
-    moved = {way: questions.shifted(labels, tau, way, SLACK) for way in (UP, DOWN)}
-    for column, question in enumerate(questions.listed):
-        x = questions.answers[:, column]
+    for x in questions.answers.T:
         known = ~np.isnan(x)
-        values, place = np.unique(x[known], return_inverse=True)
-        counts = np.bincount(place, weights[known], minlength=len(values))
+        values, place = ranks(x[known])
         cuts = edges_between(values, short=True)
         if len(cuts) > MOST_CUTS:
+            counts = np.bincount(place, weights[known], minlength=len(values))
             shares = np.cumsum(counts)[:-1] / counts.sum()
             wanted = np.arange(1, MOST_CUTS + 1) / (MOST_CUTS + 1)
             cuts = cuts[np.unique(np.searchsorted(shares, wanted - 1e-12).clip(0, len(cuts) - 1))]
-        if len(cuts) == 0:
-            continue
-        for way in (UP, DOWN):
-            if question.ways[way]:
-                z = np.where(known, moved[way][:, column], -np.inf)
-                codes = np.searchsorted(cuts, z, side="right")
-                found.append(Candidates(column, way, cuts, codes, known))
+        found.append(cuts)
     return found
 
 
@@ -89,23 +106,29 @@ def fit_logistic(
     tau: float,
     most: int,
     forced: tuple[int, ...] = (),
+    cuts: list[NDArray[np.float64]] | None = None,
 ) -> Fit:
-    """Add one condition after the other, whichever lowers the worst-case loss most, and refit."""
-    listed = candidates(questions, labels, weights, tau)
+    """Add one condition after the other, whichever lowers the worst-case loss most, and refit.
+
+    cuts are those of `cuts_of`, for whoever fits the same rows several times.
+    """
+    listed = Candidates.of(questions, labels, tau, cuts or cuts_of(questions, weights))
     target, total = (labels > 0).astype(float), weights.sum()
     base = np.clip((weights * target).sum() / total, 1e-9, 1 - 1e-9)
     start = float(np.log(base / (1 - base)))
     fit = Fit([], np.empty((len(labels), 0)), np.empty(0), start, np.empty(0, bool))
-    features = [questions.listed[one.column].feature for one in listed]
-    waiting = set(forced) & set(features)
-    while len(fit.conditions) < most:
-        tried = [o for o, f in zip(listed, features, strict=True) if not waiting or f in waiting]
-        found = _best_condition(tried, questions, fit, target, weights, bool(waiting))
-        if found is None:
+    features = np.array([questions.listed[k].feature for k in listed.column], np.int64)
+    waiting = set(forced) & set(features.tolist())
+    shut = np.zeros((len(listed.cuts), MOST_CUTS), bool)
+    while len(fit.conditions) < most and len(shut):
+        tried = np.isin(features, list(waiting)) if waiting else np.ones(len(shut), bool)
+        one, cut = _best_condition(listed, tried, shut, fit, target, weights, bool(waiting))
+        if one < 0:
             break
-        one, cut, condition = found
+        condition = listed.condition(one, cut, questions)
+        _shut(shut, listed, questions, one, cut, condition)
         fit = _refit(
-            np.column_stack([fit.worst, one.holds(cut)]),
+            np.column_stack([fit.worst, listed.holds(one, cut)]),
             np.append(fit.beta, 0.0),
             fit.start,
             target,
@@ -117,27 +140,25 @@ def fit_logistic(
     return fit
 
 
-def _best_condition(listed, questions, fit, target, weights, must):
+def _best_condition(listed, tried, shut, fit, target, weights, must):
     """The condition that promises to lower the loss most; one that raises it only if it must."""
-    total = weights.sum()
     level = fit.start + fit.worst @ fit.beta
     risk = 1 / (1 + np.exp(-np.clip(level, -700, 700)))
     slope, curve = weights * (target - risk), weights * risk * (1 - risk)
-    best, at = (-np.inf if must else LEAST_GAIN), None
-    for one in listed:
-        g, h = one.sums(slope, curve)
-        h = np.maximum(h - h**2 / max(curve.sum(), 1e-300), 0.0)  # the start is refitted with it
-        useful = (g > 0) & (h > 1e-9 * total)
-        gain = np.where(useful, g**2 / (2 * (h + RIDGE)), g if must else -np.inf)
-        for cut in np.argsort(-gain, kind="stable")[: len(fit.conditions) + 1]:
-            if not gain[cut] > best + SAME * total:
-                break  # nor are those that follow
-            question = questions.listed[one.column]
-            condition = question.condition(one.way, one.cuts[cut], questions.space)
-            if condition not in fit.conditions:
-                best, at = gain[cut], (one, int(cut), condition)
-                break
-    return at
+    size = np.array([len(cuts) for cuts in listed.cuts])
+    limits = np.array([RIDGE, LEAST_GAIN, SAME * weights.sum(), 1e-9 * weights.sum()])
+    table = (listed.codes, listed.way == DOWN, size, tried)
+    return best_condition(*table, shut, slope, curve, limits, must)
+
+
+def _shut(shut, listed, questions, one, cut, condition) -> None:
+    """Mark a chosen condition, and whatever else asks the same, as asked."""
+    shut[one, cut] = True
+    if condition.sort == "among":  # the first of two categories and all but the second are the same
+        for other in range(len(shut)):
+            if questions.listed[listed.column[other]].feature == condition.feature:
+                for place in range(len(listed.cuts[other])):
+                    shut[other, place] |= listed.condition(other, place, questions) == condition
 
 
 def _refit(worst, beta, start, target, weights, conditions, forced) -> Fit:
@@ -177,11 +198,11 @@ def round_points(
     if len(kept) == 0:
         offset = int(fit.start > 0)
         return Points([], np.zeros(0, np.int64), offset, np.full(len(labels), offset))
-    patterns, place = np.unique(
-        np.column_stack([fit.worst[:, kept], labels > 0]), axis=0, return_inverse=True
-    )
+    bits = np.packbits(np.column_stack([fit.worst[:, kept] > 0, labels > 0]), axis=1)
+    packed, place = np.unique(bits, axis=0, return_inverse=True)
+    patterns = np.unpackbits(packed, axis=1, count=len(kept) + 1)
     held, positive = patterns[:, :-1].astype(np.int64), patterns[:, -1] > 0
-    mass = np.asarray(np.bincount(place.ravel(), weights, minlength=len(patterns)), np.float64)
+    mass = np.asarray(np.bincount(place.ravel(), weights, minlength=len(packed)), np.float64)
 
     def loss(points):
         slope, _, lost = calibrate(held @ points, positive, mass)

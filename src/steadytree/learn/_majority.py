@@ -1,6 +1,7 @@
 """Majority: a card of equal votes, boosted on rows that noise has moved against their label."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -116,6 +117,10 @@ def boost(
     if not how.as_published:
         offset = tuned_offset(count, labels, weights, offset)
     conditions, points = _merge(questions, votes[asks], up, down)
+    if how.as_published:
+        # its first cut says yes to missing values too, which no condition does
+        plain = Points(conditions, points, offset, count)
+        return replace(plain, worst_totals=worst_totals(plain, questions, labels, how.tau))
     return Points(conditions, points, offset, count + offset)
 
 
@@ -125,7 +130,8 @@ def both_codes(
     """Codes upwards and downwards; made once where noise moves nothing."""
     short, slack = not how.as_published, {"slack": 1.0} if how.as_published else {}
     up = Codes.of(questions.shifted(labels, how.tau, UP, **slack), UP, short)
-    if not questions.open[:, DOWN].any():
+    still = how.tau == 0 or not questions.moved.any()
+    if not questions.open[:, DOWN].any() or (still and not np.isnan(questions.answers).any()):
         return up, up
     return up, Codes.of(questions.shifted(labels, how.tau, DOWN, **slack), DOWN, short)
 
@@ -165,12 +171,21 @@ def _constant(labels: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:
 def _table(questions: Questions, up: Codes, down: Codes, how: Boosting) -> BoostTable:
     number = {feature: k for k, feature in enumerate(how.forced)}
     missing = np.isnan(questions.answers).any(axis=0)
+    first = 0 if how.as_published else 1
+    sizes = np.stack([up.size, down.size], axis=1)
+    asks = (questions.open & (sizes > np.array([first, 1]))).max(axis=1, initial=False).tolist()
     return BoostTable(
-        np.stack([up.size, down.size], axis=1),
+        sizes,
         questions.open,
         (~questions.moved | (how.tau == 0)) & ~missing,
-        np.array([number.get(question.feature, -1) for question in questions.listed]),
-        0 if how.as_published else 1,
+        # what has one value in a fold cannot be asked there, and must not end the votes
+        np.array(
+            [
+                number.get(question.feature, -1) if asks_any else -1
+                for question, asks_any in zip(questions.listed, asks, strict=True)
+            ]
+        ),
+        first,
         not how.as_published,
         how.as_published,
     )
@@ -181,10 +196,10 @@ def _merge(
 ) -> tuple[list[Condition], NDArray[np.int64]]:
     """Votes as conditions, each once, with the number of its votes as points."""
     points: dict[Condition, int] = {}
-    for column, cut, way in votes:
+    for (column, cut, way), count in Counter(map(tuple, votes.tolist())).items():
         edges = (down if way == DOWN else up).edges[column]
         condition = questions.listed[column].condition(way, edges[cut], questions.space)
-        points[condition] = points.get(condition, 0) + 1
+        points[condition] = points.get(condition, 0) + count
     return list(points), np.array(list(points.values()), np.int64)
 
 

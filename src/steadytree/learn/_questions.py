@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from steadytree.core.condition import Condition
 from steadytree.core.space import FeatureSpace
 from steadytree.kernels.boost import DOWN, UP
+from steadytree.kernels.edges import short_edges
 
 # shifts are this much larger than asked for, so that rounding never breaks a certificate
 SLACK = 1 + 1e-8
@@ -141,7 +142,7 @@ class Codes:
         for j in range(q):
             x = shifted[:, j]
             gone = np.isnan(x)
-            known, place = np.unique(x[~gone], return_inverse=True)
+            known, place = ranks(x[~gone])
             before = int(gone.any() and way == UP)
             codes[j, ~gone] = place + before
             codes[j, gone] = 0 if way == UP else len(known)
@@ -157,23 +158,24 @@ class Codes:
         return cls(codes.astype(kind), size, edges)
 
 
+def ranks(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Different values in order, and the place of each entry among them."""
+    if len(x):
+        low, high = x.min(), x.max()
+        top = x == high
+        if high > low and (top | (x == low)).all():  # two values, as often, need no sorting
+            return np.array([low, high]), top.astype(np.int64)
+    known, place = np.unique(x, return_inverse=True)
+    return known, place
+
+
 def edges_between(known: NDArray[np.float64], short: bool) -> NDArray[np.float64]:
     """Thresholds between neighbouring values, in the middle or at a short number near it."""
+    if short:
+        return short_edges(known)
     low, high = known[:-1], known[1:]
     edges = low + (high - low) / 2
-    edges = np.where(edges <= low, high, edges)  # neighbouring floats: the upper one divides them
-    if not short:
-        return edges
-    room, left = (high - low) / 4, np.ones(len(edges), bool)
-    result = edges.copy()
-    for digits in range(16):
-        rounded = np.round(edges, digits)
-        fits = left & (np.abs(rounded - edges) <= room) & (rounded > low) & (rounded <= high)
-        result[fits] = rounded[fits]
-        left &= ~fits
-        if not left.any():
-            break
-    return result
+    return np.where(edges <= low, high, edges)  # neighbouring floats: the upper one divides them
 
 
-__all__ = ["DOWN", "UP", "Codes", "Question", "Questions", "edges_between"]
+__all__ = ["DOWN", "UP", "Codes", "Question", "Questions", "edges_between", "ranks"]

@@ -1,9 +1,11 @@
 """Checks of what a RiskScoreClassifier was asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_scalar
 
 from steadytree.core.space import FeatureSpace
@@ -19,6 +21,8 @@ def check_parameters(asked: Any) -> None:
         raise ValueError(f"loss must be one of {LOSSES}, got {asked.loss!r}.")
     if asked.directions not in DIRECTIONS:
         raise ValueError(f"directions must be one of {DIRECTIONS}, got {asked.directions!r}.")
+    if not isinstance(asked.as_published, bool | np.bool_):
+        raise ValueError(f"as_published must be True or False, got {asked.as_published!r}.")
     if asked.as_published and (asked.loss != "majority" or asked.directions != "up"):
         raise ValueError("as_published needs loss='majority' and directions='up'.")
     if asked.tau != "1se":
@@ -44,24 +48,34 @@ def _check_share(name: str, value: Any, word: str, allowed: str, fits: Any) -> N
         raise kind(f"{name} must be {word} or a number {allowed}, got {value!r}.")
 
 
+def names_of(asked: Any, parameter: str) -> list[str]:
+    """The names a parameter lists, each once; none where it is left out."""
+    given = getattr(asked, parameter)
+    if given is None:
+        return []
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
+    return list(dict.fromkeys(given))
+
+
 def _check_names(asked: Any) -> None:
-    for name in ("forced", "forbidden"):
-        if isinstance(getattr(asked, name), str):
-            raise ValueError(f"{name} must be a list of names, got {getattr(asked, name)!r}.")
+    forced = names_of(asked, "forced")
+    names_of(asked, "forbidden")
     if asked.monotone is not None and not isinstance(asked.monotone, Mapping):
         kind = type(asked.monotone).__name__
         raise ValueError(f"monotone must map names to 'up' or 'down', got a {kind}.")
-    n_forced = len(asked.forced or ())
-    if asked.max_conditions is not None and n_forced > asked.max_conditions:
-        raise ValueError(
-            f"forced names {n_forced} columns, more than max_conditions={asked.max_conditions} "
-            "allows: raise it."
-        )
+    limits = ["max_conditions", *(["n_rounds"] if asked.loss == "majority" else [])]
+    for limit in limits:
+        most = getattr(asked, limit)
+        if isinstance(most, Integral) and len(forced) > most:
+            raise ValueError(
+                f"forced names {len(forced)} columns, more than {limit}={most} allows: raise it."
+            )
 
 
 def allowed_ways(asked: Any, space: FeatureSpace, n_classes: int) -> dict[int, tuple[bool, bool]]:
     """Columns that may be asked about, each with the directions it may give points in."""
-    named = {name: getattr(asked, name) or () for name in ("monotone", "forced", "forbidden")}
+    named = {name: names_of(asked, name) for name in ("monotone", "forced", "forbidden")}
     for parameter, names in named.items():
         unknown = [name for name in names if name not in space.names]
         if unknown:
@@ -91,4 +105,33 @@ def allowed_ways(asked: Any, space: FeatureSpace, n_classes: int) -> dict[int, t
             raise ValueError(
                 f"{column.name!r} is forced, but directions='up' and monotone leave no way to ask."
             )
+        elif column.name not in named["forbidden"]:
+            raise ValueError(
+                f"monotone of {column.name!r} is 'down', but directions='up' gives points for "
+                "large values only: use directions='both', or list the column in forbidden."
+            )
     return ways
+
+
+def check_classes(asked: Any, classes: NDArray[Any]) -> None:
+    """Refuse labels that no card, or not the card asked for, can tell apart."""
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {str(classes[0])!r}: a card needs at least two.")
+    if asked.as_published and len(classes) > 2:
+        raise ValueError(
+            f"the published algorithm tells two classes apart, but y has {len(classes)}: leave "
+            "as_published out, or fit one class against the rest."
+        )
+
+
+def check_forced(asked: Any, space: FeatureSpace, values: NDArray[np.float64]) -> tuple[int, ...]:
+    """Places of the columns that must be asked; those that are the same in all rows cannot be."""
+    names = names_of(asked, "forced")
+    places = tuple(space.names.index(name) for name in names)
+    same = [name for name, j in zip(names, places, strict=True) if len(np.unique(values[:, j])) < 2]
+    if same and not asked.as_published:
+        raise ValueError(
+            f"forced names {quote(same)}, which holds one value only in these rows: nothing can be "
+            "asked of it, so leave it out."
+        )
+    return places

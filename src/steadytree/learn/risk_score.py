@@ -29,7 +29,7 @@ from steadytree.learn._choose_boosting import (
     right_share,
 )
 from steadytree.learn._classifier import check_labels, check_weights
-from steadytree.learn._logistic import fit_logistic, round_points
+from steadytree.learn._logistic import cuts_of, fit_logistic, round_points
 from steadytree.learn._majority import (
     Boosting,
     Points,
@@ -39,7 +39,12 @@ from steadytree.learn._majority import (
     worst_totals,
 )
 from steadytree.learn._questions import SLACK, Questions
-from steadytree.learn._risk_parameters import allowed_ways, check_parameters
+from steadytree.learn._risk_parameters import (
+    allowed_ways,
+    check_classes,
+    check_forced,
+    check_parameters,
+)
 
 MOST_POINTS = {"majority": 10, "logistic": 5}
 NO_LIMIT = 10**6
@@ -74,13 +79,14 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     max_points : int or None, default=None
         Most points for one condition; None is 10 for "majority" and 5 for "logistic".
     forced, forbidden : sequence of str, optional
-        Columns that must be, or may not be, on the card.
+        Columns that must be, or may not be, on the card. A forced column needs two values.
     gamma : float in (0, 0.5) or "cv", default="cv"
-        Edge that every vote is expected to have over one half; for "majority".
+        Edge that every vote is expected to have over one half; "logistic" casts no votes and
+        does not look at it.
     n_rounds : int or "cv", default="cv"
-        Most votes; for "majority".
+        Most votes; "logistic" does not look at it.
     as_published : bool, default=False
-        The published algorithm to the letter: see `published`.
+        The published algorithm to the letter, for two classes: see `published`.
     random_state : int, RandomState or None, default=None
         Which rows settings are chosen on, where there are more than 10,000, and how up to 1,000
         rows are divided into folds for "1se".
@@ -140,8 +146,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         """BBM-RS as its authors ran it, for comparison.
 
         Points for large values only, gamma fixed, the last vote kept although it fails, no tuned
-        offset, all columns moved by noise, settings chosen on all rows. It expects numbers scaled
-        to [0, 1]; its intercept is a column of ones that the caller adds.
+        offset, all columns moved by noise, settings chosen on all rows. It is for two classes and
+        expects numbers scaled to [0, 1]; its intercept is a column of ones that the caller adds.
         """
         return cls(
             tau=tau,
@@ -180,10 +186,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         if not kept.all():
             table, y, weights = table.take(kept), y[kept], weights[kept]
         self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class only, {str(self.classes_[0])!r}: a card needs at least two."
-            )
+        check_classes(self, self.classes_)
         space = FeatureSpace.observe(table)
         values = np.asarray(space.encode(table), np.float64)
         self._fit_card(space, values, labels, weights)
@@ -201,7 +204,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         )
         asked = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         rows = [Rows(questions, np.where(labels == k, 1, -1), weights) for k in asked]
-        forced = tuple(space.names.index(name) for name in self.forced or ())
+        forced = check_forced(self, space, values)
         seed = int(check_random_state(self.random_state).randint(2**31))
         found = self._fit_rows(rows, forced, seed)
         if len(found) == 1:
@@ -241,7 +244,10 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
         usual = PUBLISHED_ROUNDS if self.as_published else ROUNDS
-        rounds = usual if self.n_rounds == "cv" else (self.n_rounds,)
+        if self.n_rounds == "cv":  # each forced column takes a vote
+            rounds = [r for r in usual if r >= len(forced)] or [len(forced)]
+        else:
+            rounds = [self.n_rounds]
         gammas = GAMMAS if self.gamma == "cv" else (self.gamma,)
         tau = 0.0 if self.tau == "1se" else float(self.tau)
         return [
@@ -260,8 +266,11 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
         return Points(found.conditions, points, offset, count + offset)
 
-    def _logistic(self, rows: Rows, tau: float, forced: tuple[int, ...]) -> Points:
-        fit = fit_logistic(rows.questions, rows.labels, rows.weights, tau, self._most, forced)
+    def _logistic(
+        self, rows: Rows, tau: float, forced: tuple[int, ...], cuts: Any = None
+    ) -> Points:
+        what = (rows.questions, rows.labels, rows.weights)
+        fit = fit_logistic(*what, tau, self._most, forced, cuts)
         return round_points(fit, rows.labels, rows.weights, self._most_points)
 
     def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
@@ -271,13 +280,12 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds(divisions)]
         if len(folds) < 2 or not rows[0].questions.moved.any():
             return 0.0
-        shares = [
-            np.array(
-                [right_share(self._logistic(fit, t, forced), held, 0.0) for fit, held in folds]
-            )
-            for t in TAUS
-        ]
-        return TAUS[last_within_error(shares)]
+        shares = np.empty((len(TAUS), len(folds)))
+        for k, (fit, held) in enumerate(folds):
+            cuts = cuts_of(fit.questions, fit.weights)
+            for size, tau in enumerate(TAUS):
+                shares[size, k] = right_share(self._logistic(fit, tau, forced, cuts), held, 0.0)
+        return TAUS[last_within_error(list(shares))]
 
     @property
     def _most(self) -> int:
@@ -316,7 +324,10 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         save_card(self.card_, path)
 
     def to_sklearn(self) -> Any:
-        """The card as a genuine scikit-learn tree; for cards of up to 8 conditions."""
+        """The card as a genuine scikit-learn tree; for cards of up to 8 conditions.
+
+        Categories become 0/1 columns: it predicts on ``one_hot(card_to_tree(card_), X)``.
+        """
         from steadytree.interop.card_tree import card_to_tree
         from steadytree.interop.sklearn_tree import to_sklearn
 

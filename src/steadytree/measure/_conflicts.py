@@ -152,10 +152,12 @@ def least_cover(distinct: Distinct, pairs: NDArray[np.int64], time_limit: float)
         lower = float(weight[picked].sum())
     else:
         half, lower = _half_cover(weight, edges)
-        picked = _finish(weight, edges, half, time_limit)
+        picked, proven = _finish(weight, edges, half, time_limit)
+        lower = max(lower, proven)
     dropped[where[picked], which[picked]] = True
     total = int(weight[picked].sum())
-    return Cover(min(int(np.ceil(lower)), total), total, dropped)
+    # rows are whole, so a bound goes up to the next number, but not by the solver's rounding
+    return Cover(min(int(np.ceil(lower - 1e-6)), total), total, dropped)
 
 
 def _edges(node: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -208,16 +210,22 @@ def _half_cover(weight: Any, edges: Any) -> tuple[NDArray[np.float64], float]:
     return (left.astype(float) + right) / 2, total / 2
 
 
-def _finish(weight: Any, edges: Any, half: Any, time_limit: float) -> NDArray[np.bool_]:
-    """A full cover: what the fractional one takes whole, and the best for what it halves."""
+def _finish(
+    weight: Any, edges: Any, half: Any, time_limit: float
+) -> tuple[NDArray[np.bool_], float]:
+    """A full cover, and a proven bound: some least cover takes what the fractional one takes whole.
+
+    What the fractional one halves is left to branch and bound, whose bound adds to that.
+    """
     picked = half == 1
+    whole = float(weight[picked].sum())
     open_ = np.flatnonzero(half == 0.5)
     place = np.full(len(weight), -1)
     place[open_] = np.arange(len(open_))
     inner = place[edges]
     inner = inner[(inner >= 0).all(axis=1)]
     if len(inner) == 0:
-        return picked
+        return picked, whole
     rows = np.repeat(np.arange(len(inner)), 2)
     matrix = sparse.csr_matrix(
         (np.ones(inner.size), (rows, inner.ravel())), shape=(len(inner), len(open_))
@@ -227,8 +235,8 @@ def _finish(weight: Any, edges: Any, half: Any, time_limit: float) -> NDArray[np
         constraints=LinearConstraint(matrix, 1, np.inf),
         integrality=np.ones(len(open_)),
         bounds=Bounds(0, 1),
-        options={"time_limit": time_limit},
+        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
     )
     chosen = np.ones(len(open_)) if solved.x is None else solved.x
     picked[open_[chosen > 0.5]] = True
-    return picked
+    return picked, whole + float(solved.mip_dual_bound or 0.0)

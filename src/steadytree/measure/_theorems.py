@@ -31,11 +31,7 @@ class Statement:
 def all_statements(found: Any, error: float) -> tuple[Statement, ...]:
     """All statements about a `Separation`."""
     listed = [
-        Statement(
-            f"no fewer than {found.least_dropped:,} rows can be dropped",
-            "two classes, or the last step for more to end in time",
-            found.exact,
-        ),
+        _of_rows(found),
         _of_distance(found),
     ]
     if found.linear is not None:
@@ -43,6 +39,17 @@ def all_statements(found: Any, error: float) -> tuple[Statement, ...]:
             found.linear, round(found.linear.separateness * found.n_rows), error
         )
     return tuple(listed)
+
+
+def _of_rows(found: Any) -> Statement:
+    """A lower bound holds however long it took to find rows that suffice."""
+    least, n = found.least_dropped, len(found.dropped)
+    says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
+    if n == 0:
+        says = "the classes are apart as they are: no row has to go"
+    elif not found.exact:
+        says = f"at least {least:,} rows must be dropped for the classes to be apart; {n:,} will do"
+    return Statement(says, "nothing", True)
 
 
 def _of_distance(found: Any) -> Statement:

@@ -9,9 +9,9 @@ from scipy.stats import rankdata
 
 from steadytree.core.interval import wilson_interval
 from steadytree.core.reading import Reading
+from steadytree.core.scorecard import as_card
 from steadytree.core.table import Table, quote
 from steadytree.interop.sklearn_tree import as_tree
-from steadytree.measure.card_distance import as_card
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,5 @@
 """Card distance: how far rows are from another answer of a card of points."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,14 +15,6 @@ from steadytree.kernels.card_moves import (
 )
 
 NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
-
-
-def as_card(model: Any) -> Scorecard | None:
-    """The card inside a model; None where it has none."""
-    if isinstance(model, Scorecard):
-        return model
-    inside = getattr(model, "card_", None)
-    return inside if isinstance(inside, Scorecard) else None
 
 
 def nearest_other_total(

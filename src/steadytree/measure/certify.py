@@ -12,7 +12,7 @@ from steadytree.core.boxes import exact_edges
 from steadytree.core.moves import LARGEST, Moves
 from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.reading import Reading
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
@@ -25,7 +25,7 @@ from steadytree.kernels.moves import (
     only_labels,
 )
 from steadytree.measure.accuracy import label_indices
-from steadytree.measure.card_distance import as_card, nearest_other_total
+from steadytree.measure.card_distance import nearest_other_total
 from steadytree.measure.counterexample import Counterexample, explain_move
 
 
@@ -125,7 +125,7 @@ class Certificate:
         """The numbers with what they mean."""
         always = "share right when always giving the most frequent answer; no move can lower it"
         readings = [
-            Reading("accuracy", self.accuracy, "share of rows the tree gets right as they are"),
+            Reading("accuracy", self.accuracy, "share of rows it gets right as they are"),
             Reading("majority baseline", self.baseline, always),
         ]
         if self.perturbation.budget is not None:

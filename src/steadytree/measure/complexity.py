@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from steadytree.core.reading import Reading
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree
-from steadytree.measure.card_distance import as_card
 
 MOST_TOTALS = 100_000  # counted no further
 
@@ -57,7 +56,8 @@ class Complexity:
 def complexity(model: Any, X: Any = None) -> Complexity:
     """Sizes of a tree or card: leaves, depth, questions.
 
-    A card asks all its conditions of every row; its leaves are the totals that it can add up to.
+    A card asks all its conditions of every row; its leaves are the totals that rows can have,
+    of which about 100,000 are counted.
 
     Parameters
     ----------
@@ -96,13 +96,7 @@ def complexity(model: Any, X: Any = None) -> Complexity:
 def _card_complexity(card: Scorecard) -> Complexity:
     """A card asks all its conditions of every row; its answers are the totals it can give."""
     used = [k for k, points in enumerate(card.points) if points.any()]
-    totals = {tuple(card.offset.tolist())}
-    for k in used:
-        points = card.points[k].tolist()
-        more = {tuple(a + b for a, b in zip(total, points, strict=True)) for total in totals}
-        totals |= more
-        if len(totals) > MOST_TOTALS:
-            break
+    totals = _totals(card)
     return Complexity(
         n_leaves=len(totals),
         depth=len(used),
@@ -111,6 +105,29 @@ def _card_complexity(card: Scorecard) -> Complexity:
         n_questions=len(used),
         mean_questions=float(len(used)),
     )
+
+
+def _totals(card: Scorecard) -> set[tuple[int, ...]]:
+    """Totals that some row has: conditions on one column cannot hold in every combination."""
+    totals = {tuple(card.offset.tolist())}
+    for feature in sorted({condition.feature for condition in card.conditions}):
+        asked = [k for k, condition in enumerate(card.conditions) if condition.feature == feature]
+        column = card.space[feature]
+        tried = np.arange(float(len(column.categories)))
+        if not column.is_categorical:  # from each threshold to the next all is the same
+            at = np.array([card.conditions[k].threshold for k in asked])
+            tried = np.append(np.ceil(at) if column.kind in ("integer", "binary") else at, -np.inf)
+        tried = np.append(tried, np.nan)
+        held = np.stack([card.conditions[k].holds(tried) for k in asked], axis=1)
+        given = set(map(tuple, (held @ card.points[asked]).tolist()))
+        totals = {
+            tuple(a + b for a, b in zip(total, points, strict=True))
+            for total in totals
+            for points in given
+        }
+        if len(totals) > MOST_TOTALS:
+            break
+    return totals
 
 
 def distinct_questions(tree: Tree) -> set[tuple[int, float, bytes]]:

@@ -210,11 +210,10 @@ def separation(
     >>> found.nearest_enemy.round(2).tolist()
     [0.5, 0.1, 0.1, 0.6]
     """
-    number = isinstance(r, int | float | np.number) and not isinstance(r, bool)
-    if r is not None and not (number and 0 <= r < np.inf):
+    if r is not None and not (_is_number(r) and 0 <= r < np.inf):
         raise ValueError(f"r must be a number of at least 0, got {r!r}.")
-    if not time_limit > 0:
-        raise ValueError(f"time_limit must be above 0 seconds, got {time_limit}.")
+    if not _is_number(time_limit) or not time_limit > 0:
+        raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}.")
     classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
     numbers = scaled_columns(X, scale)
     if len(numbers) != len(labels):
@@ -247,9 +246,7 @@ def separation(
 def scaled_columns(X: Any, scale: Mapping[str, float] | None = None) -> NDArray[np.float64]:
     """Columns in [0, 1] (or in units of `scale`), categories and missing values as 0 and 1."""
     space = FeatureSpace.observe(X)
-    unknown = [name for name in scale or {} if name not in space.names]
-    if unknown:
-        raise ValueError(f"scale names {quote(unknown)}, but X has {quote(space.names)}.")
+    units = _units(space, scale)
     values = np.asarray(space.encode(X), np.float64)
     columns = []
     for j, column in enumerate(space):
@@ -257,17 +254,44 @@ def scaled_columns(X: Any, scale: Mapping[str, float] | None = None) -> NDArray[
         if column.is_categorical:
             columns += [x == code for code in range(len(column.categories))]
         else:
-            unit = (scale or {}).get(column.name, column.high - column.low)
-            if not isinstance(unit, int | float | np.number) or (
-                column.name in (scale or {}) and not 0 < unit < np.inf
-            ):
-                raise ValueError(
-                    f"scale of {column.name!r} must be a number above 0, got {unit!r}."
-                )
-            columns.append(np.where(gone, 0.0, (x - column.low) / (unit or 1.0)))
+            columns.append(np.where(gone, 0.0, (x - column.low) / units[column.name]))
         if gone.any():
             columns.append(gone)
     return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+
+
+def _units(space: FeatureSpace, scale: Mapping[str, float] | None) -> dict[str, float]:
+    """What counts as distance one in each column of numbers."""
+    if scale is not None and not isinstance(scale, Mapping):
+        raise ValueError(f"scale must map names to numbers, got {scale!r}.")
+    asked = scale or {}
+    unknown = [name for name in asked if name not in space.names]
+    if unknown:
+        raise ValueError(f"scale names {quote(unknown)}, but X has {quote(space.names)}.")
+    units = {}
+    for column in space:
+        unit = asked.get(column.name, column.high - column.low)
+        if column.name in asked:
+            if column.is_categorical:
+                raise ValueError(
+                    f"scale of {column.name!r}: its categories are 1 apart, whatever they are."
+                )
+            if not _is_number(unit) or not 0 < unit < np.inf:
+                raise ValueError(
+                    f"scale of {column.name!r} must be a number above 0, got {unit!r}."
+                )
+        if not column.is_categorical:
+            units[column.name] = float(unit) or 1.0
+            if not np.isfinite((column.high - column.low) / units[column.name]):
+                raise ValueError(
+                    f"column {column.name!r} reaches from {column.low:g} to {column.high:g}, too "
+                    "far in units of its scale: divide its values, or drop it."
+                )
+    return units
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def linear_separation(distinct: Distinct) -> LinearSeparation:

@@ -1,9 +1,10 @@
 """Card HTML: one page with a card, ready to print."""
 
+from typing import Any
+
 from markupsafe import Markup
 
 from steadytree.core.risk_table import RiskTable
-from steadytree.core.scorecard import Scorecard
 from steadytree.reporting.card_svg import draw_card
 
 PAGE = """<!DOCTYPE html>
@@ -26,12 +27,13 @@ svg {{ max-width: 100%; height: auto; }}
 """
 
 
-def card_html(card: Scorecard, table: RiskTable | None = None, title: str = "") -> str:
+def card_html(card: Any, table: RiskTable | None = None, title: str = "") -> str:
     """A card as an HTML page that needs nothing else; printed, it fills the sheet.
 
     Parameters
     ----------
-    card : Scorecard
+    card : Scorecard or fitted RiskScoreClassifier
+        A fitted one brings its table.
     table : RiskTable, optional
         Adds what totals mean.
     title : str, optional
@@ -39,6 +41,7 @@ def card_html(card: Scorecard, table: RiskTable | None = None, title: str = "") 
     Examples
     --------
     >>> from steadytree.core.condition import Condition
+    >>> from steadytree.core.scorecard import Scorecard
     >>> from steadytree.core.space import FeatureSpace
     >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
     >>> card = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)

@@ -48,7 +48,7 @@ def strip_width(name: str, n_totals: int) -> float:
     return max(NAMES + n_totals * CELL, text_width(name, 12))
 
 
-def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str) -> Markup:
+def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
     """Totals side by side, each with a bar as high as its risk, and the rows behind it.
 
     The thin line on a bar is the interval of the observed share.
@@ -56,7 +56,7 @@ def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str) -> Mar
     parts = [
         text_at(left, y + 4, name, "quiet"),
         text_at(left, y + 24, "total", "quiet"),
-        text_at(left, y + 80, "risk", "quiet"),
+        text_at(left, y + 80, what, "quiet"),
         text_at(left, y + 97, "rows", "quiet"),
     ]
     base, tall = y + 62, 30

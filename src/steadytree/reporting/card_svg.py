@@ -1,11 +1,12 @@
 """Card SVG: a card of points as one picture, to print and to fill in by hand."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup
 
 from steadytree.core.risk_table import RiskRow, RiskTable
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, card_of
 from steadytree.reporting.card_shapes import (
     MARGIN,
     ROW,
@@ -42,35 +43,39 @@ class Layout:
     names: list[str]
     ends: list[float]
     width: float
+    points: float
 
     @property
     def room(self) -> float:
         """Width left for conditions."""
-        return self.ends[0] - BOX - POINTS - MARGIN
+        return self.ends[0] - BOX - self.points - MARGIN
 
     @classmethod
     def of(cls, card: Scorecard, widest_strip: float) -> "Layout":
         """Columns as wide as their names need, conditions as wide as theirs."""
         labels = [str(label) for label in card.classes.tolist()]
         names = [""] if card.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
-        columns = [max(POINTS + BOX, text_width(name, TEXT, True) + 14) for name in names]
+        given = [f"{value:+d}" for value in (*card.points.ravel(), *card.offset)]
+        points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
+        columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
         texts = [*card.texts(), *([EMPTY] if card.n_conditions == 0 else [])]
         wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
         room = min(max(wanted, NARROWEST), WIDEST)
         needed = 2 * MARGIN + room + sum(columns)
         width = max(needed, 2 * MARGIN + widest_strip)
         ends = [width - MARGIN - sum(columns[k + 1 :]) for k in range(len(columns))]
-        return cls(names, ends, width)
+        return cls(names, ends, width, points)
 
 
-def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") -> CardPicture:
+def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> CardPicture:
     """Draw a card: conditions, points, boxes to fill in, and risk by total.
 
     Above two classes every class has a column of points and a strip of its totals.
 
     Parameters
     ----------
-    card : Scorecard
+    card : Scorecard or fitted RiskScoreClassifier
+        A fitted one brings its table.
     table : RiskTable, optional
         Adds a strip of totals with their risk and the rows behind it.
     title : str, optional
@@ -90,6 +95,8 @@ def draw_card(card: Scorecard, table: RiskTable | None = None, title: str = "") 
     >>> "age ≥ 75" in draw_card(card)
     True
     """
+    table = table or getattr(card, "risk_table_", None)
+    card = card_of(card)
     labels = [str(label) for label in card.classes.tolist()]
     strips = _strips(table, card.is_binary)
     place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
@@ -137,7 +144,7 @@ def _below(
         wide = strip_width(name, len(rows))
         if x > MARGIN and x + wide > place.width - MARGIN:
             x, y = MARGIN, y + STRIP + 12
-        parts.append(draw_strip(rows, x, y, name))
+        parts.append(draw_strip(rows, x, y, name, "risk" if len(place.ends) == 1 else "share"))
         x += wide + GAP
     if not strips:
         return parts, y

@@ -1,16 +1,25 @@
 """Card text: a card of points for the terminal."""
 
+from typing import Any
+
 from steadytree.core.risk_table import RiskTable
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import card_of
 from steadytree.reporting.numbers import percent_text
 
 
-def card_text(card: Scorecard, table: RiskTable | None = None) -> str:
+def card_text(card: Any, table: RiskTable | None = None) -> str:
     """The card as aligned text, with what totals mean where a table is given.
+
+    Parameters
+    ----------
+    card : Scorecard or fitted RiskScoreClassifier
+        A fitted one brings its table.
+    table : RiskTable, optional
 
     Examples
     --------
     >>> from steadytree.core.condition import Condition
+    >>> from steadytree.core.scorecard import Scorecard
     >>> from steadytree.core.space import FeatureSpace
     >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
     >>> card = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
@@ -19,6 +28,8 @@ def card_text(card: Scorecard, table: RiskTable | None = None) -> str:
     age ≥ 75        +2
     above 0: goes, else stays
     """
+    table = table or getattr(card, "risk_table_", None)
+    card = card_of(card)
     labels = [str(label) for label in card.classes.tolist()]
     heads = [] if card.is_binary else [["points for", *labels]]
     rows = [["start with", *(str(value) for value in card.offset.tolist())]]

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.scorecard import as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.card_tree import card_to_tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.interop.tree_file import tree_hash
 from steadytree.measure.accuracy import Accuracy, accuracy, label_indices
-from steadytree.measure.card_distance import as_card
 from steadytree.measure.complexity import Complexity, complexity
 from steadytree.reporting.evidence import Evidence
 from steadytree.reporting.fingerprint import hash_data

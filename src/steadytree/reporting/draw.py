@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.core.scorecard import Scorecard
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.judging.compare import Results, thin_curve
 from steadytree.measure.accuracy import label_indices
 from steadytree.measure.calibration import Calibration
-from steadytree.measure.card_distance import as_card
 from steadytree.measure.certify import Certificate
 from steadytree.measure.diff import TreeChanges
 from steadytree.measure.refits import Refits

@@ -3,11 +3,11 @@
 from typing import Any
 
 from steadytree.core.risk_table import RiskRow, RiskTable
+from steadytree.core.scorecard import as_card
 from steadytree.core.tree import Tree
 from steadytree.interop.card_dict import card_from_dict, card_to_dict
 from steadytree.measure.accuracy import accuracy
 from steadytree.measure.calibration import calibration
-from steadytree.measure.card_distance import as_card
 from steadytree.measure.groups import by_group
 from steadytree.reporting.card_svg import draw_card
 from steadytree.reporting.card_text import card_text
