@@ -67,6 +67,18 @@ def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
     assert len(boxes) == 3 + 3 + 3  # to start with, for points above 0, for totals
 
 
+def test_names_and_labels_that_are_not_seen_break_neither_text_nor_picture():
+    space = FeatureSpace.declare(bounds={"a\n\x01b": (0, 1)}, categories={"kind": ["", "x"]})
+    conditions = [Condition(0, "at_least", 0.5), Condition(1, "among", categories=(0,))]
+    card = Scorecard(space, ["", "y\tes"], conditions, [1, 2], 0)
+    assert {"a b ≥ 0.5", 'kind is ""'} <= set(texts_of(draw_card(card)))
+    assert card_text(card).splitlines()[1:] == [
+        "a b ≥ 0.5       +1",
+        'kind is ""      +2',
+        "above 0: y es, else (empty)",
+    ]
+
+
 def test_long_points_stay_clear_of_the_box_before_them():
     card = Scorecard(SPACE, ["a", "b", "c"], [], [], [12345, 0, -54321], 1e-3, 0.0)
     nodes = list(ElementTree.fromstring(str(draw_card(card))).iter())

@@ -198,3 +198,10 @@ def test_too_many_questions_for_the_exact_search_leave_it_out():
     found = st.compare(["cart", "robust"], X, y, n_folds=2, max_depth=2)
     assert [one.name for one in found.results] == ["cart"]
     assert found.note.startswith("Left out: robust, since")
+
+
+def test_more_questions_than_a_private_tree_can_choose_from_are_a_refusal():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({f"code{k}": rng.permutation(400).astype(str) for k in range(60)})
+    with pytest.raises(UnsuitableDataError, match="the schema gives 24,000 questions"):
+        st.compare(["private"], X, rng.integers(0, 2, 400), n_folds=2)

@@ -31,12 +31,29 @@ def copies(arguments):
     ]
 
 
-@pytest.mark.parametrize("name", ["stump_bound", "two_level_bound", "two_question_bound"])
-def test_bounds_equal_their_twins(name):
+def at_most(most):
+    """The bound of two levels with so many questions, called as the others are."""
+
+    def bounded(rows, table, cells, penalty, bound):
+        robust_bounds.two_level_bound(rows, table, cells, (penalty, most), bound)
+
+    return bounded
+
+
+@pytest.mark.parametrize(
+    ("kernel", "twin"),
+    [
+        (robust_bounds.stump_bound, twins.every_stump_bound),
+        (at_most(2), twins.every_two_question_bound),
+        (at_most(3), twins.every_two_level_bound),
+    ],
+    ids=["one question", "two questions", "two levels"],
+)
+def test_bounds_equal_their_twins(kernel, twin):
     for seed in range(30):
         ours, theirs = (copies(twins.for_bound(Case(seed))) for _ in range(2))
-        getattr(robust_bounds, name)(*ours)
-        getattr(twins, f"every_{name}")(*theirs)
+        kernel(*ours)
+        twin(*theirs)
         np.testing.assert_allclose(ours[-1], theirs[-1], atol=1e-9)
 
 
@@ -54,7 +71,7 @@ def test_exact_bounds_are_the_least_over_every_tree_of_two_levels():
         expected = least_of_every_tree(path, rows, table, cells, charge[0])
         np.testing.assert_allclose(bound, expected, atol=1e-9)
         crude = np.empty_like(bound)
-        robust_bounds.two_level_bound(rows, table, cells, charge[0], crude)
+        robust_bounds.two_level_bound(rows, table, cells, (charge[0], 3), crude)
         assert (crude <= bound + 1e-9).all()
         n_sharper += (crude < bound - 1e-9).any()
     assert n_sharper > 2

@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
+from steadytree.core.condition import Condition
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.space import FeatureSpace
 from steadytree.learn._choose_boosting import Rows, divisions_of, last_within_error, right_share
+from steadytree.learn._logistic import Fit, round_points
 from steadytree.learn._majority import Boosting, Points, boost, majority_shares, smallest_points
 from steadytree.learn._questions import Questions, ranks
 from steadytree.learn.risk_score import RiskScoreClassifier
@@ -259,6 +261,26 @@ def test_bad_parameters_are_one_clear_line(changes, message):
     X, y = np.random.default_rng(0).random((20, 2)), np.arange(20) % 2
     with pytest.raises(ValueError, match=message):
         quick(**changes).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
+def test_a_column_too_wide_for_numbers_is_named(loss):
+    y = np.arange(10) % 2
+    with pytest.raises(ValueError, match="column 'x0' reaches from"):
+        quick(loss=loss).fit(np.where(y == 1, 1.7e308, -1.7e308)[:, None], y)
+
+
+def test_an_almost_flat_curve_starts_near_the_points():
+    """Two forced conditions that tell next to nothing, which made an offset of -5 * 10^16."""
+    first = np.array([1, 0, 1, 1, 1, 0, 1, 1, 0, 0, 1, 0, 1, 1, 1, 0, 0])
+    second = np.array([0, 1, 0, 1, 0, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0, 1, 1])
+    labels = np.array([-1, -1, 1, -1, 1, 1, 1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1])
+    asked = [Condition(0, "at_least", 1.0), Condition(1, "at_least", 1.0)]
+    worst = np.stack([first, second], axis=1).astype(float)
+    fit = Fit(asked, worst, np.array([0.03170965877081112, 0.0]), -0.894, np.array([True, True]))
+    found = round_points(fit, labels, np.ones(17), 5)
+    assert abs(found.offset) <= 10 * found.points.sum()
+    assert (found.worst_totals <= 0).all()  # the most frequent class, as the curve says
 
 
 def test_one_class_is_refused():

@@ -124,6 +124,9 @@ def test_conditions_in_words():
         (Condition(1, "among", categories=(0, 1)), 1, "kind is known and not c"),
     ]
     assert [c.text(SPACE[j]) for c, j, _ in texts] == [text for _, _, text in texts]
+    space = FeatureSpace.declare(bounds={"n": (0, 9)}, kinds={"n": "integer"})
+    same = [Condition(0, "below", 1.5), Condition(0, "below", 2.0), Condition(0, "below", 4.5)]
+    assert Scorecard(space, [0, 1], same, [1, 1, 1], 0).texts() == ["n < 1.5", "n < 2", "n < 5"]
 
 
 def test_reasons_name_the_conditions_that_hold():
@@ -133,6 +136,28 @@ def test_reasons_name_the_conditions_that_hold():
     pandas = pytest.importorskip("pandas")
     assert card.reasons(pandas.DataFrame(rows)) == [[("age ≥ 75", 3), ("kind is a", 1)], []]
     assert card.to_dict() == {"condition": ["kind is a", "age ≥ 75"], "points": [1, 3]}
+    assert card.reasons(pandas.DataFrame(rows), "yes") == card.reasons(pandas.DataFrame(rows))
+    for function in (
+        lambda: card.reasons(pandas.DataFrame(rows), "no"),
+        lambda: card_to_sql(card, 7),
+    ):
+        with pytest.raises(ValueError, match="label must be 'yes' or left out"):
+            function()
+
+
+def test_a_frame_may_lack_what_no_condition_asks_about():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": [80.0, 20.0], "other": [1, 2]})
+    card = Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1, 1.0, 0.0)
+    assert card.predict(frame).tolist() == ["yes", "no"]
+    assert card.score(frame).tolist() == [1, -1]
+    assert card.reasons(frame) == [[("age ≥ 75", 2)], []]
+    numbers = Scorecard(SPACE, ["no", "yes"], [Condition(1, "missing")], [1], 0)
+    assert numbers.predict(pandas.DataFrame({"kind": ["a", None]})).tolist() == ["no", "yes"]
+    with pytest.raises(ValueError, match=r"X lacks the column\(s\) 'kind'"):
+        numbers.predict(frame)
+    with pytest.raises(ValueError, match="X has 1 features, but 2 are expected"):
+        card.predict([[80.0]])
 
 
 def test_complexity_of_a_card():
@@ -187,6 +212,12 @@ def test_a_changed_file_is_refused(tmp_path):
     path.write_text(path.read_text().replace("75.0", "57.0"))
     with pytest.raises(TreeFileError, match="does not fit its hash"):
         load(path)
+
+
+def test_a_name_that_is_no_text_is_not_saved(tmp_path):
+    space = FeatureSpace.declare(bounds={"\ud800": (0, 1)})
+    with pytest.raises(ValueError, match="in a name or label cannot be written as text"):
+        save_card(Scorecard(space, [0, 1], [], [], 0), tmp_path / "a.card.json")
 
 
 def test_a_large_card_is_no_tree():

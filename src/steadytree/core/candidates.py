@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.column import Column
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.rules import smallest_code_type
 from steadytree.core.space import FeatureSpace
 from steadytree.kernels import encode_bins
@@ -46,7 +47,8 @@ class Candidates:
         asked = [_questions(column) for column in cut]
         features = [j for j, listed in enumerate(asked) if listed]
         if not features:
-            raise ValueError("schema: no column can be asked about: all have one category only.")
+            message = "schema: no column can be asked about: all have one category only."
+            raise UnsuitableDataError(message)
         listed = [(j, bin_, by) for j in features for bin_, by in asked[j]]
         sizes = np.array([len(asked[j]) for j, _, _ in listed])
         return cls(

@@ -72,22 +72,25 @@ class Condition:
             return np.isin(values, self.categories)
         return np.isnan(values) == (self.sort == "missing")
 
-    def text(self, column: Column) -> str:
-        """The question in words, with the threshold to as many digits as matter."""
+    def text(self, column: Column, exact: bool = False) -> str:
+        """The question in words, with the threshold to as many digits as matter, or exactly."""
         if self.sort == "missing":
             return f"{column.name} is missing"
         if self.sort == "present":
             return f"{column.name} is known"
         if self.sort == "among":
             return self._among(column)
+        sign = "≥" if self.sort == "at_least" else "<"
+        if exact:
+            return f"{column.name} {sign} {repr(self.threshold).removesuffix('.0')}"
         if column.kind == "binary" and 0 < self.threshold <= 1:
             return column.name if self.sort == "at_least" else f"not {column.name}"
-        sign = "≥" if self.sort == "at_least" else "<"
         return f"{column.name} {sign} {shown_threshold(column, self.threshold)}"
 
     def _among(self, column: Column) -> str:
-        inside = [column.categories[code] for code in self.categories]
-        outside = [name for name in column.categories if name not in inside]
+        names = [name if name.strip() else f'"{name}"' for name in column.categories]
+        inside = [names[code] for code in self.categories]
+        outside = [name for name in names if name not in inside]
         if len(inside) > 1 and len(outside) == 1:
             return f"{column.name} is known and not {outside[0]}"
         if len(inside) == 1:

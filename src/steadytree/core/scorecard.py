@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from steadytree.core.condition import Condition
 from steadytree.core.space import FeatureSpace
+from steadytree.core.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,13 +93,38 @@ class Scorecard:
         return self._per_class(self.offset[None])[0]
 
     def texts(self) -> list[str]:
-        """The conditions in words."""
-        return [condition.text(self.space[condition.feature]) for condition in self.conditions]
+        """The conditions in words, no two the same.
+
+        Of whole numbers ``x >= 5.5`` and ``x >= 6`` ask the same, though moves of less than a step
+        tell them apart: where both stand on a card, both are shown as they are.
+        """
+        asked = [(condition, self.space[condition.feature]) for condition in self.conditions]
+        texts = [condition.text(column) for condition, column in asked]
+        return [
+            condition.text(column, exact=True) if texts.count(text) > 1 else text
+            for (condition, column), text in zip(asked, texts, strict=True)
+        ]
 
     # ---- what it does ----
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """Rows as numbers; a frame may lack columns that no condition asks about."""
+        table = Table.read(X)
+        asked = {condition.feature for condition in self.conditions}
+        known = self.space.names if table.names is None else table.names
+        spare = [
+            column
+            for j, column in enumerate(self.space)
+            if column.name not in known and j not in asked
+        ]
+        if spare:
+            empty = [np.full(table.n_rows, None if c.is_categorical else np.nan) for c in spare]
+            names = (*known, *(column.name for column in spare))
+            table = Table(names, [*table.columns, *empty], table.declared)
+        return np.asarray(self.space.encode(table), np.float64)
+
     def holds(self, X: Any) -> NDArray[np.bool_]:
         """Which conditions hold for which rows: (n_rows, n_conditions)."""
-        return self.holds_encoded(np.asarray(self.space.encode(X), np.float64))
+        return self.holds_encoded(self.encode(X))
 
     def holds_encoded(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """As `holds`, for rows as `FeatureSpace.encode` returns them."""
@@ -122,7 +148,7 @@ class Scorecard:
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class each row gets."""
-        return self.classes[self.answer_encoded(np.asarray(self.space.encode(X), np.float64))]
+        return self.classes[self.answer_encoded(self.encode(X))]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Risk of each class, in order of `classes`."""
@@ -149,17 +175,28 @@ class Scorecard:
         ----------
         X : array-like or frame
         label : optional
-            The class whose points are meant; needed above two classes.
+            The class whose points are meant; needed above two classes, where each has its own.
         """
-        known = self.classes.tolist()
-        if not self.is_binary and label not in known:
-            raise ValueError(f"label must be one of {known}, got {label!r}: each has its points.")
-        points = self.points[:, 0 if self.is_binary else known.index(label)]
+        points = self.points[:, self.total_of(label)]
         texts, order = self.texts(), np.argsort(-points, kind="stable")
         return [
             [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
             for held in self.holds(X)
         ]
+
+    def total_of(self, label: Any) -> int:
+        """Place of a class's total; the only one of two classes is for the second."""
+        known = self.classes.tolist()
+        if self.is_binary and label is not None and label != known[1]:
+            raise ValueError(
+                f"label must be {known[1]!r} or left out, got {label!r}: points of a card of two "
+                "classes are for the second."
+            )
+        if not self.is_binary and label not in known:
+            raise ValueError(
+                f"label must be one of {known}, got {label!r}: each has its own points."
+            )
+        return 0 if self.is_binary else known.index(label)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Columns "condition" and "points" (one a class above two), ready for a frame."""

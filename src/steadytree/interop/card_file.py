@@ -33,6 +33,13 @@ def save_card(card: Scorecard, path: str | PathLike[str]) -> None:
     content = card_to_dict(card)
     whole = {"format": FORMAT, "version": VERSION, "sha256": _hash(content), "card": content}
     text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{error.object[error.start : error.end]!r} in a name or label cannot be written as "
+            "text: rename it."
+        ) from None
     write_text_atomically(path, text)
 
 

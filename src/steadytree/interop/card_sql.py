@@ -28,14 +28,7 @@ def card_to_sql(card: Any, label: object = None) -> str:
     '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
     """
     card = card_of(card)
-    place = 0
-    if not card.is_binary:
-        known = card.classes.tolist()
-        if label not in known:
-            raise ValueError(
-                f"label must be one of {known}, got {label!r}: each has its own total."
-            )
-        place = known.index(label)
+    place = card.total_of(label)
     parts = [str(int(card.offset[place]))]
     for condition, points in zip(card.conditions, card.points[:, place].tolist(), strict=True):
         if points:

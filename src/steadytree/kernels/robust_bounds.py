@@ -116,8 +116,22 @@ def split_rows(rows, test, table):
 
 
 @njit(cache=True, nogil=True)
-def two_level_bound(rows, table, cells, penalty, bound):
-    """Fill bound (n_cells,) with a lower bound on the loss of two levels of questions."""
+def one_side_only(below, beyond, left_leaf, right_leaf):
+    """Change losses of both sides, cell by cell, to what they are with a leaf on one of them."""
+    for cell in range(below.shape[0]):
+        if left_leaf + beyond[cell] < below[cell] + right_leaf:
+            below[cell] = left_leaf
+        else:
+            beyond[cell] = right_leaf
+
+
+@njit(cache=True, nogil=True)
+def two_level_bound(rows, table, cells, charge, bound):
+    """Fill bound (n_cells,) with a lower bound on the loss of two levels of questions.
+
+    charge is (penalty of a question, most questions), the latter 2 or 3.
+    """
+    penalty, most_splits = charge
     bound[:] = leaf_loss(rows, table)
     if bound[0] == 0.0:
         return
@@ -130,24 +144,9 @@ def two_level_bound(rows, table, cells, penalty, bound):
         if (bound - below).max() <= penalty:
             continue
         stump_bound(right, table, cells, penalty, beyond)
+        if most_splits == 2:
+            one_side_only(below, beyond, leaf_loss(left, table), leaf_loss(right, table))
         for cell in range(bound.shape[0]):
             value = penalty + below[cell] + beyond[cell]
             if value < bound[cell]:
                 bound[cell] = value
-
-
-@njit(cache=True, nogil=True)
-def two_question_bound(rows, table, cells, penalty, bound):
-    """Fill bound (n_cells,) with a lower bound on the loss of at most two questions."""
-    stump_bound(rows, table, cells, penalty, bound)
-    below, beyond = np.empty_like(bound), np.empty_like(bound)
-    for test in range(table.feature.shape[0]):
-        left, right = split_rows(rows, test, table)
-        if left.shape[0] == 0 or right.shape[0] == 0:
-            continue
-        stump_bound(left, table, cells, penalty, below)
-        stump_bound(right, table, cells, penalty, beyond)
-        left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
-        for cell in range(bound.shape[0]):
-            value = penalty + min(below[cell] + right_leaf, left_leaf + beyond[cell])
-            bound[cell] = min(bound[cell], value)

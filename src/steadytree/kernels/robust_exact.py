@@ -4,13 +4,7 @@ import numpy as np
 from numba import njit
 
 from steadytree.kernels.robust_bounds import split_rows
-from steadytree.kernels.robust_lists import (
-    is_open,
-    kept_options,
-    narrow_pair,
-    open_tests,
-    stump_options,
-)
+from steadytree.kernels.robust_lists import is_open, open_tests, options_of_sides, room_for_options
 from steadytree.kernels.robust_pairs import pair_lost, pair_total
 
 
@@ -45,38 +39,15 @@ def exact_two_levels(path, table, cells, penalty, bound):
     entry of sides the number asked. bound must not be less than what a single leaf loses.
     """
     tests, sides = path
-    n_asked, n_classes = sides[-1], table.n_classes
-    n_tests, n_cells = table.feature.shape[0], bound.shape[0]
-    most = n_tests * n_classes * (n_classes - 1) + n_classes
-    left_plans, right_plans = np.empty((most, 3), np.int32), np.empty((most, 3), np.int32)
-    left_losses, right_losses = np.empty((most, n_cells)), np.empty((most, n_cells))
+    room = room_for_options(table, bound.shape[0])
     rows = np.arange(table.label.shape[0])
     weights = table.weight.reshape((1, -1))
-    allowed = open_tests(tests, sides, n_asked, table)
-    for test in range(n_tests):
+    allowed = open_tests(tests, sides, sides[-1], table)
+    for test in range(allowed.shape[0]):
         if not allowed[test]:
             continue
-        own_left, own_right = split_rows(rows, test, table)
-        if not is_open(own_left, own_right, table, cells, (penalty, 3), penalty - bound, 0.0):
+        own, rest = split_rows(rows, test, table), penalty - bound
+        if not is_open(own[0], own[1], table, cells, (penalty, 3), rest, 0.0):
             continue
-        tests[n_asked], sides[n_asked] = test, 0
-        below = open_tests(tests, sides, n_asked + 1, table)
-        n_left = stump_options(own_left, below, table, cells, penalty, left_plans, left_losses)
-        sides[n_asked] = 1
-        below = open_tests(tests, sides, n_asked + 1, table)
-        n_right = stump_options(own_right, below, table, cells, penalty, right_plans, right_losses)
-        kept_left, kept_right = np.arange(n_left), np.arange(n_right)
-        n_left, n_right = narrow_pair(
-            left_losses, kept_left, right_losses, kept_right, penalty - bound, 0.0
-        )
-        if n_left == 0 or n_right == 0:
-            continue
-        tests[n_asked], sides[n_asked] = test, 0
-        left = kept_options(
-            left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table, cells
-        )
-        tests[n_asked], sides[n_asked] = test, 1
-        right = kept_options(
-            right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table, cells
-        )
+        left, right = options_of_sides(path, test, own, table, cells, penalty, rest, 0.0, room)
         lower_by_pairs(left, right, weights, cells, penalty, bound)

@@ -4,7 +4,13 @@ import numpy as np
 from numba import njit
 
 from steadytree.kernels.robust_better import strongest_first, undominated
-from steadytree.kernels.robust_bounds import leaf_loss, split_losses, split_rows, stump_bound
+from steadytree.kernels.robust_bounds import (
+    leaf_loss,
+    one_side_only,
+    split_losses,
+    split_rows,
+    stump_bound,
+)
 from steadytree.kernels.robust_cost import box_costs
 from steadytree.kernels.robust_pairs import promising_pairs, region_weights
 
@@ -259,13 +265,52 @@ def is_open(left, right, table, cells, charge, rest, target):
     if most_splits > 1:
         stump_bound(left, table, cells, penalty, below)
         stump_bound(right, table, cells, penalty, beyond)
+    if most_splits == 2:
+        one_side_only(below, beyond, left_leaf, right_leaf)
     for cell in range(rest.shape[0]):
         least = below[cell] + beyond[cell]
-        if most_splits == 2:
-            least = min(below[cell] + right_leaf, left_leaf + beyond[cell])
         if rest[cell] + least < target:
             return True
     return False
+
+
+@njit(cache=True, nogil=True)
+def room_for_options(table, n_cells):
+    """Empty plans and losses for every leaf and question of one side, twice: left and right."""
+    n_classes = table.n_classes
+    most = table.feature.shape[0] * n_classes * (n_classes - 1) + n_classes
+    left = np.empty((most, 3), np.int32), np.empty((most, n_cells))
+    right = np.empty((most, 3), np.int32), np.empty((most, n_cells))
+    return left, right
+
+
+@njit(cache=True, nogil=True)
+def options_of_sides(path, test, sides_rows, table, cells, penalty, rest, target, room):
+    """Leaves and questions left and right of a test that together may stay below the target.
+
+    sides_rows are the rows of both sides, room is that of `room_for_options`. Returns (plans,
+    costs, losses, splits) of each side; both are empty where nothing may stay below.
+    """
+    tests, sides = path
+    n_asked = sides[-1]
+    (left_plans, left_losses), (right_plans, right_losses) = room
+    tests[n_asked], sides[n_asked] = test, 0
+    below = open_tests(tests, sides, n_asked + 1, table)
+    n_left = stump_options(sides_rows[0], below, table, cells, penalty, left_plans, left_losses)
+    sides[n_asked] = 1
+    below = open_tests(tests, sides, n_asked + 1, table)
+    n_right = stump_options(sides_rows[1], below, table, cells, penalty, right_plans, right_losses)
+    kept_left, kept_right = np.arange(n_left), np.arange(n_right)
+    n_left, n_right = narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target)
+    sides[n_asked] = 0
+    left = kept_options(
+        left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table, cells
+    )
+    tests[n_asked], sides[n_asked] = test, 1
+    right = kept_options(
+        right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table, cells
+    )
+    return left, right
 
 
 @njit(cache=True, nogil=True)
@@ -280,10 +325,7 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
     penalty, most_splits = charge
     n_asked = sides[-1]
     bounds = outside[1]
-    n_tests, n_cells, n_classes = table.feature.shape[0], cells.offset.shape[0], table.n_classes
-    most = n_tests * n_classes * (n_classes - 1) + n_classes
-    left_plans, right_plans = np.empty((most, 3), np.int32), np.empty((most, 3), np.int32)
-    left_losses, right_losses = np.empty((most, n_cells)), np.empty((most, n_cells))
+    room = room_for_options(table, cells.offset.shape[0])
     rest = cells.offset + penalty
     for other in range(1, bounds.shape[0]):
         rest += bounds[other]
@@ -292,32 +334,13 @@ def two_level_list(path, rows, outside, table, cells, charge, target, found):
     if most_splits == 0:
         return n_found
     allowed = open_tests(tests, sides, n_asked, table)
-    for test in range(n_tests):
+    for test in range(allowed.shape[0]):
         if not allowed[test]:
             continue
-        own_left, own_right = split_rows(rows, test, table)
-        if not is_open(own_left, own_right, table, cells, charge, rest, target):
+        own = split_rows(rows, test, table)
+        if not is_open(own[0], own[1], table, cells, charge, rest, target):
             continue
-        tests[n_asked], sides[n_asked] = test, 0
-        below = open_tests(tests, sides, n_asked + 1, table)
-        n_left = stump_options(own_left, below, table, cells, penalty, left_plans, left_losses)
-        sides[n_asked] = 1
-        below = open_tests(tests, sides, n_asked + 1, table)
-        n_right = stump_options(own_right, below, table, cells, penalty, right_plans, right_losses)
-        kept_left, kept_right = np.arange(n_left), np.arange(n_right)
-        n_left, n_right = narrow_pair(
-            left_losses, kept_left, right_losses, kept_right, rest, target
-        )
-        if n_left == 0 or n_right == 0:
-            continue
-        tests[n_asked], sides[n_asked] = test, 0
-        left = kept_options(
-            left_plans, left_losses, kept_left[:n_left], tests, sides, n_asked + 1, table, cells
-        )
-        tests[n_asked], sides[n_asked] = test, 1
-        right = kept_options(
-            right_plans, right_losses, kept_right[:n_right], tests, sides, n_asked + 1, table, cells
-        )
+        left, right = options_of_sides(path, test, own, table, cells, penalty, rest, target, room)
         pairs = np.empty((left[0].shape[0] * right[0].shape[0], 2), dtype=np.int64)
         n_pairs = promising_pairs(
             (left[1], left[2]), (right[1], right[2]), around, cells, target - penalty, pairs

@@ -218,7 +218,9 @@ def round_points(
     slope, start, _ = calibrate(held @ points, positive, mass)
     # risk is above one half where slope * total + start > 0, so where total > floor(-start/slope)
     level = np.floor(-start / slope + SAME) if slope > 0 else -1 if start > 0 else points.sum()
-    offset = -int(level)
+    # where points hardly tell anything the curve is almost flat, and the level far from all totals
+    far = 10 * int(points.sum())
+    offset = -int(np.clip(level, -far, far))
     asked = points > 0
     conditions = [fit.conditions[k] for k in kept[asked]]
     worst = fit.worst[:, kept].astype(np.int64) @ points + offset

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.column import Column
 from steadytree.core.condition import Condition
 from steadytree.core.space import FeatureSpace
 from steadytree.kernels.boost import DOWN, UP
@@ -83,7 +84,7 @@ class Questions:
                     listed.append(Question(j, "category", 0.0, both, code))
                     columns.append(np.where(gone, np.nan, x == code))
             else:
-                wide = column.high - column.low
+                wide = _width(column)
                 moves = as_published or column.kind != "binary"
                 unit = (wide if wide > 0 else 1.0) if moves else 0.0
                 listed.append(Question(j, "number", unit, both))
@@ -120,6 +121,17 @@ class Questions:
     def moved(self) -> NDArray[np.bool_]:
         """Which are moved by noise."""
         return np.array([question.unit > 0 for question in self.listed], bool)
+
+
+def _width(column: Column) -> float:
+    """A column's range, which noise of size one moves values by."""
+    wide = column.high - column.low
+    if not np.isfinite(2 * wide + max(abs(column.low), abs(column.high))):
+        raise ValueError(
+            f"column {column.name!r} reaches from {column.low:g} to {column.high:g}, too far for "
+            "noise to be added: divide its values, or drop it."
+        )
+    return wide
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,8 +116,9 @@ def check_classes(asked: Any, classes: NDArray[Any]) -> None:
         raise ValueError(f"y holds one class only, {str(classes[0])!r}: a card needs at least two.")
     if asked.as_published and len(classes) > 2:
         raise ValueError(
-            f"the published algorithm tells two classes apart, but y has {len(classes)}: leave "
-            "as_published out, or fit one class against the rest."
+            "Only binary classification is supported. The published algorithm tells two classes "
+            f"apart, but y has {len(classes)}: leave as_published out, or fit one class against "
+            "the rest."
         )
 
 

@@ -347,4 +347,5 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         # points for large values only cannot tell what small values stand for
         tags.classifier_tags.poor_score = self.directions == "up"
+        tags.classifier_tags.multi_class = not self.as_published
         return tags

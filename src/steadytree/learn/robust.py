@@ -22,6 +22,7 @@ from steadytree.learn._classifier import TreeClassifierMixin, read_rows
 from steadytree.solve.outcome import Outcome, Plan
 from steadytree.solve.plan import plan_of, tree_of
 from steadytree.solve.problem import MOST_TESTS, Problem, make_problem
+from steadytree.solve.ready import load_loops
 from steadytree.solve.search import Search
 
 DEEPEST = 8
@@ -44,7 +45,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     perturbation : Perturbation, optional
         With a budget. By default nothing moves.
     time_limit : float, default=60
-        Seconds after which the best tree so far is kept.
+        Seconds after which the best tree so far is kept; compiling, which takes a while once after
+        installation, does not count.
     regularisation : float, default=0
         R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
     n_thresholds : int, default=10
@@ -177,6 +179,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             return solve_mio(problem, self.max_depth, self.time_limit, start)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)
+        load_loops(self.max_depth)
         search = Search(problem, self.max_depth, self.time_limit, seed, self.progress, threads)
         return search.run(start)
 

@@ -3,6 +3,7 @@
 Nothing here depends on rows, so a refusal tells nothing of them.
 """
 
+from steadytree.core.refusal import UnsuitableDataError
 from steadytree.privacy.mechanisms import score_slack
 from steadytree.privacy.whole_tree import sampler_slack
 
@@ -24,22 +25,23 @@ def check_block(n_questions: int, n_classes: int, depth: int, epsilon: float) ->
     >>> check_block(400_000, 2, 2, 1.0)
     Traceback (most recent call last):
         ...
-    ValueError: the schema gives 400,000 questions, and blocks of depth 2 choose from at most \
-20,000: declare fewer categories, or take fewer bins or another method.
+    steadytree.core.refusal.UnsuitableDataError: the schema gives 400,000 questions, and \
+blocks of depth 2 choose from at most 20,000: declare fewer categories, or take \
+fewer bins or another method.
     """
     most = MOST_CANDIDATES[depth]
     if n_questions > most:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"the schema gives {n_questions:,} questions, and blocks of depth {depth} choose from "
             f"at most {most:,}: declare fewer categories, or take fewer bins or another method."
         )
     if 4 * n_questions**depth * n_classes > MOST_WEIGHED:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"{n_questions:,} questions and {n_classes:,} classes are too many for blocks of depth "
             f"{depth}: declare fewer categories or classes, or take another method."
         )
     if sampler_slack(epsilon, depth, n_questions, n_classes) > (1 - LEAST_KEPT) * epsilon:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"rounding errors of {n_questions:,} questions and {n_classes:,} classes would take "
             f"most of epsilon {epsilon:g}: declare fewer, or give more."
         )
@@ -73,7 +75,7 @@ def weighs_triples(n_questions: int, n_classes: int) -> bool:
 
 def _check_cells(n_cells: int, what: str, n_classes: int, n_nodes: int) -> None:
     if n_cells > MOST_CELLS:
-        raise ValueError(
+        raise UnsuitableDataError(
             f"{what} and {n_classes:,} classes at {n_nodes:,} nodes need a table of {n_cells:,} "
             f"numbers, more than {MOST_CELLS:,}: declare fewer, or take a smaller max_depth."
         )

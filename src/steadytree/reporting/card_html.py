@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from steadytree.core.risk_table import RiskTable
 from steadytree.reporting.card_svg import draw_card
+from steadytree.reporting.wording import one_line
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -49,4 +50,4 @@ def card_html(card: Any, table: RiskTable | None = None, title: str = "") -> str
     '<!DOCTYPE html>'
     """
     drawn = draw_card(card, table, title)
-    return str(Markup(PAGE).format(title=title or "A card of points", card=drawn))
+    return str(Markup(PAGE).format(title=one_line(title) or "A card of points", card=drawn))

@@ -20,6 +20,7 @@ from steadytree.reporting.card_shapes import (
 )
 from steadytree.reporting.picture import text_at
 from steadytree.reporting.text_width import fit_text, text_width
+from steadytree.reporting.wording import label_text, one_line
 
 POINTS, BOX = 46, 58  # widths of a class's points and of its box
 NARROWEST, WIDEST = 300, 640
@@ -53,12 +54,12 @@ class Layout:
     @classmethod
     def of(cls, card: Scorecard, widest_strip: float) -> "Layout":
         """Columns as wide as their names need, conditions as wide as theirs."""
-        labels = [str(label) for label in card.classes.tolist()]
+        labels = [label_text(label) for label in card.classes.tolist()]
         names = [""] if card.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
         given = [f"{value:+d}" for value in (*card.points.ravel(), *card.offset)]
         points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
         columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
-        texts = [*card.texts(), *([EMPTY] if card.n_conditions == 0 else [])]
+        texts = [*map(one_line, card.texts()), *([EMPTY] if card.n_conditions == 0 else [])]
         wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
         room = min(max(wanted, NARROWEST), WIDEST)
         needed = 2 * MARGIN + room + sum(columns)
@@ -97,10 +98,12 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
     """
     table = table or getattr(card, "risk_table_", None)
     card = card_of(card)
-    labels = [str(label) for label in card.classes.tolist()]
+    labels = [label_text(label) for label in card.classes.tolist()]
     strips = _strips(table, card.is_binary)
     place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
-    heading = title or (f"Points for: {labels[1]}" if card.is_binary else "Points for each answer")
+    heading = one_line(title) or (
+        f"Points for: {labels[1]}" if card.is_binary else "Points for each answer"
+    )
     room = place.width - 2 * MARGIN
     parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
     y: float = MARGIN + 34
@@ -110,7 +113,10 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
             for name, end in zip(place.names, place.ends, strict=True)
         ]
         y += ROW
-    lines = [("start with", card.offset), *zip(card.texts(), card.points, strict=True)]
+    lines = [
+        ("start with", card.offset),
+        *zip(map(one_line, card.texts()), card.points, strict=True),
+    ]
     for text, points in lines:
         parts.append(_row(y, place, text, [int(value) for value in points]))
         y += ROW
@@ -129,7 +135,7 @@ def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[Ri
     rows = table.rows if table is not None else ()
     what = "risk" if is_binary else "share of rows"
     return [
-        (f"{what} by total, {label}", [row for row in rows if row.label == label])
+        (f"{what} by total, {label_text(label)}", [row for row in rows if row.label == label])
         for label in dict.fromkeys(row.label for row in rows)
     ]
 

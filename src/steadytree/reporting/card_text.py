@@ -5,6 +5,7 @@ from typing import Any
 from steadytree.core.risk_table import RiskTable
 from steadytree.core.scorecard import card_of
 from steadytree.reporting.numbers import percent_text
+from steadytree.reporting.wording import label_text, one_line
 
 
 def card_text(card: Any, table: RiskTable | None = None) -> str:
@@ -30,10 +31,10 @@ def card_text(card: Any, table: RiskTable | None = None) -> str:
     """
     table = table or getattr(card, "risk_table_", None)
     card = card_of(card)
-    labels = [str(label) for label in card.classes.tolist()]
+    labels = [label_text(label) for label in card.classes.tolist()]
     heads = [] if card.is_binary else [["points for", *labels]]
     rows = [["start with", *(str(value) for value in card.offset.tolist())]]
-    for text, points in zip(card.texts(), card.points.tolist(), strict=True):
+    for text, points in zip(map(one_line, card.texts()), card.points.tolist(), strict=True):
         rows.append([text, *(f"{value:+d}" if value else "" for value in points)])
     lines = _aligned(heads + rows)
     if card.n_conditions == 0:
@@ -60,7 +61,7 @@ def risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
             f"{low} to {high}",
             f"{row.n_rows:,.6g}",
         ]
-        rows.append(line if is_binary else [str(row.label), *line])
+        rows.append(line if is_binary else [label_text(row.label), *line])
     return rows
 
 

@@ -11,7 +11,6 @@ from steadytree.kernels.robust_bounds import (
     split_rows,
     stump_bound,
     two_level_bound,
-    two_question_bound,
 )
 from steadytree.kernels.robust_exact import exact_two_levels
 from steadytree.kernels.robust_table import Cells, RobustTable
@@ -97,7 +96,7 @@ class Bounds:
         elif most == 1:
             stump_bound(rows, self.table, self.cells, self.penalty, bound)
         elif most == 2:
-            two_question_bound(rows, self.table, self.cells, self.penalty, bound)
+            two_level_bound(rows, self.table, self.cells, (self.penalty, 2), bound)
         elif depth == 2:
             self._two_levels(path, rows, bound)
         else:
@@ -125,7 +124,7 @@ class Bounds:
 
     def _two_levels(self, path: Path, rows: Rows, bound: Floats) -> None:
         if not self.exact:
-            two_level_bound(rows, self.table, self.cells, self.penalty, bound)
+            two_level_bound(rows, self.table, self.cells, (self.penalty, 3), bound)
             return
         bound[:] = leaf_loss(rows, self.table)
         own = own_rows(self.table, rows)
@@ -154,9 +153,11 @@ class Bounds:
 
 
 def own_rows(table: RobustTable, rows: Rows) -> RobustTable:
-    """The table of some rows only."""
+    """The table of some rows only, laid out as the whole one is: loops are compiled for that."""
     by_test = ("left_cost", "right_cost", "on_left", "gone", "code")
-    parts: dict[str, Any] = {name: getattr(table, name)[:, rows] for name in by_test}
+    parts: dict[str, Any] = {
+        name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_test
+    }
     return table._replace(**parts, label=table.label[rows], weight=table.weight[rows])
 
 
