@@ -16,7 +16,14 @@ import sys
 import numpy as np
 from data import full_sets, quick_sets, split
 from methods import METHODS, PEERS, box, judge, published, warm_up
-from tables import comparison_table, figure_table, mean_table, paired_table, separation_table
+from tables import (
+    PAIRS,
+    comparison_table,
+    figure_table,
+    mean_table,
+    paired_table,
+    separation_table,
+)
 
 from steadytree import RiskScoreClassifier, separation
 from steadytree.reporting.study_results import Results
@@ -140,9 +147,10 @@ def show(cells, names, seeds, asked):
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
         own = [m for m in methods if m in METHODS]  # peers may have been run on fewer sets
-        for listed in (own, methods) if own and own != methods else (methods,):
+        several = len({c["set"] for c in ran}) > 1
+        for listed in ((own, methods) if own and own != methods else (methods,)) if several else ():
             print(mean_table(ran, listed), end="\n\n")
-        if len(methods) > 1:
+        if any({*pair} <= {*methods} for pair in PAIRS):
             print(paired_table(ran), end="\n\n")
     draw(cells, names, asked.out)
 
