@@ -98,6 +98,13 @@ def sign_off(halves, path):
     st.report(model, *judged, path, perturbation=noise, card=card, comparison=beside, limits=limits)
 
 
+def ward_card(halves, path):
+    """A card of ten conditions by itself."""
+    train, rows = halves
+    model = st.RiskScoreClassifier("logistic", tau=0.02, random_state=0).fit(*train)
+    st.report(model, *rows, path, by=["ward"], limits={"min_accuracy": 0.9})
+
+
 def hospitals(halves, path):
     """A private tree with its ledger."""
     train, rows = halves
@@ -139,6 +146,7 @@ def reproduced(halves, path):
 PAGES = {
     "retraining": (retraining, {"change", "stability", "groups", "robustness", "calibration"}),
     "sign_off": (sign_off, {"robustness", "comparison", "card", "separation"}),
+    "ward_card": (ward_card, {"card", "robustness", "calibration", "groups"}),
     "hospitals": (hospitals, {"privacy"}),
     "many_leaves": (many_leaves, {"tree", "rules"}),
     "compared": (compared, {"comparison"}),

@@ -260,12 +260,40 @@ def test_columns_that_the_noise_leaves_alone_are_named(case):
     assert expected in " ".join(str(made).split())
 
 
-def test_cards_are_reported_as_trees(case):
-    found = st.report(case["card"], *case["rows"])
-    assert readings(found.data["readings"]["accuracy"])["accuracy"] == case["card"].score(
-        *case["rows"]
-    )
-    assert found.data["card"] is not None
+@pytest.mark.parametrize("size", [3, 10])
+def test_a_card_of_any_size_is_reported_on(case, size):
+    model = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=size, random_state=0)
+    X, y = case["rows"]
+    found = st.report(model.fit(*case["train"]), X, y, train=case["train"])
+    data = found.data
+    assert data["kind"] == "card"
+    assert model.card_.n_conditions == size
+    assert readings(data["readings"]["accuracy"])["accuracy"] == model.score(X, y)
+    noise = st.Perturbation(**data["robustness"]["perturbation"])
+    certified = readings(data["robustness"]["readings"])["worst-case accuracy"]
+    assert certified == st.certify(model, X, y, noise).worst_case_accuracy
+    assert (data["tree"], data["stability"], data["change"]) == (None, None, None)
+    assert data["card"]["text"] in str(found)
+    assert "Can this card be trusted?" in found.html
+    assert "whether a card fitted again" in found.html
+    for words in ("this tree", "The tree", "the tree "):
+        assert words not in found.html.split('<script type="application/json"')[0]
+
+
+def test_a_card_on_the_rows_it_was_fitted_to_says_so(case):
+    X, y = case["train"]
+    assert st.report(case["card"], X, y, quick=True).data["origin"]["seen"]
+    assert not st.report(case["card"], X[1:], y[1:], quick=True).data["origin"]["seen"]
+    assert not st.report(case["card"].card_, X, y, quick=True).data["origin"]["seen"]
+
+
+def test_what_changed_since_a_tree_is_told_of_small_cards_only(case):
+    found = st.report(case["card"], *case["rows"], previous=case["old"], quick=True)
+    assert found.data["change"]["rows"]["n_rows"] == len(case["rows"][1])
+    large = st.RiskScoreClassifier("logistic", tau=0.0, random_state=0).fit(*case["train"])
+    assert large.card_.n_conditions > 8
+    with pytest.raises(ValueError, match="8"):
+        st.report(large, *case["rows"], previous=case["old"], quick=True)
 
 
 def test_html_in_names_and_values_is_escaped():

@@ -157,7 +157,6 @@ def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]
     from steadytree.core.schema import Schema
     from steadytree.interop.tree_file import load
     from steadytree.privacy.ledger import Ledger
-    from steadytree.reporting.judge import check_model
     from steadytree.reporting.limits import Limits
 
     account = files["ledger"]
@@ -167,7 +166,7 @@ def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]
         raise ValueError(f"{account}: no such ledger.")
     model, previous, noise = files["model"], files["previous"], files["noise"]
     return {
-        "model": None if model is None else check_model(load(model)),
+        "model": None if model is None else load(model),
         "previous": None if previous is None else load(previous),
         "limits": Limits.of(files["limits"]),
         "perturbation": None if noise is None else Perturbation.from_toml(noise),

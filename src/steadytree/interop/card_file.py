@@ -28,10 +28,8 @@ def save_card(card: Scorecard, path: str | PathLike[str]) -> None:
     ...     load(f"{folder}/q2.card.json") == card
     True
     """
-    from steadytree.interop.tree_file import _hash
-
     content = card_to_dict(card)
-    whole = {"format": FORMAT, "version": VERSION, "sha256": _hash(content), "card": content}
+    whole = {"format": FORMAT, "version": VERSION, "sha256": card_hash(card), "card": content}
     text = json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
     try:
         text.encode("utf-8")
@@ -41,6 +39,13 @@ def save_card(card: Scorecard, path: str | PathLike[str]) -> None:
             "text: rename it."
         ) from None
     write_text_atomically(path, text)
+
+
+def card_hash(card: Scorecard) -> str:
+    """SHA-256 of a card, as it stands in the file that `save_card` writes."""
+    from steadytree.interop.tree_file import _hash
+
+    return _hash(card_to_dict(card))
 
 
 def card_of_file(content: dict[str, Any]) -> Scorecard:

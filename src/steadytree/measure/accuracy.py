@@ -73,7 +73,7 @@ class Accuracy:
         """The numbers with what they mean."""
         always = f"share right when always answering {str(self.baseline_label)!r}"
         readings = [
-            Reading("accuracy", self.accuracy, "share of rows the tree gets right", self.interval),
+            Reading("accuracy", self.accuracy, "share of rows it gets right", self.interval),
             Reading("majority baseline", self.baseline, always),
             Reading("balanced accuracy", self.balanced, "share right, all classes counting alike"),
         ]

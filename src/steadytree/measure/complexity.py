@@ -40,7 +40,7 @@ class Complexity:
     def readings(self) -> tuple[Reading, ...]:
         """The sizes with what they mean."""
         return (
-            Reading("leaves", self.n_leaves, "different answers the tree can end in"),
+            Reading("leaves", self.n_leaves, "different answers it can end in"),
             Reading("depth", self.depth, "most questions asked of any row"),
             Reading("nodes", self.n_nodes, "questions and answers together"),
             Reading("features", self.n_features, "different columns asked about"),

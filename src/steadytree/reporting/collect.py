@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.scorecard import as_card
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
+from steadytree.interop.card_file import card_hash
 from steadytree.interop.card_tree import card_to_tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.interop.tree_file import tree_hash
@@ -32,6 +33,7 @@ from steadytree.reporting.tree_nodes import collect_tree
 from steadytree.reporting.wording import label_text, one_line
 
 FORMAT = 1  # raised when the meaning of a field changes
+NOUNS = {"tree": "decision tree", "card": "card of points"}
 
 
 def collect(
@@ -47,8 +49,8 @@ def collect(
 
     Parameters
     ----------
-    model : Tree, fitted tree learner or fitted scikit-learn tree
-    X, y : the rows to judge the tree on, and their classes
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    X, y : the rows to judge it on, and their classes
     title : str, optional
     date : str, optional
         Date of the report; today where it is not given.
@@ -62,53 +64,67 @@ def collect(
     """
     table = Table.read(X)
     table.check_not_empty()
-    tree = _readable_tree(model, table)
-    found = accuracy(tree, table, y)
-    size = complexity(tree, table)
-    truth = label_indices(tree.classes, y)
+    judged, evidence = _readable(model, table), evidence or Evidence()
+    if isinstance(judged, Scorecard) and evidence.previous is not None:
+        card_to_tree(judged)  # the change is that of trees: a large card is refused at once
+    found = accuracy(judged, table, y)
+    size = complexity(judged, table)
+    truth = label_indices(judged.classes, y)
     origin = origin or Origin()
-    if origin.seen is None and _looks_like_training(tree, truth):
+    if origin.seen is None and _looks_like_training(model, judged, truth):
         origin = Origin(**{**asdict(origin), "seen": True})
-    evidence = evidence or Evidence()
+    shown = _shown(model, judged, table, truth)
     data = {
         "format": FORMAT,
-        "title": one_line(title or origin.data or "A decision tree"),
-        "headline": _headline(found, size, origin),
+        "title": one_line(title or origin.data or f"A {NOUNS[shown['kind']]}"),
+        "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
             "accuracy": [plain_reading(reading) for reading in found.readings()],
             "complexity": [plain_reading(reading) for reading in size.readings()],
         },
         "confusion": _confusion(found),
-        "tree": collect_tree(tree, table, truth),
-        "data": _data(tree, table, truth, hash_data(table, y)),
-        "model": {"kind": type(model).__name__, "sha256": tree_hash(tree)},
+        **shown,
+        "data": _data(judged, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(date),
-        **_sections(model, tree, table.select(tree.space.names), y, evidence),
+        **_sections(model, judged, table.select(judged.space.names), y, evidence),
     }
     _add_readings(data)
     data["verdict"] = [] if evidence.limits is None else evidence.limits.check(data)
     return data
 
 
-def _sections(model: Any, tree: Tree, table: Table, y: Any, evidence: Evidence) -> dict[str, Any]:
+def _shown(
+    model: Any, judged: Tree | Scorecard, table: Table, truth: NDArray[np.int64]
+) -> dict[str, Any]:
+    """What is judged: a tree with its nodes, or a card, whose section has it; with its hash."""
+    if isinstance(judged, Tree):
+        kind, tree, sha256 = "tree", collect_tree(judged, table, truth), tree_hash(judged)
+    else:
+        kind, tree, sha256 = "card", None, card_hash(judged)
+    return {"kind": kind, "tree": tree, "model": {"kind": type(model).__name__, "sha256": sha256}}
+
+
+def _sections(
+    model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: Evidence
+) -> dict[str, Any]:
     """What is found with further evidence; None where a section has none."""
     labels = np.asarray(y)
-    card = as_card(model)
-    if card is not None and evidence.card is None:
-        evidence = replace(evidence, card=model)
+    if isinstance(judged, Scorecard):
+        # how a card changes without some rows is not measured: distances are those of trees
+        evidence = replace(evidence, card=model, learner=None)
     measured = not evidence.quick
     robust = measured or evidence.perturbation is not None  # stated noise is measured in any case
     return {
-        "robustness": collect_robustness(tree, table, labels, evidence) if robust else None,
+        "robustness": collect_robustness(judged, table, labels, evidence) if robust else None,
         "separation": collect_separation(table, labels, evidence) if measured else None,
         "stability": collect_stability(evidence) if measured else None,
-        "change": collect_change(tree, table, labels, evidence),
+        "change": collect_change(judged, table, labels, evidence),
         "comparison": None if evidence.comparison is None else plain(evidence.comparison),
         "card": collect_card(table, labels, evidence),
         "privacy": collect_privacy(model, table, labels, evidence),
-        "groups": collect_groups(tree, table, labels, evidence),
-        "calibration": collect_calibration(tree, table, labels),
+        "groups": collect_groups(judged, table, labels, evidence),
+        "calibration": collect_calibration(judged, table, labels),
     }
 
 
@@ -121,16 +137,16 @@ def _add_readings(data: dict[str, Any]) -> None:
         data["readings"]["refits"] = data["stability"]["refit_readings"]
 
 
-def _readable_tree(model: Any, table: Table) -> Tree:
-    """The tree inside; one of scikit-learn's gets names, kinds and bounds from the rows."""
+def _readable(model: Any, table: Table) -> Tree | Scorecard:
+    """The tree or card inside; a tree of scikit-learn's gets names and bounds from the rows."""
     card = as_card(model)
     if card is not None:
-        return card_to_tree(card)
+        return card
     ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
     return as_tree(model) if ours else from_sklearn(model, table)
 
 
-def _headline(found: Accuracy, size: Complexity, origin: Origin) -> str:
+def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> str:
     right, baseline, *_ = found.readings()
     rows = {
         True: f"{rows_text(found.n_rows)} it was fitted on",
@@ -138,11 +154,17 @@ def _headline(found: Accuracy, size: Complexity, origin: Origin) -> str:
         None: f"the {rows_text(found.n_rows)} given",
     }[origin.seen]
     label = label_text(found.baseline_label)
+    size_text = (
+        f"It adds up points for {size.depth} conditions on {size.n_features} columns, and has "
+        f"{size.n_leaves:,} different totals."
+        if kind == "card"
+        else f"It asks {size.mean_questions:.1f} questions of a row on average, {size.depth} at "
+        f"most, and has {size.n_leaves:,} different ends."
+    )
     return (
-        f"The tree is right on {reading_text(right)} of {rows} "
+        f"The {kind} is right on {reading_text(right)} of {rows} "
         f"(95 % interval {interval_text(right)}); always answering “{label}” would be right on "
-        f"{reading_text(baseline)}. It asks {size.mean_questions:.1f} questions of a row on "
-        f"average, {size.depth} at most, and has {size.n_leaves:,} different ends."
+        f"{reading_text(baseline)}. {size_text}"
     )
 
 
@@ -151,11 +173,13 @@ def _confusion(found: Accuracy) -> dict[str, Any]:
     return {"labels": labels, "counts": found.confusion.tolist()}
 
 
-def _data(tree: Tree, table: Table, truth: NDArray[np.int64], sha256: str) -> dict[str, Any]:
-    names = table.names or tree.space.names
+def _data(
+    judged: Tree | Scorecard, table: Table, truth: NDArray[np.int64], sha256: str
+) -> dict[str, Any]:
+    names = table.names or judged.space.names
     missing = [_n_missing(column) for column in table.columns]
-    rows = np.bincount(truth, minlength=len(tree.classes)).tolist()
-    kinds = {column.name: column.kind for column in tree.space}
+    rows = np.bincount(truth, minlength=len(judged.classes)).tolist()
+    kinds = {column.name: column.kind for column in judged.space}
     return {
         "n_rows": table.n_rows,
         "n_columns": table.n_columns,
@@ -167,7 +191,7 @@ def _data(tree: Tree, table: Table, truth: NDArray[np.int64], sha256: str) -> di
         ],
         "classes": [
             {"label": label_text(label), "n_rows": n, "share": n / table.n_rows}
-            for label, n in zip(tree.classes.tolist(), rows, strict=True)
+            for label, n in zip(judged.classes.tolist(), rows, strict=True)
         ],
         "sha256": sha256,
     }
@@ -179,7 +203,19 @@ def _n_missing(column: NDArray[Any]) -> int:
     return int(np.isnan(column).sum())
 
 
-def _looks_like_training(tree: Tree, truth: NDArray[np.int64]) -> bool:
+def _looks_like_training(model: Any, judged: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
     """Whether rows and classes are as many as in fitting: then they most likely are the same."""
-    counts = np.bincount(truth, minlength=len(tree.classes))
-    return len(truth) > 1 and bool(np.allclose(tree.value[0] * tree.weight[0], counts))
+    counts = np.bincount(truth, minlength=len(judged.classes))
+    if isinstance(judged, Tree):
+        return len(truth) > 1 and bool(np.allclose(judged.value[0] * judged.weight[0], counts))
+    table = getattr(model, "risk_table_", None)
+    if table is None or len(truth) < 2:
+        return False
+    # of two classes the table counts the second, of more all: rows and these must be as many
+    known, n_rows = dict.fromkeys((row.label for row in table.rows), 0.0), 0.0
+    for row in table.rows:
+        known[row.label] += row.n_label
+        n_rows += row.n_rows / (1 if judged.is_binary else len(judged.classes))
+    own = dict(zip(judged.classes.tolist(), counts, strict=True))
+    same = all(np.isclose(known[label], own[label]) for label in known)
+    return same and bool(np.isclose(n_rows, len(truth)))

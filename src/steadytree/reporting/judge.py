@@ -11,7 +11,6 @@ import numpy as np
 
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.schema import Schema
-from steadytree.core.scorecard import Scorecard
 from steadytree.core.table import Table, quote
 from steadytree.judging.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.learn.risk_score import RiskScoreClassifier
@@ -112,7 +111,7 @@ def _judge_model(
     rows = DataSet(rows.name, rows.target, known, rows.labels, rows.file_sha256, rows.groups)
     learner = None if plan.learner is None else _learner(plan.learner, rows, plan)
     words = words or _compare(rows, plan, say)
-    say("judging the tree")
+    say("judging it")
     train = None if learner is None else (rows.features, rows.labels)
     return _report(model, rows, plan, words, seen=None, train=train, learner=learner)
 
@@ -200,12 +199,3 @@ def read_comparison(path: str | PathLike[str], rows: DataSet) -> dict[str, Any]:
             f"{str(path)!r} compares learners on other rows or columns: compare on these first."
         )
     return words
-
-
-def check_model(model: Any) -> Any:
-    """A tree, or a card that is small enough to be told as a tree."""
-    if isinstance(model, Scorecard):
-        from steadytree.interop.card_tree import card_to_tree
-
-        card_to_tree(model)
-    return model

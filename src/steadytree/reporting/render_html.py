@@ -44,6 +44,11 @@ UNMEASURED = {
     "comparison": "what other learners would have given (name some with --learners).",
     "privacy": "what the tree tells about single rows; it makes no privacy promise.",
 }
+UNMEASURED_OF_CARDS = {
+    "stability": "whether a card fitted again to slightly other data would look the same.",
+    "change": "what changed since an earlier card.",
+    "privacy": "what the card tells about single rows; it makes no privacy promise.",
+}
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
 
@@ -59,24 +64,20 @@ def render_html(data: dict[str, Any]) -> str:
     -------
     html : str
     """
-    tree = data["tree"]
-    width, height = picture_size(tree)
+    classes = data["data"]["classes"]
+    counts = [one["n_rows"] for one in classes]
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             data=data,
-            tree=tree,
-            picture=draw_tree(tree),
-            prints_picture=width <= WIDEST_PRINTED and height <= TALLEST_PRINTED,
-            colours=class_colours(tree["nodes"][0]["counts"]),
+            colours=class_colours(counts),
             colour_style=Markup(colour_style("body")),
-            legend=_legend(tree),
-            rules=leaf_rules(tree),
-            text=indented_rules(tree),
+            legend=_legend(counts, [one["label"] for one in classes]),
+            **({} if data["tree"] is None else _tree_parts(data["tree"])),
             confusion=_confusion_rows(data["confusion"]),
             change_picture=draw_diff(data["change"]) if data["change"] else "",
-            card_picture=_card_picture(data["card"]),
+            card_picture=picture_of_card(data["card"]) if data["card"] else "",
             unmeasured=unmeasured(data),
         )
     )
@@ -99,11 +100,20 @@ def render_study(
 
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sections that are not there, and what would bring them."""
-    return [text for section, text in UNMEASURED.items() if not data[section] and text is not None]
+    texts = UNMEASURED | (UNMEASURED_OF_CARDS if data["kind"] == "card" else {})
+    return [text for section, text in texts.items() if not data[section]]
 
 
-def _card_picture(card: dict[str, Any] | None) -> str:
-    return picture_of_card(card) if card is not None and card["is_binary"] else ""
+def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
+    """What only a tree's page shows: its picture and its rules."""
+    width, height = picture_size(tree)
+    return {
+        "tree": tree,
+        "picture": draw_tree(tree),
+        "prints_picture": width <= WIDEST_PRINTED and height <= TALLEST_PRINTED,
+        "rules": leaf_rules(tree),
+        "text": indented_rules(tree),
+    }
 
 
 @cache
@@ -135,10 +145,9 @@ def _short(name: str) -> Markup:
     return Markup('<span title="{}">{}</span>').format(name, cut)
 
 
-def _legend(tree: dict[str, Any]) -> list[tuple[int, str]]:
+def _legend(counts: list[int], labels: list[str]) -> list[tuple[int, str]]:
     """Colours and the classes they stand for."""
-    colours = class_colours(tree["nodes"][0]["counts"])
-    pairs = sorted(zip(colours, tree["classes"], strict=True))
+    pairs = sorted(zip(class_colours(counts), labels, strict=True))
     own = [(colour, name) for colour, name in pairs if colour < N_COLOURS]
     n_others = len(pairs) - len(own)
     return own + ([(N_COLOURS, f"{n_others} other classes")] if n_others else [])

@@ -41,7 +41,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         Text(data["headline"]),
     ]
     if data["origin"]["seen"]:
-        parts.append(Text("These seem to be the rows the tree was fitted on.", style="yellow"))
+        seen = f"These seem to be the rows the {data['kind']} was fitted on."
+        parts.append(Text(seen, style="yellow"))
     if data["verdict"]:
         parts += _titled("Stated limits", _verdict(data["verdict"]))
     parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
@@ -58,6 +59,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         parts += _titled("What changed since the previous tree", Text(data["change"]["headline"]))
     if data["comparison"] is not None:
         parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
+    if data["tree"] is None:
+        return Group(*parts, *_titled("The card", Text(data["card"]["text"], no_wrap=True)))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
     parts += _titled("The rules", rules)
     if data["tree"]["note"]:

@@ -22,7 +22,7 @@ from steadytree.reporting.render_text import render_text
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What was found out about a tree; shows itself in a terminal and in a notebook.
+    """What was found out about a tree or card; shows itself in a terminal and in a notebook.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def report(
     date: str | None = None,
     origin: Origin | None = None,
 ) -> Report:
-    """Judge a tree on given rows: one page that answers "can I trust this tree?".
+    """Judge a tree or card on given rows: one page that answers "can I trust it?".
 
     Always there: the tree, its rules, accuracy, calibration, size, robustness, the separation of
     the data, and what all this does not prove. Further sections appear with what they need: the
@@ -91,7 +91,7 @@ def report(
 
     Parameters
     ----------
-    model : Tree, fitted tree learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
         Rows to judge the tree on, best such that it has not seen.
     y : array-like of shape (n_rows,)

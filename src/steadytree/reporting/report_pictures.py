@@ -14,7 +14,7 @@ FARTHEST = 4.0  # times the budget that a curve is drawn to
 GREY = 7
 
 
-def certified_curve(robustness: dict[str, Any]) -> Picture:
+def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Picture:
     """Certified accuracy by size of move, beside the most frequent answer."""
     sizes, shares = robustness["curve"]["size"], robustness["curve"]["certified_accuracy"]
     budget = robustness["perturbation"].get("budget")
@@ -25,7 +25,7 @@ def certified_curve(robustness: dict[str, Any]) -> Picture:
     x, y = zip(*kept, strict=True)
     baseline = next(r["value"] for r in robustness["readings"] if r["name"] == "majority baseline")
     series = [
-        Series("this tree", x, y, steps=True),
+        Series(f"this {kind}", x, y, steps=True),
         Series("always the most frequent answer", (0.0, most), (baseline,) * 2, colour=GREY),
     ]
     label = "size of move" + (" (1 is the whole noise)" if budget == 1 and row else "")
@@ -95,11 +95,11 @@ def epsilon_chart(privacy: dict[str, Any]) -> Picture:
     return draw_curve([line], Axis.over_ratios(x, "epsilon"), up, "Accuracy against epsilon")
 
 
-def calibration_chart(found: dict[str, Any]) -> Picture:
+def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Picture:
     """Observed against stated shares; on the diagonal they agree."""
     bins = found["bins"]
     line = Series(
-        "this tree",
+        f"this {kind}",
         [one["stated"] for one in bins],
         [one["observed"] for one in bins],
         [one["interval"][0] for one in bins],

@@ -3,9 +3,10 @@
 from typing import Any
 
 from steadytree.core.risk_table import RiskRow, RiskTable
-from steadytree.core.scorecard import as_card
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.tree import Tree
 from steadytree.interop.card_dict import card_from_dict, card_to_dict
+from steadytree.interop.card_tree import card_to_tree
 from steadytree.measure.accuracy import accuracy
 from steadytree.measure.calibration import calibration
 from steadytree.measure.groups import by_group
@@ -19,11 +20,13 @@ from steadytree.reporting.wording import label_text, one_line
 MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told in any case
 
 
-def collect_groups(tree: Tree, X: Any, y: Any, evidence: Evidence) -> list[dict[str, Any]]:
-    """How often the tree is right in each group of each named column."""
+def collect_groups(
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+) -> list[dict[str, Any]]:
+    """How often it is right in each group of each named column."""
     found = []
     for name, labels in evidence.groups.items():
-        groups = by_group(tree, X, y, labels, one_line(name))
+        groups = by_group(judged, X, y, labels, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
@@ -32,9 +35,9 @@ def collect_groups(tree: Tree, X: Any, y: Any, evidence: Evidence) -> list[dict[
     return found
 
 
-def collect_calibration(tree: Tree, X: Any, y: Any) -> dict[str, Any]:
+def collect_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
     """Stated shares beside those that came true."""
-    found = calibration(tree, X, y)
+    found = calibration(judged, X, y)
     shown = plain(found.to_dict())
     readings = [plain_reading(reading) for reading in found.readings()]
     return shown | {"label": label_text(shown["label"]), "readings": readings}
@@ -62,10 +65,13 @@ def picture_of_card(data: dict[str, Any]) -> str:
     return draw_card(card, RiskTable(tuple(rows)) if rows else None)
 
 
-def collect_change(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
-    """What changed since the previous tree, with the picture of it."""
+def collect_change(
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+) -> dict[str, Any] | None:
+    """What changed since the previous tree, with the picture of it; a small card is told as one."""
     if evidence.previous is None:
         return None
+    tree = card_to_tree(judged) if isinstance(judged, Scorecard) else judged
     found = diff(evidence.previous, tree, X, y)
     words = plain(found.words)
     rows = words["rows"]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from steadytree.core.perturbation import Perturbation
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.tree import Tree
 from steadytree.judging.compare import thin_curve
 from steadytree.judging.learners import NOISE_SHARE, usual_perturbation
@@ -22,7 +23,9 @@ MOST_NAMES = 8
 NEARER = "Among all rows the classes are as near as this or nearer."
 
 
-def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+def collect_robustness(
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+) -> dict[str, Any] | None:
     """Certified accuracy by size of move, worst case, and the smallest attacks on real rows."""
     rows = Sampled.of(X, y, MOST_ROWS, evidence.seed)
     noise = evidence.perturbation
@@ -30,10 +33,10 @@ def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[s
         noise = usual_perturbation(rows.features)
         if not noise.radius:
             return None  # nothing but text and 0/1 columns: no usual noise to speak of
-    found = certify(tree, rows.features, rows.labels, noise)
+    found = certify(judged, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
-        "note": " ".join(filter(None, [rows.note, _fixed_note(tree, noise)])),
+        "note": " ".join(filter(None, [rows.note, _fixed_note(judged, noise)])),
         "n_rows": len(rows.labels),
         "stated": evidence.perturbation is not None,
         "usual_share": NOISE_SHARE,
@@ -45,17 +48,21 @@ def collect_robustness(tree: Tree, X: Any, y: Any, evidence: Evidence) -> dict[s
     }
 
 
-def _fixed_note(tree: Tree, noise: Perturbation) -> str:
-    """A sentence where the tree asks about columns that the noise does not touch."""
-    asked = np.unique(tree.feature[tree.feature >= 0])
-    moves = noise.moves(tree.space)
+def _fixed_note(judged: Tree | Scorecard, noise: Perturbation) -> str:
+    """A sentence where columns are asked about that the noise does not touch."""
+    if isinstance(judged, Tree):
+        kind, features = "tree", judged.feature[judged.feature >= 0]
+    else:
+        kind, features = "card", np.array([c.feature for c in judged.conditions], np.int64)
+    asked = np.unique(features)
+    moves = noise.moves(judged.space)
     fixed = asked[np.isinf(np.minimum(moves.up, moves.down))[asked]]
     if not len(fixed):
         return ""
-    names = [one_line(tree.space.names[k]) for k in fixed[:MOST_NAMES]]
+    names = [one_line(judged.space.names[k]) for k in fixed[:MOST_NAMES]]
     more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
     return (
-        f"Of the {len(asked)} columns the tree asks about, the noise leaves {len(fixed)} as they "
+        f"Of the {len(asked)} columns the {kind} asks about, the noise leaves {len(fixed)} as they "
         f"are: {', '.join(names)}{more}."
     )
 
