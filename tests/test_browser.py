@@ -102,7 +102,7 @@ def ward_card(halves, path):
     """A card of ten conditions by itself."""
     train, rows = halves
     model = st.RiskScoreClassifier("logistic", tau=0.02, random_state=0).fit(*train)
-    st.report(model, *rows, path, by=["ward"], limits={"min_accuracy": 0.9})
+    st.report(model, *rows, path, train=train, by=["ward"], limits={"min_accuracy": 0.9})
 
 
 def hospitals(halves, path):
@@ -146,7 +146,7 @@ def reproduced(halves, path):
 PAGES = {
     "retraining": (retraining, {"change", "stability", "groups", "robustness", "calibration"}),
     "sign_off": (sign_off, {"robustness", "comparison", "card", "separation"}),
-    "ward_card": (ward_card, {"card", "robustness", "calibration", "groups"}),
+    "ward_card": (ward_card, {"card", "stability", "robustness", "calibration", "groups"}),
     "hospitals": (hospitals, {"privacy"}),
     "many_leaves": (many_leaves, {"tree", "rules"}),
     "compared": (compared, {"comparison"}),

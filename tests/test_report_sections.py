@@ -272,12 +272,23 @@ def test_a_card_of_any_size_is_reported_on(case, size):
     noise = st.Perturbation(**data["robustness"]["perturbation"])
     certified = readings(data["robustness"]["readings"])["worst-case accuracy"]
     assert certified == st.certify(model, X, y, noise).worst_case_accuracy
-    assert (data["tree"], data["stability"], data["change"]) == (None, None, None)
+    again = readings(data["readings"]["refits"])
+    assert 50 < again["least same answers"] <= again["same answers"] <= 100
+    assert next(one["own"] for one in data["stability"]["columns"])
+    assert (data["tree"], data["change"]) == (None, None)
     assert data["card"]["text"] in str(found)
     assert "Can this card be trusted?" in found.html
-    assert "whether a card fitted again" in found.html
+    assert "whether a card fitted again" in st.report(model, X, y, quick=True).html
     for words in ("this tree", "The tree", "the tree "):
         assert words not in found.html.split('<script type="application/json"')[0]
+
+
+def test_a_learner_of_trees_says_nothing_of_a_card_nor_the_other_way_round(case):
+    tree, card = case["model"], case["card"]
+    with pytest.raises(ValueError, match="learner gives trees, but a card is judged"):
+        st.report(card, *case["rows"], train=case["train"], learner=tree)
+    with pytest.raises(ValueError, match="learner gives cards, but a tree is judged"):
+        st.report(tree, *case["rows"], train=case["train"], learner=card)
 
 
 def test_a_card_on_the_rows_it_was_fitted_to_says_so(case):

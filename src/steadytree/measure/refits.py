@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from steadytree.core.fan_out import fan_out
 from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
+from steadytree.measure.card_refits import CardRefits
 from steadytree.measure.collection import CollectionFacts, collection_facts
 from steadytree.measure.distance import tree_distances
-from steadytree.measure.removal import fit_tree
+from steadytree.measure.removal import fit_model
 from steadytree.measure.sensitivity import mean_interval
 
 KEPT = 0.9
@@ -86,15 +88,17 @@ def refits(
     kept: float = KEPT,
     n_jobs: int | None = None,
     random_state: int = 0,
-) -> Refits:
+) -> Refits | CardRefits:
     """Fit a learner again on parts of its rows, and measure how far the trees are apart.
+
+    Of a learner of cards: how many answers and columns stay the same.
 
     Every refit uses the learner as it is, its ``random_state`` included, on rows drawn without
     replacement: it shows what other rows do, not what other seeds do.
 
     Parameters
     ----------
-    estimator : StableTreeClassifier, scikit-learn tree classifier, or any with a tree inside
+    estimator : a learner of ours, a scikit-learn tree classifier, or any with a tree or card inside
         Fitted or not; it is not changed.
     X, y : training data
     repeats : int, default=20
@@ -107,7 +111,7 @@ def refits(
 
     Returns
     -------
-    refits : Refits
+    refits : Refits, or CardRefits of a learner of cards
 
     Examples
     --------
@@ -125,9 +129,10 @@ def refits(
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(repeats)]
-    whole = fit_tree(np.arange(n_rows), estimator, X, labels)
-    trees = fan_out(fit_tree, sets, estimator, X, labels, n_jobs=n_jobs)
-    distances = tree_distances([whole], trees, space=X)[0]
+    whole = fit_model(np.arange(n_rows), estimator, X, labels)
+    found = tuple(fan_out(fit_model, sets, estimator, X, labels, n_jobs=n_jobs))
     own = whole.predict(X)
-    agreement = np.array([float(np.mean(tree.predict(X) == own)) for tree in trees])
-    return Refits(whole, tuple(trees), distances, agreement)
+    agreement = np.array([float(np.mean(one.predict(X) == own)) for one in found])
+    if isinstance(whole, Scorecard):
+        return CardRefits(whole, found, agreement)
+    return Refits(whole, found, tree_distances([whole], found, space=X)[0], agreement)

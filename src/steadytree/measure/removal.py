@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from steadytree.core.fan_out import fan_out
 from steadytree.core.recipe import Recipe
+from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
@@ -143,7 +144,21 @@ def _refit(without: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) 
 
 def fit_tree(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
     """The tree that a fresh copy of an estimator learns from some of the rows."""
-    fitted = fresh(estimator).fit(Table.pick(X, rows), y[rows])
+    return _tree_of(_fit(rows, estimator, X, y), X)
+
+
+def fit_model(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree | Scorecard:
+    """The tree or card that a fresh copy of an estimator learns from some of the rows."""
+    fitted = _fit(rows, estimator, X, y)
+    card = as_card(fitted)
+    return _tree_of(fitted, X) if card is None else card
+
+
+def _fit(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Any:
+    return fresh(estimator).fit(Table.pick(X, rows), y[rows])
+
+
+def _tree_of(fitted: Any, X: Any) -> Tree:
     # scikit-learn's trees do not tell whether there were missing values: all rows do
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, X)

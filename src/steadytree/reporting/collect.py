@@ -28,7 +28,7 @@ from steadytree.reporting.section_groups import (
 )
 from steadytree.reporting.section_privacy import collect_privacy
 from steadytree.reporting.section_robustness import collect_robustness, collect_separation
-from steadytree.reporting.section_stability import collect_stability
+from steadytree.reporting.section_stability import collect_card_stability, collect_stability
 from steadytree.reporting.tree_nodes import collect_tree
 from steadytree.reporting.wording import label_text, one_line
 
@@ -111,14 +111,15 @@ def _sections(
     """What is found with further evidence; None where a section has none."""
     labels = np.asarray(y)
     if isinstance(judged, Scorecard):
-        # how a card changes without some rows is not measured: distances are those of trees
-        evidence = replace(evidence, card=model, learner=None)
+        evidence, again = replace(evidence, card=model), collect_card_stability
+    else:
+        again = collect_stability
     measured = not evidence.quick
     robust = measured or evidence.perturbation is not None  # stated noise is measured in any case
     return {
         "robustness": collect_robustness(judged, table, labels, evidence) if robust else None,
         "separation": collect_separation(table, labels, evidence) if measured else None,
-        "stability": collect_stability(evidence) if measured else None,
+        "stability": again(evidence) if measured else None,
         "change": collect_change(judged, table, labels, evidence),
         "comparison": None if evidence.comparison is None else plain(evidence.comparison),
         "card": collect_card(table, labels, evidence),

@@ -12,6 +12,7 @@ from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.judging.compare import Results, thin_curve
 from steadytree.measure.accuracy import label_indices
 from steadytree.measure.calibration import Calibration
+from steadytree.measure.card_refits import CardRefits
 from steadytree.measure.certify import Certificate
 from steadytree.measure.diff import TreeChanges
 from steadytree.measure.refits import Refits
@@ -26,7 +27,7 @@ from steadytree.reporting.diff_words import collect_diff
 from steadytree.reporting.picture import Picture
 from steadytree.reporting.plain import plain, plain_reading
 from steadytree.reporting.report_pictures import calibration_chart, certified_curve, cut_strips
-from steadytree.reporting.section_stability import collect_cut_points
+from steadytree.reporting.section_stability import collect_card_cuts, collect_cut_points
 from steadytree.reporting.tree_nodes import collect_tree
 from steadytree.reporting.tree_svg import draw_tree
 
@@ -126,6 +127,7 @@ DRAWN: dict[type, Callable[[Any], Any]] = {
     Results: _draw_comparison,
     TreeChanges: lambda found: draw_diff(collect_diff(found)),
     Refits: _draw_refits,
+    CardRefits: lambda found: cut_strips({"cuts": collect_card_cuts(found)}, "card"),
     StabilityCurve: _draw_stability,
     Scorecard: draw_card,
 }

@@ -45,7 +45,8 @@ UNMEASURED = {
     "privacy": "what the tree tells about single rows; it makes no privacy promise.",
 }
 UNMEASURED_OF_CARDS = {
-    "stability": "whether a card fitted again to slightly other data would look the same.",
+    "stability": "whether a card fitted again to slightly other data would look the same (it takes "
+    "the learner and the rows it was fitted on).",
     "change": "what changed since an earlier card.",
     "privacy": "what the card tells about single rows; it makes no privacy promise.",
 }

@@ -60,8 +60,8 @@ def first_heat(stability: dict[str, Any]) -> Picture:
     return draw_heat(first["features"], heads, first["shares"], "Which features are asked first")
 
 
-def cut_strips(stability: dict[str, Any]) -> Picture:
-    """Where the trees cut the features they ask about."""
+def cut_strips(stability: dict[str, Any], kind: str = "tree") -> Picture:
+    """Where the trees or cards cut the features they ask about."""
     strips = [
         Strip(
             one["feature"],
@@ -69,7 +69,7 @@ def cut_strips(stability: dict[str, Any]) -> Picture:
             one["low"],
             one["high"],
             one["own"],
-            f"{percent_text(one['share'])} of trees",
+            f"{percent_text(one['share'])} of {kind}s",
             one["low_text"],
             one["high_text"],
         )

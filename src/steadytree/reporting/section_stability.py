@@ -9,8 +9,9 @@ from steadytree.core.tree import Tree
 from steadytree.interop.sklearn_tree import from_sklearn
 from steadytree.judging.sampling import Sampled
 from steadytree.measure.accuracy import label_indices
+from steadytree.measure.card_refits import CardRefits, columns_asked, thresholds
 from steadytree.measure.collection import PLACES, CollectionFacts
-from steadytree.measure.refits import Refits, refits
+from steadytree.measure.refits import KEPT, Refits, refits
 from steadytree.measure.removal import is_repeatable
 from steadytree.measure.sensitivity import Sensitivity, average_sensitivity
 from steadytree.reporting.evidence import Evidence
@@ -23,6 +24,8 @@ MOST_ROWS = 10_000
 REPEATS = 20
 SAMPLED = 20  # removals where trying all rows takes too long
 MOST_FEATURES = 8
+MOST_CARD_ROWS, CARD_REPEATS = 2_000, 10  # a card chooses its settings anew at each fit
+MOST_COLUMNS = 15
 MOST_ALTERNATIVES = 3
 SMALLER = "The trees compared are learned from those, not from all rows."
 
@@ -35,12 +38,14 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
     if evidence.learner is None or evidence.train is None:
         return None
     rows = Sampled.of(*evidence.train, MOST_ROWS, evidence.seed)
+    again = refits(
+        evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
+    )
+    if isinstance(again, CardRefits):
+        raise ValueError("learner gives cards, but a tree is judged: pass the one that gave it.")
     exact = is_repeatable(evidence.learner)
     found = average_sensitivity(
         evidence.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
-    )
-    again = refits(
-        evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
     )
     return {
         "learner": type(evidence.learner).__name__,
@@ -50,7 +55,7 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
         "n_removals": int(found.distances.shape[1]),
         "readings": [plain_reading(reading) for reading in found.readings],
         "refit_readings": [plain_reading(reading) for reading in again.readings()],
-        "kept": 0.9,
+        "kept": KEPT,
         "distances": plain(again.distances),
         "worst": [
             {"row": int(removed[0]), "distance": distance}
@@ -61,6 +66,43 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
         "cuts": collect_cut_points(again),
         "alternatives": _alternatives(found, rows),
     }
+
+
+def collect_card_stability(evidence: Evidence) -> dict[str, Any] | None:
+    """How many answers and columns of a card stay when it is fitted again to part of the rows."""
+    if evidence.learner is None or evidence.train is None:
+        return None
+    rows = Sampled.of(*evidence.train, MOST_CARD_ROWS, evidence.seed)
+    again = refits(
+        evidence.learner, rows.features, rows.labels, CARD_REPEATS, random_state=evidence.seed
+    )
+    if not isinstance(again, CardRefits):
+        raise ValueError("learner gives trees, but a card is judged: pass the one that gave it.")
+    return {
+        "learner": type(evidence.learner).__name__,
+        "note": f"{rows.note} {SMALLER.replace('trees', 'cards')}" if rows.note else "",
+        "n_rows": len(rows.labels),
+        "n_cards": len(again.cards),
+        "kept": KEPT,
+        "readings": [],  # nothing is said of single rows left out
+        "refit_readings": [plain_reading(reading) for reading in again.readings()],
+        "columns": [
+            {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
+            for name, share in list(again.columns().items())[:MOST_COLUMNS]
+        ],
+        "cuts": collect_card_cuts(again),
+    }
+
+
+def collect_card_cuts(again: CardRefits) -> list[dict[str, Any]]:
+    """Where the cards cut the columns of numbers that the card itself asks about."""
+    shares, found = again.columns(), []
+    for column in again.whole.space:
+        own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
+        if len(own) and column.high > column.low:
+            cuts = again.cuts(column.name)
+            found.append(_strip(column, cuts, own, shares[column.name]))
+    return found
 
 
 def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
@@ -89,20 +131,23 @@ def collect_cut_points(again: Refits) -> list[dict[str, Any]]:
             continue
         own = _own_cuts(again.whole, name)
         trees = sum(bool(len(_own_cuts(tree, name))) for tree in (again.whole, *again.trees))
-        tolerance = (column.high - column.low) * 1e-3
-        found.append(
-            {
-                "feature": one_line(name),
-                "low": column.low,
-                "high": column.high,
-                "low_text": number_text(column.low, tolerance),
-                "high_text": number_text(column.high, tolerance),
-                "cuts": plain(cuts),
-                "own": plain(own),
-                "share": trees / facts.n_trees,
-            }
-        )
+        found.append(_strip(column, cuts, own, trees / facts.n_trees))
     return found
+
+
+def _strip(column: Column, cuts: Any, own: Any, share: float) -> dict[str, Any]:
+    """Cut points of one column, with the ends of its range in words."""
+    tolerance = (column.high - column.low) * 1e-3
+    return {
+        "feature": one_line(column.name),
+        "low": column.low,
+        "high": column.high,
+        "low_text": number_text(column.low, tolerance),
+        "high_text": number_text(column.high, tolerance),
+        "cuts": plain(cuts),
+        "own": plain(own),
+        "share": share,
+    }
 
 
 def _own_cuts(tree: Tree, name: str) -> Any:

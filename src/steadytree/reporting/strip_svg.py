@@ -8,7 +8,7 @@ from markupsafe import Markup
 from steadytree.reporting.picture import RECT, Picture, frame_picture, line_at, text_at, titled
 from steadytree.reporting.text_width import fit_text
 
-WIDTH, ROW, NAMES, NOTES = 460, 34, 136, 78
+WIDTH, ROW, NAMES, NOTES = 470, 34, 136, 88
 
 
 @dataclass(frozen=True)
