@@ -1,4 +1,4 @@
-"""Proven robust trees of depth 3 to 5: our CPU time beside that of an earlier, rough program.
+"""Proven robust trees of depth 3 to 5: CPU time beside the time listed for each instance.
 
 ``python benchmarks/robust_listed.py [depth ...] [--names a,b] [--slow] [--seconds 300]``; the data
 folder is named by STEADYTREE_DATA. Instances are whole sets with certainties drawn around 0.8. A
@@ -21,7 +21,7 @@ from instances import instance  # noqa: E402
 
 from steadytree import RobustTreeClassifier  # noqa: E402
 
-# depth: {set: {confidence: (rows kept right, CPU seconds of the earlier program)}}
+# depth: {set: {confidence: (rows kept right, CPU seconds to stay within twice of)}}
 LISTED = {
     3: {
         "monks-1": {0.75: (84, 0.07), 0.85: (96, 0.06), 0.95: (108, 0.05)},
