@@ -10,7 +10,7 @@ from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
 from steadytree.interop.card_file import card_hash
-from steadytree.interop.card_tree import card_to_tree
+from steadytree.interop.card_tree import MOST_CONDITIONS
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
 from steadytree.interop.tree_file import tree_hash
 from steadytree.measure.accuracy import Accuracy, accuracy, label_indices
@@ -65,8 +65,8 @@ def collect(
     table = Table.read(X)
     table.check_not_empty()
     judged, evidence = _readable(model, table), evidence or Evidence()
-    if isinstance(judged, Scorecard) and evidence.previous is not None:
-        card_to_tree(judged)  # the change is that of trees: a large card is refused at once
+    if evidence.previous is not None:
+        _check_change(judged)
     found = accuracy(judged, table, y)
     size = complexity(judged, table)
     truth = label_indices(judged.classes, y)
@@ -92,6 +92,15 @@ def collect(
     _add_readings(data)
     data["verdict"] = [] if evidence.limits is None else evidence.limits.check(data)
     return data
+
+
+def _check_change(judged: Tree | Scorecard) -> None:
+    """What changed is told of trees: a card must be small enough to be told as one."""
+    if isinstance(judged, Scorecard) and judged.n_conditions > MOST_CONDITIONS:
+        raise ValueError(
+            f"previous: what changed is told of trees, and of cards of up to {MOST_CONDITIONS} "
+            f"conditions, but this card has {judged.n_conditions}: leave the previous one out."
+        )
 
 
 def _shown(

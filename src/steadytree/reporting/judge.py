@@ -11,6 +11,7 @@ import numpy as np
 
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.schema import Schema
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.table import Table, quote
 from steadytree.judging.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.learn.risk_score import RiskScoreClassifier
@@ -107,6 +108,8 @@ def _judge_model(
 ) -> Report:
     """A model that was fitted before, on all rows; its learner is known only if it is named."""
     model = plan.model
+    if isinstance(model, Scorecard) and plan.learner is not None:
+        raise ValueError("--learner says how a tree was learned, but --model is a card: drop it.")
     known: Table = rows.features.select(model.space.names)
     rows = DataSet(rows.name, rows.target, known, rows.labels, rows.file_sha256, rows.groups)
     learner = None if plan.learner is None else _learner(plan.learner, rows, plan)
