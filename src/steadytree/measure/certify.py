@@ -217,26 +217,25 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     answer = _answers(tree, rows)
     if isinstance(tree, Scorecard):
         distance, witness = nearest_other_total(tree, rows, answer, moves)
+        other, reached = np.full(len(rows), -1), np.isfinite(distance)
+        if reached.any():
+            other[reached] = _answers(tree, witness[reached])
     else:
-        distance, witness = nearest_other_answer(tree, rows, answer, moves)
-    reached = np.isfinite(distance)
-    other = np.full(len(rows), -1)
-    if reached.any():
-        other[reached] = _answers(tree, witness[reached])
+        distance, witness, other = nearest_other_answer(tree, rows, answer, moves)
     arrays = (rows, witness, truth, answer, other, distance)
     return Certificate(perturbation, tree.space, tree.classes, *arrays)
 
 
 def nearest_other_answer(
     tree: Tree, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Size of the least move of each encoded row to a label that is not its own, and where to."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Size of the least move of each encoded row to another label, where to, and that label."""
     nodes = _node_table(tree, moves)
     prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
     table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
     _, where = nearest_change(rows, own, nodes, table)
     witness, distance = move_rows_into(rows, where, nodes, table)
-    return distance, witness
+    return distance, witness, np.where(where >= 0, nodes.only[where], -1)
 
 
 def _node_table(tree: Tree, moves: Moves) -> NodeTable:
