@@ -100,6 +100,7 @@ def check_witnesses(tree, moves, encoded, found):
     reached = np.isfinite(found.distance)
     answers = tree.label[tree.apply_encoded(np.where(reached[:, None], found.witness, encoded))]
     np.testing.assert_array_equal(answers != found.answer, reached)
+    np.testing.assert_array_equal(found.other, np.where(reached, answers, -1))
     for x, z, size in zip(
         encoded[reached], found.witness[reached], found.distance[reached], strict=True
     ):
