@@ -45,7 +45,10 @@ def test_readings_and_columns_are_counted(rows, found):
     assert values["same columns"] == pytest.approx(100 * np.mean(shared))
     for name, share in found.columns().items():
         assert share == pytest.approx(np.mean([name in one for one in asked]))
-    assert set(list(found.columns())[: len(first)]) == first
+    shares = list(found.columns().items())
+    assert {name for name, _ in shares[: len(first)]} == first
+    for part in (shares[: len(first)], shares[len(first) :]):
+        assert [share for _, share in part] == sorted((s for _, s in part), reverse=True)
 
 
 def test_cut_points_are_drawn(found):

@@ -276,6 +276,10 @@ def test_a_card_of_any_size_is_reported_on(case, size):
     assert 50 < again["least same answers"] <= again["same answers"] <= 100
     assert next(one["own"] for one in data["stability"]["columns"])
     assert (data["tree"], data["change"]) == (None, None)
+    still = st.Perturbation(radius={model.feature_names_in_[0]: 1e-3})
+    note = st.report(model, X, y, perturbation=still, quick=True).data["robustness"]["note"]
+    asked = {model.feature_names_in_[c.feature] for c in model.card_.conditions}
+    assert note.startswith(f"Of the {len(asked)} columns the card asks about, the noise leaves")
     assert data["card"]["text"] in str(found)
     assert "Can this card be trusted?" in found.html
     assert "whether a card fitted again" in st.report(model, X, y, quick=True).html
@@ -296,6 +300,8 @@ def test_a_card_on_the_rows_it_was_fitted_to_says_so(case):
     assert st.report(case["card"], X, y, quick=True).data["origin"]["seen"]
     assert not st.report(case["card"], X[1:], y[1:], quick=True).data["origin"]["seen"]
     assert not st.report(case["card"].card_, X, y, quick=True).data["origin"]["seen"]
+    other = np.where(np.arange(len(y)) == 0, "ill" if np.asarray(y)[0] == "well" else "well", y)
+    assert not st.report(case["card"], X, other, quick=True).data["origin"]["seen"]
 
 
 def test_what_changed_since_a_tree_is_told_of_small_cards_only(case):

@@ -49,6 +49,35 @@ def test_ranks_are_those_of_sorting(values):
 
 
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
+@pytest.mark.parametrize("seed", range(4))
+def test_without_noise_what_is_proven_is_the_accuracy(loss, seed):
+    X, y = mixed_data(seed)
+    model = quick(loss=loss, tau=0.0, max_conditions=None).fit(X, y)
+    assert model.certified_accuracy_ == pytest.approx(model.score(X, y))
+
+
+def test_no_condition_stands_twice_where_two_categories_ask_the_same():
+    """With missing values, "p" and "not q" are one condition that two questions lead to."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"e": rng.choice(["p", "q"], 200).astype(object)})
+    y = np.where(rng.random(200) < 0.8, X["e"] == "p", X["e"] == "q").astype(int)
+    X.loc[rng.random(200) < 0.2, "e"] = None
+    card = quick(loss="logistic", tau=0.0).fit(X, y).card_
+    assert card.n_conditions > 1
+    assert len(set(card.conditions)) == card.n_conditions
+
+
+def test_more_forced_columns_than_usual_rounds_are_all_asked():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 45)), columns=[f"c{j}" for j in range(45)])
+    model = RiskScoreClassifier(
+        tau=0.0, gamma=0.1, max_conditions=None, forced=list(X), random_state=0
+    )
+    card = model.fit(X, (X["c0"] > 0).to_numpy()).card_
+    assert {condition.feature for condition in card.conditions} == set(range(45))
+
+
+@pytest.mark.parametrize("loss", ["majority", "logistic"])
 @pytest.mark.parametrize("seed", range(8))
 def test_certified_accuracy_is_a_lower_bound_on_astuteness(loss, seed):
     frame, y = mixed_data(seed)

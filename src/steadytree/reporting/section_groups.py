@@ -52,7 +52,6 @@ def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
     return {
         "text": card_text(card, table),
         "card": plain(card_to_dict(card)),
-        "is_binary": card.is_binary,
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
         "readings": [plain_reading(reading) for reading in accuracy(card, X, y).readings()],
     }
