@@ -5,7 +5,7 @@ import pytest
 
 from steadytree.core.candidates import Candidates
 from steadytree.core.schema import Schema
-from steadytree.learn import _private_limits
+from steadytree.learn import _session_limits
 from steadytree.learn.coordinator import Coordinator, bins_of
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.privacy import limits
@@ -125,7 +125,7 @@ def test_a_delta_that_one_ledger_lacks_costs_the_others_nothing(tmp_path):
 
 
 def test_more_trees_than_a_question_may_hold_are_not_voted_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(_private_limits, "MOST_TREES", 2)
+    monkeypatch.setattr(_session_limits, "MOST_TREES", 2)
     parties = holders(tmp_path, 9.0, 3, n_rows=20)
     with pytest.raises(ValueError, match="at most 2 holders' trees"):
         coordinate(parties, SCHEMA, "vote")

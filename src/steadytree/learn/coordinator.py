@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from steadytree.core.parameters import check_whole_number
 from steadytree.core.schema import Schema, check_schema
 from steadytree.core.tree import Tree
-from steadytree.learn._private_limits import check_session
 from steadytree.learn._private_plan import bins_within
 from steadytree.learn._private_tree import build_tree, plausible_counts
+from steadytree.learn._session_limits import check_session
 from steadytree.learn._several import METHODS, Table, grow_from_sums
 from steadytree.privacy.drawn import Drawn
 from steadytree.privacy.mechanisms import check_epsilon

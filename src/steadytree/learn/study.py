@@ -12,8 +12,8 @@ from steadytree.core.atomic import check_can_write, write_text_atomically
 from steadytree.core.tree import Tree
 from steadytree.interop.tree_file import save
 from steadytree.learn._journal import Journal
-from steadytree.learn._private_limits import check_session
 from steadytree.learn._private_tree import build_tree, plausible_counts
+from steadytree.learn._session_limits import check_session
 from steadytree.learn._several import METHODS, Table
 from steadytree.learn.coordinator import RELATION, bins_of
 from steadytree.privacy.noise import NOT_PRIVATE
