@@ -294,7 +294,8 @@ def not_whole(path: Path) -> BudgetError:
     return BudgetError(
         f"the ledger {path.name!r} was removed or replaced, cut short or altered, or is an older "
         "copy than its mark, so nobody can tell what was spent: restore the newest "
-        f"{path.name!r} and {mark_path(path).name!r} together, or count these rows' budget as spent."
+        f"{path.name!r} and {mark_path(path).name!r} together, or count these rows' "
+        "budget as spent."
     )
 
 
