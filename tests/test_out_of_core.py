@@ -191,7 +191,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def full(handle, offset, length):
+def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -208,6 +208,14 @@ def test_a_disk_that_fills_up_is_an_error_and_leaves_nothing(
         assert "\n" not in str(e.value)
         assert not list(own_temporary_folder.iterdir())
         assert not (tmp_path / "kept").exists()
+
+
+def test_a_disk_without_room_for_the_table_of_contents_leaves_nothing(tmp_path, monkeypatch):
+    folder, cache = write(tmp_path / "rows", *rows()), tmp_path / "kept"
+    monkeypatch.setattr(mapped_rows, "write_text_atomically", full)
+    with pytest.raises(OSError, match="No space left"):
+        StableTreeClassifier(epsilon=0).fit_files(folder, "label", cache=cache)
+    assert not cache.exists()
 
 
 def test_a_disk_that_fills_up_before_a_kept_map_is_counted_keeps_it(tmp_path, monkeypatch):
@@ -229,7 +237,7 @@ def test_room_is_reserved_where_the_system_has_no_call_for_it(tmp_path, monkeypa
     model = StableTreeClassifier(epsilon=0, random_state=0)
     check_same_fit(clone(model).fit_files(folder, "label"), model.fit(X, y))
     with (tmp_path / "file").open("x+b") as file:
-        map_files.reserve(file, 3_000_000)
+        map_files.reserve({file: 3_000_000}, tmp_path)
         assert os.fstat(file.fileno()).st_size == 3_000_000
         assert file.tell() == 0
 

@@ -150,7 +150,7 @@ left: ask for less.
         entry = Entry(
             decimal_of(epsilon, "epsilon"),
             decimal_of(delta, "delta"),
-            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),  # type: ignore[arg-type]
+            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),
         )
         with self._open() as handle, locked(handle):
             known = self._read(handle)

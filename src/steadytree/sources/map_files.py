@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -71,32 +71,35 @@ def _is_free(file: IO[bytes]) -> bool:
     return True
 
 
-def reserve(file: IO[bytes], size: int) -> None:
-    """Give a file its size, on the disk too: writing to mapped pages without room kills a process.
+def reserve(sizes: Mapping[IO[bytes], int], folder: Path) -> None:
+    """Give files their sizes, on the disk too: a mapped page without room kills the process.
 
     Raises
     ------
     OSError
-        Where the disk has not enough room; it says how much is needed.
+        Where the disk has not enough room for all; it says how much is needed.
     """
     try:
-        if size and hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            _write_zeros(file, size)
+        for file, size in sizes.items():
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                _write_zeros(file, size)
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        file.truncate(0)
-        raise no_room(size, Path(file.name).parent) from None
+        for file in sizes:
+            with contextlib.suppress(OSError):  # what is left in a buffer has no room either
+                file.truncate(0)
+        raise no_room(sum(sizes.values()), folder) from None
 
 
 def _write_zeros(file: IO[bytes], size: int) -> None:
-    file.seek(0)
     zeros = bytes(CHUNK)
-    for first in range(0, size, CHUNK):
-        file.write(zeros[: min(CHUNK, size - first)])
-    file.flush()
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    left = size
+    while left > 0:
+        left -= os.write(file.fileno(), zeros[: min(CHUNK, left)])
     os.fsync(file.fileno())
     file.seek(0)
 

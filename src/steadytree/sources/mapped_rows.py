@@ -93,8 +93,8 @@ class MapFolder:
             raise no_room(needed, self.path)
         for name in NAMES:
             self._files[name] = own_path(self.path, name, self._token).open("x+b")
-        for name, width in self._widths.items():
-            reserve(self._files[name], n_rows * width)
+        sizes = {self._files[name]: n_rows * width for name, width in self._widths.items()}
+        reserve(sizes, self.path)
 
     @property
     def _widths(self) -> dict[str, int]:
@@ -119,8 +119,9 @@ class MapFolder:
 
     def clear_slots(self) -> None:
         """Put all rows into node 0."""
-        self._files["slots"].truncate(0)
-        reserve(self._files["slots"], 4 * sum(self.sizes))
+        slots = self._files["slots"]
+        slots.truncate(0)
+        reserve({slots: 4 * sum(self.sizes)}, self.path)
 
     # ---- reading ----
     def blocks(self) -> Iterator[tuple[int, int]]:
@@ -175,8 +176,13 @@ class MapFolder:
                 kept = self.path / f"{name}.bin"
                 own_path(self.path, name, self._token).replace(kept)
                 self._files[name] = kept.open("rb")
-            # written last, so that half a map is never taken for one
-            write_text_atomically(self.path / CONTENTS, _text(content))
+            try:  # written last, so that half a map is never taken for one
+                write_text_atomically(self.path / CONTENTS, _text(content))
+            except OSError:
+                for name in NAMES:
+                    self._files[name].close()
+                    (self.path / f"{name}.bin").unlink(missing_ok=True)
+                raise
 
     def _finish(self, name: str) -> list[Any]:
         """Cut off what was reserved and not needed, and make the rest last."""
