@@ -49,6 +49,48 @@ def test_a_mistyped_ledger_is_no_new_budget(run, data, tmp_path, command):
     assert run(*asked, "--ledger", "q.ledger", "--budget", 10, "--new-ledger")[0] == 0
 
 
+@pytest.mark.parametrize("harm", ["emptied", "cut", "unmarked", "unmarked and emptied"])
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_a_damaged_ledger_is_no_new_budget(run, data, tmp_path, command, harm):
+    pytest.importorskip("opendp")
+    assert [fit(run, data, 4)[0], fit(run, data, 5)[0]] == [0, 0]
+    path = tmp_path / "p.ledger"
+    lines = path.read_bytes().splitlines(keepends=True)
+    if "emptied" in harm or harm == "cut":
+        path.write_bytes(lines[0] if harm == "cut" else b"")
+    if "unmarked" in harm:
+        (tmp_path / "p.ledger.mark").unlink()
+    found = path.read_bytes()
+    files = ("evaluate", "a.tree.json", data) if command == "evaluate" else ("fit", data)
+    more = () if command == "evaluate" else ("--out", "b.tree.json")
+    asked = (*files, "--target", "outcome", "--schema", "filled.toml", "--epsilon", 4, *more)
+    code, _, err = run(*asked, "--ledger", "p.ledger", "--budget", 10)
+    assert code == 2
+    assert "restore the newest 'p.ledger' and 'p.ledger.mark' together" in " ".join(err.split())
+    assert path.read_bytes() == found
+    assert not (tmp_path / "b.tree.json").exists()
+
+
+def test_a_ledger_of_version_1_is_upgraded_by_command(run, data, tmp_path):
+    pytest.importorskip("opendp")
+    path = tmp_path / "p.ledger"
+    path.write_bytes(
+        b"steadytree ledger 1 budget 10.0 delta 0.0\n"
+        b'8.0 0.0 2f6c6f0c ["private tree", "gibbs", "", "", ""] 00000000\n'
+    )
+    code, _, err = fit(run, data, 4)
+    assert code == 2
+    assert "--upgrade" in err
+    code, _, err = run("ledger", "p.ledger", "--budget", 10, "--upgrade")
+    assert code == 2
+    assert "cut off or altered" in " ".join(err.split())
+    path.write_bytes(b"steadytree ledger 1 budget 10.0 delta 0.0\n")
+    code, out, _ = run("ledger", "p.ledger", "--budget", 10, "--upgrade")
+    assert code == 0
+    assert "spent 0, left 10 of 10" in out
+    assert fit(run, data, 4)[0] == 0
+
+
 def test_a_template_is_written_once_and_shows_no_value(run, data, tmp_path):
     code, out, _ = run("schema", data, "--target", "outcome", "--out", "s.toml")
     assert code == 0

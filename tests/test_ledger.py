@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.privacy.entry import EVERYTHING, Entry, compose, decimal_of
+from steadytree.privacy.entry import Entry, compose, decimal_of
 from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.mark import mark_path
 
 SPEND_FOREVER = """
     import os, sys
@@ -139,39 +140,47 @@ def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
 
 
 # ---- crashes ----
-def test_every_way_to_cut_the_last_line_counts_at_least_its_amount(path):
+def test_every_way_to_cut_the_last_line_counts_its_amount(path):
     ledger = Ledger(path, 10.0)
     ledger.spend(1.5, "first")
-    before = path.read_bytes()
+    before, older = path.read_bytes(), mark_path(path).read_bytes()
     ledger.spend(0.25, "second", "mechanism", request="7")
-    whole = path.read_bytes()
-    for length in range(len(before) + 1, len(whole)):
+    whole, newest = path.read_bytes(), mark_path(path).read_bytes()
+    for length in range(len(before), len(whole) + 1):
         path.write_bytes(whole[:length])
+        mark_path(path).write_bytes(newest)
         again = Ledger(path, 10.0)
-        assert again.spent >= 1.75, length
-        if again.left >= 1.0:  # the amount could still be read, and the file can be gone on with
-            again.spend(1.0, "third")
-            assert again.spent == 2.75
-            assert [entry.whole for entry in again.entries] == [
-                True,
-                length == len(whole) - 1,
-                True,
-            ]
+        assert again.spent == 1.75, length
+        assert path.read_bytes() == whole  # completed from the mark
+        again.spend(1.0, "third")
+        assert again.spent == 2.75
+        if length > len(before):  # never written in this order, so nobody can tell
+            path.write_bytes(whole[:length])
+            mark_path(path).write_bytes(older)
+            if length < len(whole):
+                with pytest.raises(BudgetError, match="cut short"):
+                    Ledger(path, 10.0)
+            else:
+                assert Ledger(path, 10.0).spent == 1.75
 
 
-def test_a_line_whose_amount_is_gone_counts_as_everything(path):
+def test_what_stands_behind_the_last_line_is_refused(path):
     ledger = Ledger(path, 10.0)
     with path.open("ab") as file:
         file.write(b"0.2")
-    assert ledger.entries[0].epsilon == EVERYTHING
-    assert (ledger.spent, ledger.left) == (10.0, 0.0)
+    for refused in (lambda: ledger.left, lambda: ledger.spend(1.0, "tree")):
+        with pytest.raises(BudgetError, match="cut short or altered"):
+            refused()
 
 
-def test_an_altered_amount_does_not_pass_for_less(path):
+def test_an_altered_amount_is_refused(path):
     ledger = Ledger(path, 10.0)
     ledger.spend(5.0, "tree")
-    path.write_bytes(path.read_bytes().replace(b"5.0 0", b"0.5 0"))
-    assert ledger.left == 0
+    path.write_bytes(path.read_bytes().replace(b"1 5.0 0", b"1 0.5 0"))
+    with pytest.raises(BudgetError, match="cut short or altered"):
+        _ = ledger.left
+    with pytest.raises(BudgetError, match="cut short or altered"):
+        ledger.spend(1.0, "another tree")
 
 
 def test_a_header_cut_off_at_birth_is_written_again(path):

@@ -1,6 +1,8 @@
 """Trees from files are those of the same rows in memory, and nothing is left behind."""
 
+import errno
 import json
+import os
 import tempfile
 
 import numpy as np
@@ -10,7 +12,7 @@ from sklearn.base import clone
 
 from row_sets import check_same_fit, random_rows
 from steadytree.learn.stable import StableTreeClassifier
-from steadytree.sources import data_files, mapped_rows
+from steadytree.sources import data_files, map_files, mapped_rows
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -183,6 +185,61 @@ def test_a_full_disk_is_seen_before_binning(tmp_path, monkeypatch):
     monkeypatch.setattr(mapped_rows.shutil, "disk_usage", lambda path: usage)
     with pytest.raises(OSError, match=r"the binned rows need .* GB left: name a folder on another"):
         StableTreeClassifier().fit_files(folder, "label")
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def full(*_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_disk_that_fills_up_is_an_error_and_leaves_nothing(
+    tmp_path, own_temporary_folder, monkeypatch
+):
+    folder = write(tmp_path / "rows", *rows())
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    for cache in (None, tmp_path / "kept"):
+        with pytest.raises(
+            OSError, match=r"^the binned rows need .* GB, and .* GB left: name"
+        ) as e:
+            StableTreeClassifier(epsilon=0).fit_files(folder, "label", cache=cache)
+        assert "\n" not in str(e.value)
+        assert not list(own_temporary_folder.iterdir())
+        assert not (tmp_path / "kept").exists()
+
+
+def test_a_disk_without_room_for_the_table_of_contents_leaves_nothing(tmp_path, monkeypatch):
+    folder, cache = write(tmp_path / "rows", *rows()), tmp_path / "kept"
+    monkeypatch.setattr(mapped_rows, "write_text_atomically", full)
+    with pytest.raises(OSError, match="No space left"):
+        StableTreeClassifier(epsilon=0).fit_files(folder, "label", cache=cache)
+    assert not cache.exists()
+
+
+def test_a_disk_that_fills_up_before_a_kept_map_is_counted_keeps_it(tmp_path, monkeypatch):
+    folder, cache = write(tmp_path / "rows", *rows()), tmp_path / "kept"
+    model = StableTreeClassifier(epsilon=0, random_state=0)
+    model.fit_files(folder, "label", cache=cache)
+    before = contents(cache)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full, raising=False)
+        with pytest.raises(OSError, match="the binned rows need"):
+            clone(model).fit_files(folder, "label", cache=cache)
+    assert contents(cache) == before
+
+
+def test_room_is_reserved_where_the_system_has_no_call_for_it(tmp_path, monkeypatch):
+    X, y = rows()
+    folder = write(tmp_path / "rows", X, y)
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    model = StableTreeClassifier(epsilon=0, random_state=0)
+    check_same_fit(clone(model).fit_files(folder, "label"), model.fit(X, y))
+    with (tmp_path / "file").open("x+b") as file:
+        map_files.reserve({file: 3_000_000}, tmp_path)
+        assert os.fstat(file.fileno()).st_size == 3_000_000
+        assert file.tell() == 0
 
 
 def test_the_map_holds_exact_cuts(tmp_path):

@@ -20,6 +20,7 @@ from steadytree.learn.coordinator import Coordinator
 from steadytree.learn.study import run_study
 from steadytree.privacy.drawn import BlockRows, from_numbers, rows_by_leaf
 from steadytree.privacy.ledger import BudgetError
+from steadytree.privacy.mark import mark_path
 from steadytree.privacy.mechanisms import release_counts
 from steadytree.privacy.noise import SeededNoise
 from steadytree.sources import gateway_socket
@@ -308,21 +309,46 @@ def test_the_front_lets_calls_of_nodes_through_and_nothing_else(keys):
 
 # ---- a ledger that was lost ----
 @pytest.mark.parametrize("harm", ["lost", "emptied", "older"])
-def test_answers_remember_what_a_lost_ledger_forgot(tmp_path, harm):
+@pytest.mark.parametrize("with_mark", [False, True])
+def test_answers_remember_what_a_lost_ledger_forgot(tmp_path, harm, with_mark):
+    path = tmp_path / "north.ledger"
+    both = (path, mark_path(path))
+    with gateway_of(tmp_path) as first:
+        first.reply(letter())
+        older = [each.read_bytes() for each in both]
+        first.reply(letter(round=1))
+        first.reply(letter(round=2))
+        newest = [each.read_bytes() for each in both]
+    for each, content in list(zip(both, older, strict=True))[: 1 + with_mark]:
+        each.unlink()
+        if harm != "lost":
+            each.write_bytes(b"" if harm == "emptied" else content)
+    with pytest.raises(BudgetError, match="older copy"), gateway_of(tmp_path):
+        pass
+    for each, content in zip(both, newest, strict=True):
+        each.write_bytes(content)
+    with gateway_of(tmp_path) as restored:
+        assert restored.holder.ledger.spent == 1.5
+
+
+def test_a_ledger_that_lacks_its_last_line_gets_it_back(tmp_path):
     path = tmp_path / "north.ledger"
     with gateway_of(tmp_path) as first:
         first.reply(letter())
         older = path.read_bytes()
-        first.reply(letter(round=1))
-        newest = path.read_bytes()
-    path.unlink()
-    if harm != "lost":
-        path.write_bytes(b"" if harm == "emptied" else older)
-    with pytest.raises(BudgetError, match="older copy"), gateway_of(tmp_path):
-        pass
-    path.write_bytes(newest)
-    with gateway_of(tmp_path) as restored:
-        assert restored.holder.ledger.spent == 1.0
+        reply = first.reply(letter(round=1))
+    path.write_bytes(older)
+    with gateway_of(tmp_path) as again:
+        assert again.holder.ledger.spent == 1.0
+        assert again.reply(letter(round=1)) == reply
+        assert again.holder.ledger.spent == 1.0
+
+
+def test_the_mark_of_a_store_only_rises(gateway):
+    store = gateway._store
+    for amount, marked in (("1.5", "1.5"), ("0.5", "1.5"), ("2", "2")):
+        store.mark_spent(Decimal(amount))
+        assert store.spent == Decimal(marked)
 
 
 # ---- files ----

@@ -122,13 +122,19 @@ def fit(
 def show_ledger(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
     budget: Budget,
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Write a ledger of version 1 in today's form first.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what was spent on what, and what is left."""
     from steadytree.privacy.ledger import Ledger
+    from steadytree.privacy.old_ledger import upgrade_ledger
 
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
+    if upgrade:
+        upgrade_ledger(path, budget)
     account = Ledger(path, budget)
     if as_json:
         entries = [

@@ -76,7 +76,9 @@ def _beside(target: Path) -> Path:
     return target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
 
 
-def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
+def write_text_atomically(
+    path: str | os.PathLike[str], text: str, *, for_owner: bool = False
+) -> None:
     """Write a file so that a reader sees the old content or the new one, never a part.
 
     Parameters
@@ -85,6 +87,8 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
         Replaced if it exists; its folder must exist.
     text : str
         Written as UTF-8, line ends as they are.
+    for_owner : bool, default=False
+        Whether nobody else may read it, whoever could read the file before.
 
     Examples
     --------
@@ -97,11 +101,8 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
     target = _target(path)
     beside = _beside(target)
     try:
-        with beside.open("x", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
+        _write(beside, text, 0o600 if for_owner else 0o666)
+        if target.exists() and not for_owner:
             beside.chmod(target.stat().st_mode & 0o7777)
         beside.replace(target)
     except OSError as error:
@@ -111,6 +112,51 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> None:
         with contextlib.suppress(OSError):
             beside.unlink()
     sync_folder(target.parent)
+
+
+def create_text(path: str | os.PathLike[str], text: str) -> bool:
+    """Write a file for its owner only, whole at once, unless there is one of that name.
+
+    Returns
+    -------
+    made : bool
+        False where a file was there; it stays as it is.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     create_text(f"{folder}/a.txt", "first"), create_text(f"{folder}/a.txt", "second")
+    (True, False)
+    """
+    target = _target(path)
+    beside = _beside(target)
+    try:
+        _write(beside, text, 0o600)
+        try:
+            os.link(beside, target)  # unlike a rename, replaces nothing
+        except FileExistsError:
+            return False
+        except OSError:  # a disk without links
+            with contextlib.suppress(FileExistsError):
+                _write(target, text, 0o600)
+                return True
+            return False
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        sync_folder(target.parent)
+    return True
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Write a file that does not exist yet; it is on the disk when this returns."""
+    with open(
+        path, "x", encoding="utf-8", newline="", opener=lambda name, how: os.open(name, how, mode)
+    ) as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

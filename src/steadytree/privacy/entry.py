@@ -1,16 +1,12 @@
-"""Entry: one line of a ledger, which reads itself even where a crash cut it off."""
+"""Entry: one line of a ledger, and what several of them cost together."""
 
 import json
 import math
-import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
-# The amount stands first and has a check of its own: a line cut off behind it still counts.
-_AMOUNT = re.compile(rb"^([0-9.eE+-]+) ([0-9.eE+-]+) ([0-9a-f]{8}) ")
 EVERYTHING = Decimal("Infinity")
 ZERO = Decimal(0)
 LONGEST_TEXT = 200
@@ -32,8 +28,6 @@ class Entry:
         empty where the answer is about all rows.
     request : str
         Name of the request that was answered, so that a repeated one can be told.
-    whole : bool
-        False where the line was cut off or altered; it counts all the same.
     """
 
     epsilon: Decimal
@@ -43,26 +37,19 @@ class Entry:
     group: str = ""
     part: str = ""
     request: str = ""
-    whole: bool = True
 
-    def to_line(self) -> bytes:
-        """One line of ASCII, its amount first, a checksum last."""
-        amount = f"{self.epsilon} {self.delta}".encode()
-        rest = json.dumps([self.what, self.mechanism, self.group, self.part, self.request]).encode()
-        body = amount + b" " + _check(amount) + b" " + rest
-        return body + b" " + _check(body) + b"\n"
+    def to_body(self, number: int) -> bytes:
+        """One line of ASCII, its number in the ledger first."""
+        texts = json.dumps([self.what, self.mechanism, self.group, self.part, self.request])
+        return f"{number} {self.epsilon} {self.delta} {texts}".encode()
 
     @classmethod
-    def from_line(cls, line: bytes) -> "Entry":
-        """Read a line; what cannot be read costs what it may have cost, at worst everything."""
-        head = _AMOUNT.match(line)
-        if head is None or _check(head[1] + b" " + head[2]) != head[3]:
-            return cls(EVERYTHING, ZERO, "line that cannot be read", whole=False)
-        epsilon, delta = Decimal(head[1].decode()), Decimal(head[2].decode())
-        body, _, check = line.rpartition(b" ")
-        if _check(body) != check:
-            return cls(epsilon, delta, "line that was cut off", whole=False)
-        return cls(epsilon, delta, *json.loads(body[head.end() :]))
+    def from_body(cls, body: bytes, number: int) -> "Entry":
+        """Read a line that `to_body` wrote for this place."""
+        own, epsilon, delta, texts = body.decode("ascii").split(" ", 3)
+        if own != str(number):
+            raise ValueError(f"line {number} bears the number {own}.")
+        return cls(Decimal(epsilon), Decimal(delta), *json.loads(texts))
 
 
 def decimal_of(value: float | Decimal, name: str, least: float = 0.0) -> Decimal:
@@ -95,7 +82,3 @@ def compose(entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
         epsilon += max(sum((e.epsilon for e in part), ZERO) for part in parts.values())
         delta += max(sum((e.delta for e in part), ZERO) for part in parts.values())
     return epsilon, delta
-
-
-def _check(body: bytes) -> bytes:
-    return f"{zlib.crc32(body):08x}".encode()

@@ -3,16 +3,21 @@
 import contextlib
 import logging
 import os
+import secrets
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
 
 from steadytree.core.atomic import check_can_write, sync_folder
 from steadytree.privacy._lock import locked
+from steadytree.privacy.chain import START, Chain, ChainError, seal
 from steadytree.privacy.entry import LONGEST_TEXT, ZERO, Entry, compose, decimal_of
+from steadytree.privacy.mark import Mark, mark_path
 
-HEADER = "steadytree ledger 1"
+HEADER = "steadytree ledger 2"
+OLD_HEADER = "steadytree ledger 1"
 MODE = 0o600  # nobody else needs to read who was asked what
-GONE = "was removed or replaced while it was in use, so nobody can tell what was spent: restore it."
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())  # a refusal is raised too: nobody should read it twice
 
@@ -26,16 +31,22 @@ class Ledger:
 
     `spend` returns only after the line is on the disk (written, then synced); an answer sent
     after that can never be missing from the file, whenever the process or the machine dies. A
-    line that a crash cut off counts as spent, and, where even its amount is gone, everything
-    left counts as spent. A lock on the file makes processes spend one after the other.
+    lock on the file makes processes spend one after the other.
 
-    What a ledger cannot see: someone who restores an older copy of the file, or keeps two
-    ledgers for the same rows.
+    Each line bears its number and a hash of all lines before it, and the newest line lies in a
+    second file as well, the mark ("patients.ledger.mark"), written first. A last line that a crash
+    cut off is completed from the mark and counts as spent. Anything else that is not whole (a cut,
+    altered, missing, swapped or repeated line, an older copy, a missing mark) is refused.
+
+    What a ledger cannot see: someone who restores older copies of both files, makes up new ones,
+    or keeps two ledgers for the same rows.
 
     Parameters
     ----------
     path : str or path-like
-        The file; made on first use. One file for each data set and holder.
+        The file; made on first use, where neither it nor its mark is there. One file for each
+        data set and holder. One of version 1 has to be upgraded (`steadytree private ledger FILE
+        --budget B --upgrade`).
     budget : float
         The most epsilon that all answers together may cost. A file knows its budget: opening it
         with another one is refused.
@@ -66,8 +77,12 @@ left: ask for less.
             raise ValueError(f"budget must be more than 0, got {budget}.")
         if self._delta >= 1:
             raise ValueError(f"delta must be in [0, 1), got {delta}.")
-        with self._open(os.O_CREAT) as handle, locked(handle):
-            self._begin(handle)
+        self._mark_path = mark_path(self.path)
+        if not (self.path.exists() or self._mark_path.exists()):
+            first = first_line(secrets.token_hex(16), self._budget, self._delta)
+            Mark(START, seal(START, first)).begin(self._mark_path)
+        with self._open() as handle, locked(handle):
+            self._mend(handle, self._read(handle))
 
     # ---- what is known ----
     @property
@@ -76,9 +91,9 @@ left: ask for less.
 
     @property
     def entries(self) -> list[Entry]:
-        """Every line so far, cut-off ones included."""
+        """Every line so far."""
         with self._open() as handle, locked(handle):
-            return self._read(handle)
+            return self._read(handle).entries
 
     @property
     def spent(self) -> float:
@@ -125,7 +140,8 @@ left: ask for less.
         Raises
         ------
         BudgetError
-            Where the cost exceeds what is left; nothing is written then.
+            Where the cost exceeds what is left, or the ledger is not whole; nothing is written
+            then.
         """
         group, part = parallel
         if max(len(str(group)), len(str(part))) > LONGEST_TEXT:
@@ -134,12 +150,13 @@ left: ask for less.
         entry = Entry(
             decimal_of(epsilon, "epsilon"),
             decimal_of(delta, "delta"),
-            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),  # type: ignore[arg-type]
+            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),
         )
         with self._open() as handle, locked(handle):
-            entries = self._read(handle)
-            self._check(entry, entries)
-            self._append(handle, entry.to_line())
+            known = self._read(handle)
+            self._check(entry, known.entries)
+            self._mend(handle, known)
+            self._write_down(handle, known, entry)
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
     def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
@@ -169,62 +186,117 @@ left: ask for less.
 
     # ---- the file ----
     @contextlib.contextmanager
-    def _open(self, more: int = 0) -> Iterator[int]:
-        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | more
+    def _open(self) -> Iterator[int]:
+        make = 0
+        if not self.path.exists():
+            mark = self._mark()
+            # one that was begun and never written to may be made; a lost one may not
+            make = os.O_CREAT if mark is not None and mark.is_first else 0
+        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | make
         try:
             handle = os.open(self.path, flags, MODE)
         except FileNotFoundError as error:
-            raise BudgetError(f"{self.path.name!r} {GONE}") from error
+            raise not_whole(self.path) from error
         try:
             yield handle
         finally:
             os.close(handle)
 
-    @property
-    def _header(self) -> bytes:
-        return f"{HEADER} budget {self._budget} delta {self._delta}\n".encode()
+    def _mark(self) -> Mark | None:
+        try:
+            return Mark.read(self._mark_path)
+        except ChainError as error:
+            raise not_whole(self.path) from error
 
-    def _begin(self, handle: int) -> None:
-        """Write the first line, or check that it says the same."""
-        wanted = self._header
-        content = _content(handle)
-        cut_off = content != wanted and wanted.startswith(content)
-        if cut_off:  # new, or ended in its very first write, before any answer
-            os.ftruncate(handle, 0)
-            self._append(handle, wanted)
-            sync_folder(self.path.parent)
-            return
-        first = content.partition(b"\n")[0] + b"\n"
-        if not first.startswith(HEADER.encode()):
-            raise ValueError(f"{self.path.name!r} is no ledger: name another file.")
-        if first != wanted:
+    def _read(self, handle: int) -> "_Known":
+        """What the file shows, completed from the mark; refuses whatever is not whole."""
+        content, mark = _content(handle), self._mark()
+        self._check_kind(content, mark)
+        try:
+            if mark is None:
+                raise ChainError("there is no mark.")
+            missing = mark.missing(Chain.of(content))
+            chain = Chain.of(content + missing)
+            first, *bodies = chain.bodies
+            entries = [Entry.from_body(body, n) for n, body in enumerate(bodies, 1)]
+        except (ValueError, ArithmeticError, TypeError) as error:
+            raise not_whole(self.path) from error
+        begun = first.decode().partition(" budget ")[2].split(" delta ")
+        if begun != [str(self._budget), str(self._delta)]:
             raise ValueError(
-                f"{self.path.name!r} was begun as {first.decode().strip()!r}, not with budget "
-                f"{self._budget} and delta {self._delta}: a budget cannot be changed later."
+                f"{self.path.name!r} was begun with budget {' and delta '.join(begun)}, not with "
+                f"budget {self._budget} and delta {self._delta}: a budget cannot be changed later."
+            )
+        return _Known(entries, mark, chain.head, missing)
+
+    def _check_kind(self, content: bytes, mark: Mark | None) -> None:
+        """Refuse a file that is no ledger, or an old one; a damaged ledger is refused later."""
+        if mark is None and content.startswith(OLD_HEADER.encode() + b" "):
+            raise BudgetError(
+                f"{self.path.name!r} is a ledger of version 1: stop all who use it, then run "
+                f"'steadytree private ledger {self.path.name} --budget {self._budget} --upgrade'."
+            )
+        start = HEADER.partition(" ")[0].encode()
+        if not start.startswith(content[: len(start)]):
+            raise ValueError(
+                f"{self.path.name!r} is no ledger: name another file, or restore it if it was one."
             )
 
-    def _read(self, handle: int) -> list[Entry]:
-        content = _content(handle)
-        # a file that was emptied or replaced would give the whole budget again
-        if not content.startswith(self._header):
-            raise BudgetError(f"{self.path.name!r} {GONE}")
-        lines = content[len(self._header) :].split(b"\n")
-        return [Entry.from_line(line) for line in lines if line]
+    def _mend(self, handle: int, known: "_Known") -> None:
+        """Complete what a crash cut off."""
+        if known.missing:
+            self._append(handle, known.missing)
+            sync_folder(self.path.parent)  # the file itself may be new
+
+    def _write_down(self, handle: int, known: "_Known", entry: Entry) -> None:
+        """The mark first: whatever happens after it, the line counts."""
+        line = seal(known.head, entry.to_body(len(known.entries) + 1))
+        size = os.fstat(handle).st_size
+        Mark(known.head, line).write(self._mark_path)
+        try:
+            self._append(handle, line)
+        except OSError:
+            # a full disk: nothing leaves after a failed line, so it need not count as spent. Where
+            # a part of the line stays, or the old mark cannot be put back, it counts.
+            if os.fstat(handle).st_size == size:
+                known.mark.write(self._mark_path)
+            raise
 
     def _append(self, handle: int, line: bytes) -> None:
-        content = _content(handle)
-        if content and not content.endswith(b"\n"):
-            line = b"\n" + line  # behind a line that was cut off, which stays as it is
+        size = os.fstat(handle).st_size
         written = 0
         try:
             while written < len(line):
                 written += os.write(handle, line[written:])
             os.fsync(handle)
         except OSError:
-            # a full disk: nothing leaves after a failed line, so it must not count as spent
             with contextlib.suppress(OSError):
-                os.ftruncate(handle, len(content))
+                os.ftruncate(handle, size)
             raise
+
+
+class _Known(NamedTuple):
+    """What a ledger shows: its lines, its mark, the hash of all lines, bytes to be completed."""
+
+    entries: list[Entry]
+    mark: Mark
+    head: str
+    missing: bytes
+
+
+def first_line(name: str, budget: Decimal, delta: Decimal) -> bytes:
+    """What a ledger begins with: its own random name, and what all answers may cost."""
+    return f"{HEADER} id {name} budget {budget} delta {delta}".encode()
+
+
+def not_whole(path: Path) -> BudgetError:
+    """Why nothing is spent from a ledger that is not whole, and what to do."""
+    return BudgetError(
+        f"the ledger {path.name!r} was removed or replaced, cut short or altered, or is an older "
+        "copy than its mark, so nobody can tell what was spent: restore the newest "
+        f"{path.name!r} and {mark_path(path).name!r} together, or count these rows' "
+        "budget as spent."
+    )
 
 
 def _content(handle: int) -> bytes:

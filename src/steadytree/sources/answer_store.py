@@ -83,8 +83,12 @@ class AnswerStore:
             return EVERYTHING
 
     def mark_spent(self, epsilon: Decimal) -> None:
-        """Remember what the ledger shows, so that a lost or older ledger is noticed."""
-        write_text_atomically(self.folder / MARK, f"{epsilon}\n")
+        """Remember what the ledger shows, so that a lost or older ledger is noticed.
+
+        A mark only rises.
+        """
+        if epsilon > self.spent:
+            write_text_atomically(self.folder / MARK, f"{epsilon}\n")
 
     def close(self) -> None:
         """Let another process serve from this folder."""

@@ -92,7 +92,7 @@ class FileParts:
         """The folder as a source of counts."""
         if self._known is None:
             self._folder.recode(rules)
-            self._folder.write_contents(self._marks, *self._new)
+            self._folder.keep(self._marks, *self._new)
         return MappedRows(self._folder, rules, n_classes, self._say)
 
     def _tell(self, what: str, n_rows: int) -> None:

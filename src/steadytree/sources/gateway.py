@@ -159,9 +159,7 @@ class Gateway:
     def _spent_in(self, study: str, besides: Any = None) -> Decimal:
         """What a study has cost, without one of its questions."""
         entries = [e for e in self.holder.ledger.entries if e.request != f"{study}:{besides}"]
-        # a line that was cut off may have been of any study
-        mine = (e for e in entries if e.request.startswith(f"{study}:") or not e.whole)
-        return sum((entry.epsilon for entry in mine), ZERO)
+        return sum((e.epsilon for e in entries if e.request.startswith(f"{study}:")), ZERO)
 
     def _draw(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:
