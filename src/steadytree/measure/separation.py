@@ -185,8 +185,8 @@ def separation(
     other. What the theorems say holds for the rows that stay, not for new ones.
 
     Which rows are closer than 2 r is decided without rounding: every float in `X`, `scale` and `r`
-    stands for the decimal that Python prints for it, so 0.3 and 0.1 are exactly 0.2 apart. Distances
-    that are told (`two_r`, `nearest_enemy`) are rounded to floats.
+    stands for the decimal that Python prints for it, so 0.3 and 0.1 are exactly 0.2 apart. The
+    distances told (`two_r`, `nearest_enemy`) are rounded to floats.
 
     Parameters
     ----------
