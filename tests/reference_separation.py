@@ -58,7 +58,7 @@ def sorted_rows(case):
 
 
 def ranked_rows(case):
-    """Ranks 0 to 4 of three columns, and for each the last that is close: rising, itself at least."""
+    """Ranks 0 to 4 of three columns, and the last that is close to each: rising, not below it."""
     U, *rest = sorted_rows(case)
     last = [np.maximum.accumulate(case.rng.integers(np.arange(5), 5)) for _ in range(3)]
     closer = np.concatenate(last), np.array([0, 5, 10])

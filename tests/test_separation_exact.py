@@ -35,7 +35,7 @@ def exact_distances(frame, scale):
 
 
 def fewest_dropped(apart, y, r):
-    """Fewest rows whose removal leaves rows of different classes at least 2 r apart, and unequal."""
+    """Fewest rows whose removal leaves different classes at least 2 r apart, and unequal."""
     wide = 2 * Fraction(str(r))
     clash = [
         (i, j)
@@ -50,7 +50,7 @@ def fewest_dropped(apart, y, r):
 
 
 def random_case(rng):
-    """Decimals on a grid, so that many pairs are exactly 2 r apart; text, missing values, scales."""
+    """Decimals on a grid, many pairs exactly 2 r apart; text, missing values, scales."""
     n, digits = int(rng.integers(3, 9)), int(rng.integers(0, 4))
     columns, scale = {}, {}
     for name in ("a", "b", "c")[: rng.integers(1, 4)]:
@@ -132,7 +132,7 @@ def test_the_margin_told_is_that_of_a_plane():
         steps = int(rng.integers(3, 50))
         X = np.array([[0.0], [float(steps - 1)], [float(steps)], [3.0 * steps]])
         found = separation(X, [0, 0, 1, 1]).linear
-        # two points 2 / (3 steps) apart on [-1, 1]: w x + b with |w| + |b| = 1 halves that, weighted
+        # two points on [-1, 1]; the widest w x + b with |w| + |b| = 1 lies halfway between
         low, high = (Fraction(2 * (steps - k), 3 * steps) - 1 for k in (1, 0))
         greatest = (high - low) / 2 / (1 + abs(high + low) / 2)
         assert Fraction(found.gamma) <= greatest * (1 + Fraction(1, 10**13))
