@@ -13,13 +13,21 @@ def block_of(start, row):
     return int(np.searchsorted(start, row, side="right"))
 
 
-def close_pairs(U, bits, start, order, reach, pairs):
+def are_close(one, other, closer):
+    last, first = closer
+    return all(
+        max(a, b) <= last[first[column] + min(a, b)]
+        for column, (a, b) in enumerate(zip(one, other, strict=True))
+    )
+
+
+def close_pairs(ranks, bits, start, order, closer, pairs):
     found = [
         (i, j)
-        for i, j in itertools.combinations(range(len(U)), 2)
+        for i, j in itertools.combinations(range(len(ranks)), 2)
         if block_of(start, i) == block_of(start, j)
         and not same_only(bits[i], bits[j])
-        and np.abs(U[i] - U[j]).max() <= reach
+        and are_close(ranks[i], ranks[j], closer)
     ]
     for place, pair in enumerate(found[: len(pairs)]):
         pairs[place] = pair
@@ -49,11 +57,18 @@ def sorted_rows(case):
     return np.ascontiguousarray(U[rank]), rng.integers(1, 8, n), start, order
 
 
+def ranked_rows(case):
+    """Ranks 0 to 4 of three columns, and the last that is close to each: rising, not below it."""
+    U, *rest = sorted_rows(case)
+    last = [np.maximum.accumulate(case.rng.integers(np.arange(5), 5)) for _ in range(3)]
+    closer = np.concatenate(last), np.array([0, 5, 10])
+    return (np.ascontiguousarray((4 * U).astype(np.int64)), *rest, closer)
+
+
 CASES = {
     "same_only": lambda case: (int(case.rng.integers(1, 8)), int(case.rng.integers(1, 8))),
     "close_pairs": lambda case: (
-        *sorted_rows(case),
-        float(case.rng.choice([0.0, 0.25, 0.5])),
+        *ranked_rows(case),
         np.zeros((int(case.rng.integers(0, 40)), 2), np.int64),
     ),
     "nearest_in_blocks": lambda case: (

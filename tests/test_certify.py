@@ -14,7 +14,7 @@ from steadytree.core.perturbation import Perturbation
 from steadytree.core.space import FeatureSpace
 from steadytree.core.tree import Tree
 from steadytree.measure.certify import certify
-from trees import random_rows, random_tree
+from trees import random_rows, random_tree, typed_rows
 
 
 def candidates(tree, moves, j, x):
@@ -114,7 +114,7 @@ def whole_where_declared(tree, rows):
             rows[column.name] = rows[column.name].round()
             if column.kind == "binary":
                 rows[column.name] = rows[column.name].clip(0, 1)
-    return rows
+    return typed_rows(tree.space, rows)
 
 
 @pytest.mark.parametrize("norm", ["radius", "step_cost"])
@@ -252,7 +252,8 @@ def test_what_cannot_be_certified_is_said():
     )
     assert whole
     with pytest.raises(ValueError, match=r"whole numbers, but holds 0\.5"):
-        certify(tree, rows, tree.predict(rows), noise)
+        certify(tree, rows, tree.predict(rows), Perturbation(radius=0.1, whole=whole))
+    certify(tree, rows, tree.predict(rows), noise)  # floats: not whole, whatever was fitted
     shared = certify(model, X, y, Perturbation(step_cost=1, budget=0.1, scope="mean"))
     with pytest.raises(ValueError, match="shared among rows"):
         shared.certified_accuracy()

@@ -13,6 +13,7 @@ from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.measure.certify import certify
 from test_certify import cost_of, reachable
+from trees import typed_rows
 
 
 def candidates(card, moves, j, x):
@@ -69,7 +70,7 @@ def check_against_brute_force(rng, n_cards, most_classes):
             n_categorical=int(rng.integers(0, 2)),
             n_classes=int(rng.integers(2, most_classes + 1)),
         )
-        rows = random_rows_of_card(rng, card, 10)
+        rows = typed_rows(card.space, random_rows_of_card(rng, card, 10))
         noise = random_perturbation(rng, card.space)
         moves = noise.moves(card.space)
         found = certify(card, rows, rng.choice(card.classes, 10), noise)

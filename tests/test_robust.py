@@ -70,7 +70,7 @@ def tiny_case(rng):
     """A few rows of small whole numbers, at most six questions, any budget."""
     high = [[1, 1, 1], [2, 1], [2, 2], [3, 1], [1, 1]][rng.integers(5)]
     n = int(rng.integers(5, 13))
-    X = np.column_stack([rng.integers(0, h + 1, n) for h in high]).astype(float)
+    X = np.column_stack([rng.integers(0, h + 1, n) for h in high])
     X[0], X[1] = 0, high
     y = rng.integers(0, int(rng.integers(2, 4)), n)
     names = [f"x{j}" for j in range(len(high))]
@@ -126,7 +126,7 @@ def test_depth_4_equals_every_labelling_of_four_bits(seed, shared, sharp, monkey
         monkeypatch.setattr(Search, "_descend", lambda search: None)
     rng = np.random.default_rng(seed)
     n = 30
-    X = rng.integers(0, 2, (n, 4)).astype(float)
+    X = rng.integers(0, 2, (n, 4))
     X[0], X[1] = 0, 1
     y = ((X[:, 0] != X[:, 1]) ^ (X[:, 2] * X[:, 3] > 0) ^ (rng.random(n) < 0.15)).astype(int)
     costs = rng.uniform(0.2, 2.5, 4)
@@ -159,7 +159,7 @@ def test_depth_4_equals_every_labelling_of_four_bits(seed, shared, sharp, monkey
 def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     n, depth = 70, 3 + seed % 2
-    X = rng.integers(0, 3, (n, 4)).astype(float)
+    X = rng.integers(0, 3, (n, 4))
     y = (X[:, 0] + X[:, 1] + rng.integers(0, 3, n)) // (2 if seed < 3 else 3)
     noise = Perturbation(step_cost=1.2, budget=0.1, scope="mean" if seed % 3 else "row")
     fits = []
@@ -179,7 +179,7 @@ def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
 def test_depth_3_equals_every_tree_over_three_questions():
     rng = np.random.default_rng(5)
     for _ in range(3):
-        X = rng.integers(0, 2, (14, 3)).astype(float)
+        X = rng.integers(0, 2, (14, 3))
         X[0], X[1] = 0, 1
         y = rng.integers(0, 3, 14)
         noise = Perturbation(
@@ -216,7 +216,7 @@ def fewest_splits(labels):
 def test_depth_3_has_fewest_questions(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(8, 30))
-    X = rng.integers(0, 2, (n, 3)).astype(float)
+    X = rng.integers(0, 2, (n, 3))
     X[0], X[1] = 0, 1
     y = (rng.random(n) < 0.3 + 0.4 * (X[:, 0] != X[:, 1])).astype(int)
     costs = rng.uniform(0.3, 3, 3)

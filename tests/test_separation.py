@@ -9,7 +9,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 from steadytree.measure._conflicts import Distinct
-from steadytree.measure.separation import LinearSeparation, scaled_columns, separation
+from steadytree.measure._scaled import Scaled
+from steadytree.measure.separation import LinearSeparation, separation
 
 
 def distances(X):
@@ -70,7 +71,7 @@ def test_nearest_enemies_of_many_rows(kind):
 
 def test_categories_and_missing_values_are_one_apart():
     frame = pd.DataFrame({"a": [0.0, 0.2, np.nan, 1.0], "b": ["u", "u", "u", "v"]})
-    X = scaled_columns(frame)
+    X = Scaled.of(frame).values
     D = distances(X)
     assert D[0, 1] == pytest.approx(0.2)
     assert D[0, 2] == D[1, 2] == D[0, 3] == 1.0

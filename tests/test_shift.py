@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.measure.shift import answer_chances, count_law, shift_accuracy
+from steadytree.measure.shift import answer_chances, count_law, shift_accuracy, steps_within
 from trees import random_rows, random_tree
 
 
@@ -102,3 +102,17 @@ def test_what_is_refused():
         shift_accuracy(model, [[0], [1]], [0, 1], 0.5, spread=-0.1)
     with pytest.raises(ValueError, match="2 rows, but y has 1"):
         shift_accuracy(model, [[0], [1]], [0], 0.5)
+
+
+def test_steps_up_to_a_threshold_are_those_the_tree_sees():
+    """0.7 + 0.1 is not 0.8 in floats: differences would count a step too many or too few."""
+    tenths = np.arange(-30, 31) / 10
+    differ = 0
+    for edge in tenths:
+        found = steps_within(tenths, edge)
+        expected = [max(k for k in range(-10, 11) if x + k <= edge) for x in tenths]
+        np.testing.assert_array_equal(found, expected)
+        differ += (np.floor(edge - tenths) != expected).sum()
+    assert differ > 0
+    np.testing.assert_array_equal(steps_within(tenths, np.inf), np.inf)
+    np.testing.assert_array_equal(steps_within(tenths, -np.inf), -np.inf)

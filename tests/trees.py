@@ -65,6 +65,12 @@ def random_rows(rng, tree, n=200):
     return pd.DataFrame(columns)
 
 
+def typed_rows(space, rows):
+    """The rows with columns of the type that the space's kinds say, as nullable ones."""
+    types = {"integer": "Int64", "binary": "boolean"}
+    return rows.astype({c.name: types[c.kind] for c in space if c.kind in types})
+
+
 def random_texts(rng, column, n):
     """Categories of a column, missing values, and one that it does not know."""
     choices = [*column.categories, "never seen", None]

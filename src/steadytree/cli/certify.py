@@ -17,7 +17,8 @@ Examples:
   steadytree certify model.tree.json new.csv --target outcome --noise noise.toml
   steadytree certify model.tree.json new.csv --target outcome --noise noise.toml --min-certified 80%
 \b
-noise.toml, for example:
+noise.toml, for example (whole: columns that move in whole steps; a csv file has no types):
+  whole = ["age"]
   [radius]
   age = 2
   income = 500"""

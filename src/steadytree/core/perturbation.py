@@ -29,8 +29,8 @@ class Perturbation:
     Give one of `radius` and `step_cost`. With `radius` the size of a move is its largest
     coordinate, each in units of that feature's radius (l_inf): size 1 is the declared radius.
     With `step_cost` it is the sum over features of cost times distance moved (weighted l1).
-    Distances are in the feature's own units; whole-number and 0/1 columns move in whole steps, and
-    a changed category counts as one step. A feature that is not named does not move.
+    Distances are in the feature's own units; columns whose type is integer or bool move in whole
+    steps, and a changed category counts as one step. A feature that is not named does not move.
 
     Parameters
     ----------
@@ -46,9 +46,12 @@ class Perturbation:
         Cost (under `radius`: size) at which a missing value may turn out to be any value; missing
         values stay missing where none is given.
     bounds : mapping of name to (low, high)
-        Values do not move out of these; 0/1 columns stay in 0 and 1.
+        Values do not move out of these; columns of type bool stay in 0 and 1.
     whole : sequence of str, optional
-        Columns that move in whole steps; by default those whose kind is integer or binary.
+        Columns that move in whole steps; by default those whose type in the data is integer or
+        bool and in which the model saw no fraction. Floats, lists and csv files have no such type:
+        name their columns here (in TOML ``whole = ["age"]``), where every value there can be is
+        whole.
     budget : float, optional
         How much may be spent; by default 1 with `radius`. Distances need none.
     scope : {"row", "mean", "total"}, default="row"

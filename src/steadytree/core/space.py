@@ -1,7 +1,7 @@
 """FeatureSpace: the columns a tree may ask about, and X as numbers and codes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -122,6 +122,17 @@ class FeatureSpace:
             return self
         return FeatureSpace(tuple(column.bare() for column in self.columns))
 
+    def typed_like(self, X: Any) -> "FeatureSpace":
+        """The space with kinds that hold for every row there could be, not just for rows seen.
+
+        A column of numbers is integer (or, as bool, binary) where the type of X says so and no
+        fraction was seen when the space was made; else it is numeric. Numbers that merely happen
+        to be whole, in X or when the space was made, say nothing of the next row.
+        """
+        table = Table.read(X).select(self.names)
+        types = table.types or (None,) * len(self)
+        return FeatureSpace(tuple(map(_typed, self.columns, types)))
+
     def encode(self, X: Any) -> NDArray[Any]:
         """X as a float array (n, p): numbers as they are, categories as their index, missing nan.
 
@@ -210,6 +221,15 @@ class FeatureSpace:
             return Rules.of(self.columns)
         sizes = np.array([column.n_bins + 1 for column in self.columns])
         return Rules.of(self.columns, occupied_bins(codes, np.concatenate([[0], np.cumsum(sizes)])))
+
+
+def _typed(column: Column, type_: str | None) -> Column:
+    if column.is_categorical:
+        return column
+    kind: Kind = "numeric"
+    if column.kind != "numeric" and type_ is not None:
+        kind = "binary" if type_ == "binary" else "integer"
+    return replace(column, kind=kind)
 
 
 def _check_known(parameter: str, declared: Mapping[str, Any], names: Sequence[str]) -> None:

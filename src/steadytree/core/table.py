@@ -1,7 +1,7 @@
 """Table: data as a user hands it over, read once into plain columns."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEXT_LIKE = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+ARRAY_TYPES = {"b": "binary", "i": "integer", "u": "integer"}  # by numpy's kind of type
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,12 +22,16 @@ class Table:
     columns : list of arrays, float (nan is missing) or object (text, None is missing)
     declared : categories that a column's own type declares, by column name
     matrix : all columns as one float array (n, p), where the data came that way
+    types : what each column's own type says, "integer" or "binary" (bool); None where it says
+        neither, as for floats, text, lists and csv files, whatever values they hold; empty stands
+        for None everywhere
     """
 
     names: tuple[str, ...] | None
     columns: Sequence[NDArray[Any]]
     declared: dict[str, tuple[str, ...]]
     matrix: NDArray[Any] | None = None
+    types: tuple[str | None, ...] = ()
 
     @classmethod
     def read(cls, X: Any) -> "Table":
@@ -44,20 +49,22 @@ class Table:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return cls._read_frame(frame)
-        return cls._read_array(X)
+        # numpy reads a list as whole numbers if no row has a fraction: that is no type
+        return replace(cls._read_array(X), types=())
 
     @classmethod
     def _read_frame(cls, frame: Any) -> "Table":
         names = tuple(str(name) for name in frame.columns)
         check_unique(names)
         declared: dict[str, tuple[str, ...]] = {}
-        columns = []
+        columns, types = [], []
         for name, column in zip(names, frame.iter_columns(), strict=True):
             if isinstance(column.dtype, nw.Categorical | nw.Enum):
                 found = column.cat.get_categories().to_list()
                 declared[name] = tuple(str(category) for category in found)
             columns.append(_read_column(name, column))
-        return cls(names, columns, declared)
+            types.append(_type_of(column.dtype))
+        return cls(names, columns, declared, types=tuple(types))
 
     @classmethod
     def _read_array(cls, X: Any) -> "Table":
@@ -72,9 +79,10 @@ class Table:
         if array.dtype.kind == "c":
             raise ValueError("Complex data not supported: X holds complex numbers.")
         if array.dtype.kind in "biuf":
+            types = (ARRAY_TYPES.get(array.dtype.kind),) * array.shape[1]
             if array.dtype not in (np.float64, np.float32):
                 array = array.astype(np.float64)
-            return cls(None, list(array.T), {}, array)
+            return cls(None, list(array.T), {}, array, types)
         names = [f"x{j}" for j in range(array.shape[1])]
         columns = [_read_objects(n, c) for n, c in zip(names, array.T, strict=True)]
         if columns and all(column.dtype == np.float64 for column in columns):
@@ -104,7 +112,7 @@ class Table:
         """The rows that are flagged, or listed by number."""
         matrix = None if self.matrix is None else self.matrix[kept]
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
-        return Table(self.names, columns, self.declared, matrix)
+        return Table(self.names, columns, self.declared, matrix, self.types)
 
     @staticmethod
     def pick(X: Any, rows: NDArray[np.int64]) -> Any:
@@ -114,7 +122,8 @@ class Table:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
             return nw.to_native(frame[rows.tolist()])
-        return np.asarray(X)[rows]
+        # an array of whole numbers made of a list would claim a type that the list does not have
+        return [X[row] for row in rows.tolist()] if isinstance(X, list) else np.asarray(X)[rows]
 
     def select(self, names: Sequence[str]) -> "Table":
         """The named columns in the given order; columns without names are taken as they stand."""
@@ -132,7 +141,9 @@ class Table:
                 "Pass the columns the tree was learned from."
             )
         places = [self.names.index(name) for name in names]
-        return Table(tuple(names), [self.columns[place] for place in places], self.declared)
+        columns = [self.columns[place] for place in places]
+        types = tuple(self.types[place] for place in places) if self.types else ()
+        return Table(tuple(names), columns, self.declared, types=types)
 
 
 def is_dask(data: Any) -> bool:
@@ -163,13 +174,19 @@ def quote(names: Iterable[str], most: int = 8) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+def _type_of(dtype: Any) -> str | None:
+    if dtype == nw.Boolean:
+        return "binary"
+    return "integer" if dtype.is_integer() else None
+
+
 def _read_column(name: str, column: Any) -> NDArray[Any]:
     dtype = column.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
         if column.null_count() == 0:
             values = column.to_numpy()
         else:  # through float: nulls become nan, in nullable frames too
-            values = column.cast(nw.Float64).to_numpy()
+            values = column.cast(nw.Float32 if dtype == nw.Float32 else nw.Float64).to_numpy()
         if values.dtype.kind == "O":
             return _read_objects(name, values)
         keep = values.dtype in (np.float64, np.float32)

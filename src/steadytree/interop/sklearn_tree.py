@@ -107,6 +107,20 @@ def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
     )
 
 
+def from_sklearn_for(estimator: DecisionTreeClassifier, table: Table) -> Tree:
+    """The tree for rows of a table, of which it takes names (where it has none) and types alone.
+
+    Nothing is read off the values, as what is said of one row must not depend on others.
+    """
+    tree = from_sklearn(estimator)
+    table.check_not_empty()
+    names = _names_for(estimator, table)
+    # scikit-learn keeps no kinds, so none is ruled out
+    columns = (replace(c, name=n, kind="integer") for c, n in zip(tree.space, names, strict=True))
+    space = FeatureSpace(tuple(columns)).typed_like(table)
+    return replace(tree, space=space)
+
+
 def to_sklearn(model: Any) -> DecisionTreeClassifier:
     """A genuine fitted scikit-learn tree that decides as ours on float32 data.
 
@@ -228,21 +242,28 @@ def _space_of(
 
 def _observe(estimator: DecisionTreeClassifier, X: Any) -> FeatureSpace:
     table = Table.read(X)
+    names = _names_for(estimator, table)
+    space = FeatureSpace.observe(table.select(names))
+    return FeatureSpace(
+        tuple(replace(column, name=name) for name, column in zip(names, space, strict=True))
+    )
+
+
+def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ...]:
+    """The estimator's names or, where it has none, the table's; refuses columns of categories."""
     names = _names_of(estimator)
     if not hasattr(estimator, "feature_names_in_") and table.names is not None:
-        unnamed = Table(None, table.columns, table.declared, table.matrix)
+        unnamed = replace(table, names=None)
         unnamed.select(names)  # refuses another number of columns
         names = table.names
-    space = FeatureSpace.observe(table.select(names))
-    text = [name for name, column in zip(names, space, strict=True) if column.is_categorical]
+    seen = zip(names, table.select(names).columns, strict=True)
+    text = [name for name, column in seen if column.dtype == object or name in table.declared]
     if text:
         raise ValueError(
             f"column(s) {quote(text)} of X hold categories, and a scikit-learn tree asks about "
             "numbers: pass X as the tree saw it."
         )
-    return FeatureSpace(
-        tuple(replace(column, name=name) for name, column in zip(names, space, strict=True))
-    )
+    return names
 
 
 def _widen(column: Column, asked: NDArray[np.float64]) -> Column:

@@ -73,9 +73,7 @@ def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
         for column in space
         if not column.is_categorical and column.kind != "binary"
     }
-    # as these rows have it: a tree may know a column as whole that holds fractions by now
-    whole = [column.name for column in space if column.kind in ("integer", "binary")]
-    return Perturbation(radius=radius, whole=whole)
+    return Perturbation(radius=radius)
 
 
 def make_learners(

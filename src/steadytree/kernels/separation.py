@@ -12,23 +12,27 @@ def same_only(first, second):
 
 
 @njit(cache=True, nogil=True)
-def close_pairs(U, bits, start, order, reach, pairs):
-    """Fill pairs (m, 2) with rows of different classes within `reach`; return how many there are.
+def close_pairs(ranks, bits, start, order, closer, pairs):
+    """Fill pairs (m, 2) with close rows of different classes; return how many there are.
 
-    U (n, p) is sorted by block, and within a block by column order[0]; block b is
-    ``start[b]`` to ``start[b + 1] - 1``. bits (n,) holds each row's classes. Pairs beyond the
-    room there is are counted, not filled in.
+    ranks (n, p) is sorted by block, and within a block by column order[0]; block b is
+    ``start[b]`` to ``start[b + 1] - 1``. bits (n,) holds each row's classes. closer is
+    (last, first): ranks a <= b of column c are close where ``b <= last[first[c] + a]``. Pairs
+    beyond the room there is are counted, not filled in.
     """
+    last, first = closer
     found, sweep = 0, order[0]
     for block in range(start.shape[0] - 1):
         end = start[block + 1]
         for i in range(start[block], end):
             j = i + 1
-            while j < end and U[j, sweep] - U[i, sweep] <= reach:
+            farthest = last[first[sweep] + ranks[i, sweep]]
+            while j < end and ranks[j, sweep] <= farthest:
                 if not same_only(bits[i], bits[j]):
                     close = True
                     for column in order:
-                        if abs(U[i, column] - U[j, column]) > reach:
+                        low = min(ranks[i, column], ranks[j, column])
+                        if max(ranks[i, column], ranks[j, column]) > last[first[column] + low]:
                             close = False
                             break
                     if close:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from steadytree.core.column import Column
 from steadytree.core.grid import quantile_cuts
+from steadytree.core.moves import Moves
 from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.refusal import UnsuitableDataError
@@ -51,7 +52,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
     n_thresholds : int, default=10
         Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
-        whole numbers are asked about every whole number between their bounds.
+        whole numbers are asked about every whole number between their bounds; about the points
+        halfway between these where they move by less than whole steps (see `Perturbation`).
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
@@ -98,7 +100,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     >>> model.objective_, model.proven_, model.majority_
     (6.0, True, 3.0)
     >>> float(model.tree_.threshold[0])
-    1.0
+    1.5
     """
 
     def __init__(
@@ -149,23 +151,22 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.classes_, labels = np.unique(y, return_inverse=True)
         space = FeatureSpace.observe(table)
         values = np.asarray(space.encode(table), np.float64)
-        self.space_ = _with_cuts(space, values, self.cuts or {}, self.n_thresholds, weights)
+        noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
+        moves = noise.moves(space.typed_like(table))
+        check_whole(space, moves, values)
+        steps = moves.whole | np.isinf(np.minimum(moves.up, moves.down))
+        thresholds = self.cuts or {}, self.n_thresholds, weights
+        self.space_ = _with_cuts(space, values, steps, *thresholds)
         counted = np.ones(len(values)) if weights is None else weights
-        problem = self._problem(values, labels.astype(np.int64), counted)
+        problem = self._problem(noise, moves, (values, labels.astype(np.int64), counted))
         outcome = self._solve(problem)
         training = values, labels, counted
         self.tree_ = tree_of(outcome.plan, problem, self.space_, self.classes_, training)
         self._keep(problem, outcome, np.bincount(labels, counted).max())
         return self
 
-    def _problem(
-        self, values: NDArray[np.float64], labels: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> Problem:
-        noise = self.perturbation
-        if noise is None:
-            noise = Perturbation(step_cost=math.inf, budget=0.0)
-        moves = noise.moves(self.space_)
-        check_whole(self.space_, moves, values)
+    def _problem(self, noise: Perturbation, moves: Moves, rows: tuple[Any, ...]) -> Problem:
+        values, labels, weights = rows
         penalty = self.regularisation / (1 - self.regularisation)
         limit = noise.spend(float(weights.sum()))
         spending = limit, noise.scope != "row", penalty
@@ -228,11 +229,16 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 def _with_cuts(
     space: FeatureSpace,
     values: NDArray[np.float64],
+    steps: NDArray[np.bool_],
     declared: Mapping[str, Any],
     n_thresholds: int,
     weights: NDArray[np.float64] | None,
 ) -> FeatureSpace:
-    """The space with candidate cuts: declared ones, every whole number, or between rows."""
+    """The space with candidate cuts: declared ones, every whole number, or between rows.
+
+    Where a column of whole numbers does not move in steps (or not at all), a threshold at a whole
+    number would be crossed by the least move: it is asked about halfway to the next.
+    """
     unknown = [name for name in declared if name not in space.names]
     if unknown:
         raise ValueError(f"cuts names {quote(unknown)}, but the columns are {quote(space.names)}.")
@@ -245,7 +251,7 @@ def _with_cuts(
         elif column.name in declared:
             columns.append(column.with_cuts(_declared_cuts(column.name, declared[column.name])))
         elif column.kind in ("integer", "binary"):
-            columns.append(column.with_cuts(_whole_cuts(column)))
+            columns.append(column.with_cuts(_whole_cuts(column) + (0.0 if steps[j] else 0.5)))
         else:
             columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
     return FeatureSpace(tuple(columns))

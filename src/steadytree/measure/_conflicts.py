@@ -1,5 +1,6 @@
 """Conflicts: distinct rows with their class counts, and which of them lie too close together."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from steadytree.kernels.separation import close_pairs, nearest_in_blocks
 
 MOST_CLASSES = 62  # one bit each
 MOST_PAIRS = 50_000_000
+NO_PAIRS = np.empty((0, 2), np.int64)
 LADDER = (1e-3, 0.02, 0.1, 0.3)
 
 
@@ -27,38 +29,56 @@ class Distinct:
         How often each stands in the data, by class.
     place : int64 array (n,)
         The distinct row of each row.
+    ranks : int64 array (m, p)
+        Place of each value among those of its column, of which `rows` may be rounded.
     """
 
     rows: NDArray[np.float64]
     counts: NDArray[np.int64]
     place: NDArray[np.int64]
+    ranks: NDArray[np.int64]
 
     @classmethod
-    def of(cls, X: NDArray[np.float64], labels: NDArray[np.int64], n_classes: int) -> "Distinct":
-        """Group equal rows; minus zero equals zero."""
-        key = _row_keys(np.ascontiguousarray(X + 0.0))
+    def of(
+        cls,
+        X: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        n_classes: int,
+        ranks: NDArray[np.int64] | None = None,
+    ) -> "Distinct":
+        """Group equal rows, by their ranks; without these, by values (minus zero equals zero)."""
+        if ranks is None:
+            each = [np.unique(column, return_inverse=True)[1].ravel() for column in X.T]
+            ranks = np.stack(each, axis=1).astype(np.int64)
+        key = _row_keys(np.ascontiguousarray(ranks))
         _, first, place = np.unique(key, return_index=True, return_inverse=True)
         place = place.ravel()
         cells = np.bincount(place * n_classes + labels, minlength=len(first) * n_classes)
-        return cls(X[first] + 0.0, cells.reshape(len(first), n_classes), place)
+        return cls(X[first] + 0.0, cells.reshape(len(first), n_classes), place, ranks[first])
 
     @property
     def bits(self) -> NDArray[np.int64]:
         """The classes of each row, one bit each."""
         return ((self.counts > 0) << np.arange(self.counts.shape[1])).sum(axis=1)
 
-    def close(self, reach: float) -> NDArray[np.int64]:
-        """Pairs (m, 2) of distinct rows of different classes within `reach`, in every column."""
-        order, start, columns = self._sorted(reach)
-        rows, bits = np.ascontiguousarray(self.rows[order]), self.bits[order]
-        count = close_pairs(rows, bits, start, columns, reach, np.empty((0, 2), np.int64))
+    def close(self, last: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pairs (m, 2) of distinct rows of different classes that are close in every column.
+
+        `last` and `starts` are what `Scaled.closer_than` returns.
+        """
+        order, start, columns = self._sorted(
+            self.ranks, lambda j, ranks: last[starts[j] + ranks[:-1]] < ranks[1:]
+        )
+        ranks, bits = np.ascontiguousarray(self.ranks[order]), self.bits[order]
+        closer = last, starts
+        count = close_pairs(ranks, bits, start, columns, closer, NO_PAIRS)
         if count > MOST_PAIRS:
             raise ValueError(
-                f"{count:,} pairs of rows lie within 2 r = {reach:g}, more than can be listed: "
+                f"{count:,} pairs of rows lie closer than 2 r, more than can be listed: "
                 "choose a smaller r."
             )
         pairs = np.empty((count, 2), np.int64)
-        close_pairs(rows, bits, start, columns, reach, pairs)
+        close_pairs(ranks, bits, start, columns, closer, pairs)
         return order[pairs]
 
     def nearest_enemy(self, only_least: bool = False) -> NDArray[np.float64]:
@@ -74,7 +94,9 @@ class Distinct:
         for reach in (*(rung for rung in LADDER if rung < second), second):
             if not np.isinf(best).any() or (only_least and np.isfinite(best).any()):
                 return best
-            order, start, columns = self._sorted(reach)
+            order, start, columns = self._sorted(
+                self.rows, lambda j, values, reach=reach: np.diff(values) > reach
+            )
             found = best[order]
             rows, bits = np.ascontiguousarray(self.rows[order]), self.bits[order]
             nearest_in_blocks(rows, bits, start, columns, found, reach)
@@ -93,17 +115,20 @@ class Distinct:
             second = max([second, *(d for part in near for d in part if d < widest)])
         return float(widest), float(second)
 
-    def _sorted(self, reach: float) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _sorted(
+        self, compared: NDArray[Any], gaps: Callable[..., NDArray[np.bool_]]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Order by block and sweep column, where blocks start, and columns to compare in turn.
 
-        A column with a gap wider than `reach` splits the rows; rows on its two sides are never
-        close, so rows are only compared where all such columns agree.
+        `compared` are the rows or their ranks. ``gaps(j, values)`` tells after which values of a
+        column there is a gap; rows on its two sides are never close, so rows are only compared
+        where all such columns agree.
         """
-        parts, distinct = [], np.empty(self.rows.shape[1], np.int64)
-        for j, column in enumerate(self.rows.T):
+        parts, distinct = [], np.empty(compared.shape[1], np.int64)
+        for j, column in enumerate(compared.T):
             values = np.unique(column)
             distinct[j] = len(values)
-            cut = np.flatnonzero(np.diff(values) > reach)
+            cut = np.flatnonzero(gaps(j, values))
             if len(cut):
                 parts.append(np.searchsorted(values[cut], column, side="left"))
         block = np.zeros(len(self.rows), np.int64)
@@ -113,7 +138,7 @@ class Distinct:
         spread = self.rows.std(axis=0)
         sweep = int(np.lexsort((-spread, -distinct))[0])
         columns = np.array([sweep, *(j for j in np.argsort(-spread) if j != sweep)])
-        order = np.lexsort((self.rows[:, sweep], block))
+        order = np.lexsort((compared[:, sweep], block))
         ranked = block[order]
         start = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1], [True]]))
         return order, start, columns

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from steadytree.core.boxes import exact_edges
 from steadytree.core.moves import LARGEST, Moves
@@ -14,8 +13,9 @@ from steadytree.core.perturbation import Perturbation, check_whole
 from steadytree.core.reading import Reading
 from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.space import FeatureSpace
+from steadytree.core.table import Table
 from steadytree.core.tree import Tree
-from steadytree.interop.sklearn_tree import as_tree, from_sklearn
+from steadytree.interop.sklearn_tree import as_tree, from_sklearn_for
 from steadytree.kernels.moves import (
     MoveTable,
     NodeTable,
@@ -175,14 +175,15 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
 
     A move may end at any float64 number (whole numbers in whole columns), and the witness given
     for a row does get another answer. Rows within a rounding of 1e-9 of the budget count as
-    within it, so certified shares err on the safe side.
+    within it, so certified shares err on the safe side. No row's distance depends on other rows.
 
     Parameters
     ----------
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
-        For a scikit-learn tree, kinds of columns are read off `X`: whole-number columns move in
-        whole steps unless the perturbation's `whole` says otherwise.
     X : array-like or frame of shape (n_rows, n_features)
+        A column moves in whole steps where the perturbation's `whole` names it or, without
+        `whole`, where its type is integer or bool and the model saw no fraction in it when it was
+        fitted. Floats, lists and csv files have no such type, whatever numbers they hold.
     y : array-like of shape (n_rows,)
         True classes.
     perturbation : Perturbation
@@ -205,9 +206,10 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     if not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
     card = as_card(model)
-    tree = card or _tree_of(model, X)
-    moves = perturbation.moves(tree.space)
-    rows = np.asarray(tree.space.encode(X), np.float64)
+    table = Table.read(X)
+    tree = card or _tree_of(model, table)
+    moves = perturbation.moves(tree.space.typed_like(table))
+    rows = np.asarray(tree.space.encode(table), np.float64)
     truth = label_indices(tree.classes, y)
     if len(rows) != len(truth):
         raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
@@ -263,12 +265,7 @@ def _answers(model: Tree | Scorecard, rows: NDArray[np.float64]) -> NDArray[np.i
     return model.label[model.apply_encoded(rows)]
 
 
-def _tree_of(model: Any, X: Any) -> Tree:
-    own = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
-    if own or not isinstance(model, BaseEstimator):
-        return as_tree(model)
-    try:
-        return from_sklearn(model, X)
-    except (TypeError, ValueError):
-        as_tree(model)  # says what is wrong with the model before anything is said about X
-        raise
+def _tree_of(model: Any, table: Table) -> Tree:
+    tree = as_tree(model)
+    own = model is tree or getattr(model, "tree_", None) is tree
+    return tree if own else from_sklearn_for(model, table)

@@ -12,9 +12,8 @@ from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
 from steadytree.core.reading import Reading
-from steadytree.core.space import FeatureSpace
-from steadytree.core.table import quote
-from steadytree.measure._conflicts import MOST_CLASSES, Cover, Distinct, least_cover
+from steadytree.measure._conflicts import MOST_CLASSES, NO_PAIRS, Cover, Distinct, least_cover
+from steadytree.measure._scaled import Scaled, is_number, two_times
 from steadytree.measure._theorems import Statement, all_statements
 from steadytree.measure.accuracy import _plain_labels
 
@@ -125,7 +124,8 @@ class Separation:
 
         One question after the other isolates each row, or halving each column's values in turn.
         """
-        halvings = [math.ceil(math.log2(len(np.unique(column)))) for column in self.distinct.rows.T]
+        levels = [len(np.unique(column)) for column in self.distinct.ranks.T]
+        halvings = [(n - 1).bit_length() for n in levels]
         return min(len(self.distinct.rows) - 1, sum(halvings))
 
     @property
@@ -184,6 +184,10 @@ def separation(
     range, or by `scale`; different categories are 1 apart, and so are a missing value and any
     other. What the theorems say holds for the rows that stay, not for new ones.
 
+    Which rows are closer than 2 r is decided without rounding: every float in `X`, `scale` and `r`
+    stands for the decimal that Python prints for it, so 0.3 and 0.1 are exactly 0.2 apart. The
+    distances told (`two_r`, `nearest_enemy`) are rounded to floats.
+
     Parameters
     ----------
     X : array-like or frame of shape (n_rows, n_features)
@@ -210,88 +214,38 @@ def separation(
     >>> found.nearest_enemy.round(2).tolist()
     [0.5, 0.1, 0.1, 0.6]
     """
-    if r is not None and not (_is_number(r) and 0 <= r < np.inf):
+    if r is not None and not (is_number(r) and 0 <= r < np.inf):
         raise ValueError(f"r must be a number of at least 0, got {r!r}.")
-    if not _is_number(time_limit) or not time_limit > 0:
+    if not is_number(time_limit) or not time_limit > 0:
         raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}.")
     classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
-    numbers = scaled_columns(X, scale)
-    if len(numbers) != len(labels):
-        raise ValueError(f"X has {len(numbers)} rows, but y has {len(labels)} labels.")
+    scaled = Scaled.of(X, scale)
+    if len(scaled.values) != len(labels):
+        raise ValueError(f"X has {len(scaled.values)} rows, but y has {len(labels)} labels.")
     if not 2 <= len(classes) <= MOST_CLASSES:
         raise ValueError(f"y must hold 2 to {MOST_CLASSES} classes, got {len(classes)}.")
     if linear and len(classes) > 2:
         raise ValueError(
             f"a hyperplane separates two classes, but y has {len(classes)}: leave linear out."
         )
-    distinct = Distinct.of(numbers, labels, len(classes))
-    reach = 0.0 if not r else np.nextafter(2 * r, 0)  # exactly 2 r apart is apart
-    pairs = distinct.close(reach)
+    distinct = Distinct.of(scaled.values, labels, len(classes), scaled.ranks)
+    # exactly 2 r apart is apart
+    pairs = distinct.close(*scaled.closer_than(two_times(r))) if r else NO_PAIRS
     cover = least_cover(distinct, pairs, time_limit)
     kept = ~cover.dropped[distinct.place, labels]
     hyperplane = len(classes) == 2 if linear is None else linear
     return Separation(
         None if r is None else float(r),
         len(labels),
-        numbers.shape[1],
+        scaled.values.shape[1],
         np.flatnonzero(~kept),
         cover.lower,
         _listed(pairs, distinct, labels),
-        _least_distance(distinct, cover),
+        # proven, so that rounding does not make it less
+        max(_least_distance(distinct, cover), 2 * float(r or 0)),
         linear_separation(distinct) if hyperplane else None,
         distinct,
     )
-
-
-def scaled_columns(X: Any, scale: Mapping[str, float] | None = None) -> NDArray[np.float64]:
-    """Columns in [0, 1] (or in units of `scale`), categories and missing values as 0 and 1."""
-    space = FeatureSpace.observe(X)
-    units = _units(space, scale)
-    values = np.asarray(space.encode(X), np.float64)
-    columns = []
-    for j, column in enumerate(space):
-        x, gone = values[:, j], np.isnan(values[:, j])
-        if column.is_categorical:
-            columns += [x == code for code in range(len(column.categories))]
-        else:
-            columns.append(np.where(gone, 0.0, (x - column.low) / units[column.name]))
-        if gone.any():
-            columns.append(gone)
-    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
-
-
-def _units(space: FeatureSpace, scale: Mapping[str, float] | None) -> dict[str, float]:
-    """What counts as distance one in each column of numbers."""
-    if scale is not None and not isinstance(scale, Mapping):
-        raise ValueError(f"scale must map names to numbers, got {scale!r}.")
-    asked = scale or {}
-    unknown = [name for name in asked if name not in space.names]
-    if unknown:
-        raise ValueError(f"scale names {quote(unknown)}, but X has {quote(space.names)}.")
-    units = {}
-    for column in space:
-        unit = asked.get(column.name, column.high - column.low)
-        if column.name in asked:
-            if column.is_categorical:
-                raise ValueError(
-                    f"scale of {column.name!r}: its categories are 1 apart, whatever they are."
-                )
-            if not _is_number(unit) or not 0 < unit < np.inf:
-                raise ValueError(
-                    f"scale of {column.name!r} must be a number above 0, got {unit!r}."
-                )
-        if not column.is_categorical:
-            units[column.name] = float(unit) or 1.0
-            if not np.isfinite((column.high - column.low) / units[column.name]):
-                raise ValueError(
-                    f"column {column.name!r} reaches from {column.low:g} to {column.high:g}, too "
-                    "far in units of its scale: divide its values, or drop it."
-                )
-    return units
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def linear_separation(distinct: Distinct) -> LinearSeparation:
@@ -354,13 +308,19 @@ def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> flo
         method="highs",
         options={"time_limit": 60.0},
     )
-    return float(1 / solved.fun) if solved.status == 0 and solved.fun > 0 else None
+    if solved.status != 0:
+        return None
+    plane = solved.x[: rows.shape[1]] - solved.x[rows.shape[1] :]
+    # of the plane itself: the solver's own figure is off by its tolerance
+    margin = (signed @ plane).min() / max(np.abs(plane).sum(), 1e-300)
+    return float(margin) if margin > 0 else None
 
 
 def _least_distance(distinct: Distinct, cover: Cover) -> float:
     counts = np.where(cover.dropped, 0, distinct.counts)
     left = counts.any(axis=1)
-    rest = Distinct(distinct.rows[left], counts[left], np.arange(int(left.sum())))
+    place = np.arange(int(left.sum()))
+    rest = Distinct(distinct.rows[left], counts[left], place, distinct.ranks[left])
     return float(rest.nearest_enemy(only_least=True).min(initial=np.inf))
 
 

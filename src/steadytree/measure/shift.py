@@ -140,11 +140,18 @@ def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
                 own = _category_chance(x, q, boxes.categories[leaf, j], tree.space[j].categories)
             else:
                 high, low = boxes.high[leaf, j], boxes.low[leaf, j]
-                own = step_law(np.floor(high - x), q) - step_law(np.floor(low - x), q)
+                own = step_law(steps_within(x, high), q) - step_law(steps_within(x, low), q)
                 own = np.maximum(own, 0.0)  # a box can be empty
             inside *= np.where(np.isnan(x), boxes.missing[leaf, j], own)
         chances[:, label] += inside
     return np.clip(chances, 0.0, 1.0)
+
+
+def steps_within(x: Floats, edge: float) -> Floats:
+    """The most whole steps k with ``x + k <= edge``, for x + k as a float, which the tree sees."""
+    steps = np.floor(edge - x)  # which rounding can make one too many or too few
+    steps = np.where(x + steps > edge, steps - 1.0, steps)
+    return np.where(x + (steps + 1.0) <= edge, steps + 1.0, steps)
 
 
 def step_law(steps: Floats, certainty: float) -> Floats:

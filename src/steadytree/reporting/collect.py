@@ -126,7 +126,9 @@ def _sections(
     measured = not evidence.quick
     robust = measured or evidence.perturbation is not None  # stated noise is measured in any case
     return {
-        "robustness": collect_robustness(judged, table, labels, evidence) if robust else None,
+        "robustness": collect_robustness(model, judged, table, labels, evidence)
+        if robust
+        else None,
         "separation": collect_separation(table, labels, evidence) if measured else None,
         "stability": again(evidence) if measured else None,
         "change": collect_change(judged, table, labels, evidence),

@@ -24,16 +24,19 @@ NEARER = "Among all rows the classes are as near as this or nearer."
 
 
 def collect_robustness(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+    model: Any, judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
 ) -> dict[str, Any] | None:
-    """Certified accuracy by size of move, worst case, and the smallest attacks on real rows."""
+    """Certified accuracy by size of move, worst case, and the smallest attacks on real rows.
+
+    The model itself is certified: of scikit-learn's, the tree judged has kinds read off these rows.
+    """
     rows = Sampled.of(X, y, MOST_ROWS, evidence.seed)
     noise = evidence.perturbation
     if noise is None:
         noise = usual_perturbation(rows.features)
         if not noise.radius:
             return None  # nothing but text and 0/1 columns: no usual noise to speak of
-    found = certify(judged, rows.features, rows.labels, noise)
+    found = certify(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
         "note": " ".join(filter(None, [rows.note, _fixed_note(judged, noise)])),
