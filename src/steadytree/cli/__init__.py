@@ -18,6 +18,7 @@ from steadytree.cli import (
     retrain,
     score,
 )
+from steadytree.cli._places import App
 
 WRONG_USE = 2
 STOPPED = 130
@@ -25,7 +26,7 @@ STOPPED = 130
 USAGE_ERROR: type[Any] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
-app = typer.Typer(
+app = App(
     name="steadytree",
     help="Small decision trees you can trust, and a report that says how far.",
     invoke_without_command=True,

@@ -11,6 +11,7 @@ from steadytree.cli._command import check_order
 from steadytree.cli._limits import EXCEEDED, parse_share
 from steadytree.cli._options import AsJson, Data
 from steadytree.cli._output import echo_json
+from steadytree.cli._places import READS
 
 EXAMPLES = """\b
 Examples:
@@ -25,10 +26,14 @@ noise.toml, for example (whole: columns that move in whole steps; a csv file has
 
 
 def certify(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json).")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json)."), READS
+    ],
     data: Data,
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the truth.")],
-    noise: Annotated[Path, typer.Option(metavar="FILE", help="How far inputs may move, as TOML.")],
+    noise: Annotated[
+        Path, typer.Option(metavar="FILE", help="How far inputs may move, as TOML."), READS
+    ],
     min_certified: Annotated[
         str | None,
         typer.Option(

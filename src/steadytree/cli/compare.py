@@ -9,6 +9,7 @@ import typer
 
 from steadytree.cli._options import AsJson, Drop, MaybeTarget, Noise
 from steadytree.cli._output import echo_json, say_written, show_page, warn_of_row_numbers
+from steadytree.cli._places import READS, WRITES
 
 if TYPE_CHECKING:
     from steadytree.reporting.data_set import DataSet
@@ -25,7 +26,7 @@ Without DATA, scikit-learn's breast cancer data are used."""
 
 def compare(
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A csv or parquet file.")
+        Path | None, typer.Argument(metavar="[DATA]", help="A csv or parquet file."), READS
     ] = None,
     target: MaybeTarget = None,
     learners: Annotated[
@@ -33,7 +34,9 @@ def compare(
     ] = LEARNERS,
     noise: Noise = None,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Declared columns of the private learner.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Declared columns of the private learner."),
+        READS,
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the private learner.")] = 1.0,
     folds: Annotated[int, typer.Option(min=2, max=20, help="Parts to judge on in turn.")] = 5,
@@ -44,9 +47,9 @@ def compare(
     drop: Drop = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Which rows are in which fold.")] = 0,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = Path(
-        "compare.html"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write the page."), WRITES
+    ] = Path("compare.html"),
     as_json: AsJson = False,
 ) -> None:
     """Put learners side by side on the same folds: accuracy, size, stability, robustness, time."""

@@ -9,6 +9,7 @@ import typer
 
 from steadytree.cli._options import AsJson, MaxFlips
 from steadytree.cli._output import echo_json, names_of, say_written
+from steadytree.cli._places import READS, WRITES
 
 EXAMPLES = """\b
 Examples:
@@ -20,18 +21,21 @@ Exit code 3 where more decisions change than --max-flips allows."""
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A saved tree (*.tree.json).")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The tree to compare it with.")],
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="A saved tree (*.tree.json)."), READS],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The tree to compare it with."), READS],
     data: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Rows whose decisions are compared, csv or parquet."),
+        READS,
     ] = None,
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column with the true classes.")
     ] = None,
     max_flips: MaxFlips = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the picture, an SVG file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the picture, an SVG file."),
+        WRITES,
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from steadytree.cli._options import AsJson, Drop, MaxDepth, Target
 from steadytree.cli._output import echo_json, say_written, warn_of_row_numbers
+from steadytree.cli._places import FILLS, READS, WRITES
 
 if TYPE_CHECKING:
     from steadytree.learn.stable import StableTreeClassifier
@@ -31,11 +32,12 @@ def fit(
         typer.Argument(
             metavar="DATA...", help="A csv file; or Parquet or Arrow files, or folders of them."
         ),
+        READS,
     ],
     target: Target,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")] = Path(
-        "fitted.tree.json"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write the tree."), WRITES
+    ] = Path("fitted.tree.json"),
     drop: Drop = None,
     max_depth: MaxDepth = 5,
     epsilon: Annotated[
@@ -48,6 +50,7 @@ def fit(
     cache: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Keep the binned rows here, for the next fit."),
+        FILLS,
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -18,6 +18,7 @@ from steadytree.cli._ledger import NewLedger, open_ledger
 from steadytree.cli._method import Method
 from steadytree.cli._options import AsJson, Budget, Data, LedgerFile, Target
 from steadytree.cli._output import echo_json, refuse_spending, say_written
+from steadytree.cli._places import CHANGES, READS, WRITES, App
 
 if TYPE_CHECKING:
     from steadytree.core.schema import Schema
@@ -33,7 +34,7 @@ Examples:
       --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
 
-app = typer.Typer(
+app = App(
     help="Learn from data you may not see: declare, fit, keep account.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -54,7 +55,7 @@ app.command()(private_files.merge)
 def schema(
     data: Data,
     target: Target,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write it."), WRITES] = Path(
         "schema.toml"
     ),
     as_json: AsJson = False,
@@ -81,11 +82,11 @@ def schema(
 def fit(
     data: Data,
     target: Target,
-    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema.")],
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema."), READS],
     epsilon: Annotated[float, typer.Option(help="What this tree may cost.")],
     ledger: LedgerFile,
     budget: Budget,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree."), WRITES],
     new_ledger: NewLedger = False,
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
     as_json: AsJson = False,
@@ -120,7 +121,7 @@ def fit(
 
 @app.command(name="ledger")
 def show_ledger(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger."), CHANGES],
     budget: Budget,
     upgrade: Annotated[
         bool, typer.Option("--upgrade", help="Write a ledger of version 1 in today's form first.")

@@ -11,13 +11,14 @@ from steadytree.cli._command import check_order
 from steadytree.cli._ledger import NewLedger, open_ledger
 from steadytree.cli._options import AsJson, Budget, Data, LedgerFile, Target
 from steadytree.cli._output import echo_json, refuse_spending
+from steadytree.cli._places import READS
 
 
 def evaluate(
-    tree: Annotated[Path, typer.Argument(metavar="TREE", help="A tree file.")],
+    tree: Annotated[Path, typer.Argument(metavar="TREE", help="A tree file."), READS],
     data: Data,
     target: Target,
-    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema.")],
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema."), READS],
     epsilon: Annotated[float, typer.Option(help="What this answer may cost.")],
     ledger: LedgerFile,
     budget: Budget,

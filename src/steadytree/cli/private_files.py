@@ -11,16 +11,29 @@ import typer
 from steadytree.cli._ledger import NewLedger, check_ledger
 from steadytree.cli._options import AsJson, PlanFile
 from steadytree.cli._output import echo_json, names_of, say_written
+from steadytree.cli._places import CHANGES, CONNECTS, FILLS, READS, Does
+from steadytree.core.places import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+def _answer_and_store(values: dict[str, Any]) -> list[Place]:
+    """What an answer writes that no option names."""
+    from steadytree.cli.private_holder import store_of
+    from steadytree.sources.files import answer_path
+
+    found = [Place(answer_path(values["question"]), "write", "the answer to QUESTION")]
+    if values["ledger"] is not None:
+        found.append(Place(store_of(values["ledger"]), "fill", "the store of --ledger"))
+    return found
+
+
 def ask(
     plan: PlanFile,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write questions.")] = Path(
-        "questions"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where to write questions."), FILLS
+    ] = Path("questions"),
     as_json: AsJson = False,
 ) -> None:
     """Write the next signed, numbered question for each holder that is asked."""
@@ -50,15 +63,23 @@ def ask(
 
 
 def answer(
-    question: Annotated[Path, typer.Argument(metavar="QUESTION", help="A question file.")],
-    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys.")],
+    question: Annotated[
+        Path,
+        typer.Argument(metavar="QUESTION", help="A question file."),
+        Does("read", _answer_and_store),
+    ],
+    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys."), READS],
     socket: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Socket of a serving gateway; or:")
+        Path | None, typer.Option(metavar="FILE", help="Socket of a serving gateway; or:"), CONNECTS
     ] = None,
-    data: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows."), READS] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column to predict.")] = None,
-    schema: Annotated[Path | None, typer.Option(metavar="FILE", help="The agreed schema.")] = None,
-    ledger: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows' ledger.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The agreed schema."), READS
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The rows' ledger."), CHANGES
+    ] = None,
     budget: Annotated[float | None, typer.Option(help="All that the rows may ever cost.")] = None,
     new_ledger: NewLedger = False,
     name: Annotated[
@@ -102,7 +123,9 @@ def answer(
 
 def merge(
     plan: PlanFile,
-    answers: Annotated[list[Path], typer.Argument(metavar="ANSWER...", help="Answer files.")],
+    answers: Annotated[
+        list[Path], typer.Argument(metavar="ANSWER...", help="Answer files."), READS
+    ],
     without: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Go on without a holder.")
     ] = None,

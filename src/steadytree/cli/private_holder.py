@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from steadytree.cli._ledger import NewLedger, check_ledger
 from steadytree.cli._options import AsJson, Budget, LedgerFile, SchemaFile
 from steadytree.cli._output import echo_json
+from steadytree.cli._places import CONNECTS, READS, WRITES, App, Does
+from steadytree.core.places import Place
 
 if TYPE_CHECKING:
     from steadytree.sources.gateway import Terms
@@ -22,12 +24,12 @@ Examples:
       --study heart-2026=1.0 --coordinator-key keys/coordinator.sign.pub
   steadytree private holder status --socket north.sock"""
 
-app = typer.Typer(
+app = App(
     help="Keep rows, noise and ledger in a daemon of your own.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Rows = Annotated[Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file.")]
+Rows = Annotated[Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file."), READS]
 Target = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
@@ -36,6 +38,23 @@ Name = Annotated[str, typer.Option(help="What the plan calls this holder.")]
 Seed = Annotated[
     int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
 ]
+
+
+def store_of(ledger: Path) -> Path:
+    """The folder of answers that a gateway keeps beside its ledger."""
+    return ledger.with_name(ledger.name + ".answers")
+
+
+def _socket_of(socket: Path | None, ledger: Path) -> Path:
+    return socket or ledger.with_name(ledger.name + ".sock")
+
+
+def _kept_beside(values: dict[str, Any]) -> list[Place]:
+    """What a gateway writes beside its ledger."""
+    found = [Place(store_of(values["ledger"]), "fill", "the store of --ledger")]
+    if values["socket"] is None:
+        found.append(Place(_socket_of(None, values["ledger"]), "write", "the socket of --ledger"))
+    return found
 
 
 @app.command(epilog=EXAMPLES)
@@ -47,7 +66,9 @@ def serve(
     name: Name = "holder",
     target: Target = None,
     socket: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The socket; by default LEDGER.sock.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The socket; by default LEDGER.sock."),
+        Does("write", _kept_beside),
     ] = None,
     group: Annotated[
         str | None, typer.Option(help="A group that may open the socket too (0660, not 0600).")
@@ -62,13 +83,14 @@ def serve(
     coordinator_key: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Believe letters signed with coordinator.sign.pub only."),
+        READS,
     ] = None,
     least_epsilon: Annotated[
         float, typer.Option(help="Refuse questions for less than this.", min=0)
     ] = 1e-3,
     new_ledger: NewLedger = False,
     log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="By default standard error.")
+        Path | None, typer.Option(metavar="FILE", help="By default standard error."), WRITES
     ] = None,
     testing_seed: Seed = None,
 ) -> None:
@@ -85,7 +107,7 @@ def serve(
     holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
     gateway, store = open_gateway(holder, ledger, pace, terms)
     try:
-        server = GatewayServer(gateway, socket or ledger.with_name(ledger.name + ".sock"), group)
+        server = GatewayServer(gateway, _socket_of(socket, ledger), group)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: server.stop())
         if not holder.private:
@@ -99,7 +121,7 @@ def serve(
 
 @app.command()
 def status(
-    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket."), CONNECTS],
     as_json: AsJson = False,
 ) -> None:
     """Show what a serving gateway has spent and what is left."""
@@ -124,9 +146,9 @@ def status(
 
 @app.command()
 def join(
-    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys.")],
+    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys."), READS],
     superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The coordinator.")],
-    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket.")],
+    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket."), CONNECTS],
     port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
     same_user: Annotated[
         bool, typer.Option("--same-user", help="FOR TRIALS: join as the user who has the rows.")
@@ -205,8 +227,7 @@ def open_gateway(holder: Holder, ledger: Path, pace: float, terms: Terms | None 
     from steadytree.sources.gateway import Gateway
     from steadytree.sources.holder import schema_digest
 
-    folder = ledger.with_name(ledger.name + ".answers")
-    store = AnswerStore(folder, holder.name, schema_digest(holder.schema))
+    store = AnswerStore(store_of(ledger), holder.name, schema_digest(holder.schema))
     try:
         return Gateway(holder, store, pace, terms), store
     except ValueError:

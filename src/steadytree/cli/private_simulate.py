@@ -10,13 +10,14 @@ import typer
 from steadytree.cli._method import Method
 from steadytree.cli._options import AsJson
 from steadytree.cli._output import echo_json, names_of, say_written
+from steadytree.cli._places import READS, WRITES
 
 DEFAULT_EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 PICTURES = (".png", ".svg", ".pdf")
 
 
 def simulate(
-    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema.")],
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema."), READS],
     rows: Annotated[int, typer.Option(help="Rows that the private fit will have, about.")],
     epsilon: Annotated[
         list[float] | None, typer.Option(help="What a fit may cost; may be given several times.")
@@ -28,6 +29,7 @@ def simulate(
             help="PUBLIC rows, csv or parquet; NEVER the private ones: nothing protects these. "
             "Without it, rows are made up from the schema.",
         ),
+        READS,
     ] = None,
     target: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The public data's column to predict.")
@@ -36,7 +38,7 @@ def simulate(
     repeats: Annotated[int, typer.Option(help="Fits at each epsilon.", min=2)] = 10,
     seed: Annotated[int, typer.Option(help="For the same figures again.", min=0)] = 0,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to draw it (png, svg, pdf).")
+        Path | None, typer.Option(metavar="FILE", help="Where to draw it (png, svg, pdf)."), WRITES
     ] = None,
     as_json: AsJson = False,
 ) -> None:

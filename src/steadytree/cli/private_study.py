@@ -9,6 +9,7 @@ import typer
 
 from steadytree.cli._options import AsJson, PlanFile
 from steadytree.cli._output import echo_json, names_of, say_written
+from steadytree.cli._places import FILLS, READS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 
 def keys(
     plan: Annotated[
-        Path | None, typer.Argument(metavar="PLAN", help="Make the keys of all parties of a plan.")
+        Path | None,
+        typer.Argument(metavar="PLAN", help="Make the keys of all parties of a plan."),
+        READS,
     ] = None,
     holder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Make the keys of one holder, at the holder.")
+        str | None,
+        typer.Option(metavar="NAME", help="Make the keys of one holder, at the holder."),
+        FILLS,
     ] = None,
     host: Annotated[
         list[str] | None, typer.Option(help="Further names under which the coordinator is reached.")
@@ -61,7 +66,9 @@ def _show_keys(folders: Iterable[Path], advice: str, as_json: bool) -> None:
 def coordinate(
     plan: PlanFile,
     logs: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep Flower's files and logs here.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep Flower's files and logs here."),
+        FILLS,
     ] = None,
     as_json: AsJson = False,
 ) -> None:

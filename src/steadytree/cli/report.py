@@ -12,6 +12,7 @@ from steadytree.cli._command import command_line
 from steadytree.cli._limits import EXCEEDED
 from steadytree.cli._options import AsJson, Drop, MaxDepth, MaybeTarget, Noise
 from steadytree.cli._output import echo_json, say_written, show_page, warn_of_row_numbers
+from steadytree.cli._places import CHANGES, READS, WRITES
 
 if TYPE_CHECKING:
     from steadytree.reporting.report import Report
@@ -54,17 +55,21 @@ def report(
     data: Annotated[
         Path | None,
         typer.Argument(metavar="[DATA]", help="A csv or parquet file; without it, breast cancer."),
+        READS,
     ] = None,
     target: MaybeTarget = None,
     model: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="A saved tree or card to judge, on all rows."),
+        READS,
     ] = None,
     previous: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The tree in use so far (*.tree.json).")
+        Path | None,
+        typer.Option(metavar="FILE", help="The tree in use so far (*.tree.json)."),
+        READS,
     ] = None,
     limits: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Limits to keep to, as TOML.")
+        Path | None, typer.Option(metavar="FILE", help="Limits to keep to, as TOML."), READS
     ] = None,
     noise: Noise = None,
     by: Annotated[
@@ -83,18 +88,20 @@ def report(
         ),
     ] = None,
     comparison: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A page of steadytree compare to take over.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A page of steadytree compare to take over."),
+        READS,
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The data's privacy ledger.")
+        Path | None, typer.Option(metavar="FILE", help="The data's privacy ledger."), CHANGES
     ] = None,
     budget: Annotated[float | None, typer.Option(help="The ledger's whole budget.")] = None,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Adds accuracy against epsilon.")
+        Path | None, typer.Option(metavar="FILE", help="Adds accuracy against epsilon."), READS
     ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write the page."), WRITES
+    ] = Path("report.html"),
     drop: Drop = None,
     max_depth: MaxDepth = 5,
     criterion: Annotated[

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from steadytree.cli._output import echo_json, names_of, say_written
+from steadytree.cli._places import READS, Does
+from steadytree.core.places import Place
 
 PAGE = "study.html"
 USUALLY = (("matplotlib", "plot"), ("pandas", "frame"))
@@ -24,16 +26,29 @@ come with the package, and are in the folder studies of a copy of the source."""
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
+def _usual_folder(values: dict[str, Any]) -> list[Place]:
+    """The folder that is filled where --out names none."""
+    if values["out"] is not None or values["study"] in (None, "--help"):
+        return []
+    return [Place(_folder_of(_find(values["study"])), "fill", "the folder of the study")]
+
+
+def _folder_of(path: Path) -> Path:
+    return Path(f"{path.parent.name}_out")
+
+
 def reproduce(
     context: typer.Context,
     study: Annotated[
         str | None, typer.Argument(metavar="[STUDY]", help="A study; without it, all are listed.")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The folder with the papers' data.")
+        Path | None, typer.Option(metavar="FOLDER", help="The folder with the papers' data."), READS
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="For pictures, the page and what is kept.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="For pictures, the page and what is kept."),
+        Does("fill", _usual_folder),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the list, or how the run ended, as JSON.")
@@ -58,7 +73,7 @@ def reproduce(
     _check_extras(path.parent.name)
     if data is not None and not data.is_dir():
         raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
-    folder = out or Path(f"{path.parent.name}_out")
+    folder = out or _folder_of(path)
     _make(folder)
     start, clock = time.monotonic(), time.time()
     command = [sys.executable, str(path), *context.args, "--out", str(folder)]

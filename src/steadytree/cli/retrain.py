@@ -9,6 +9,7 @@ import typer
 
 from steadytree.cli._options import AsJson, Drop, MaxFlips, Target
 from steadytree.cli._output import warn_of_row_numbers
+from steadytree.cli._places import READS, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,18 +24,22 @@ Exit code 3 where more decisions change than --max-flips allows; the tree is wri
 
 
 def retrain(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="New rows, csv or parquet.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="New rows, csv or parquet."), READS],
     target: Target,
-    previous: Annotated[Path, typer.Option(metavar="FILE", help="The tree in use (*.tree.json).")],
+    previous: Annotated[
+        Path, typer.Option(metavar="FILE", help="The tree in use (*.tree.json)."), READS
+    ],
     max_loss: Annotated[
         str,
         typer.Option(metavar="SHARE", help="Score that may be given up to stay close to it."),
     ] = "1%",
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the new tree.")] = Path(
-        "retrained.tree.json"
-    ),
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write the new tree."), WRITES
+    ] = Path("retrained.tree.json"),
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to draw what changed, an SVG file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to draw what changed, an SVG file."),
+        WRITES,
     ] = None,
     max_flips: MaxFlips = None,
     drop: Drop = None,
@@ -56,6 +61,7 @@ def retrain(
         parse_flips(max_flips, 1)
     for path in filter(None, (out, picture)):
         check_can_write(path)
+    from steadytree.core.labels import told_as
     from steadytree.interop.tree_file import load, save
     from steadytree.learn.pareto import ParetoTreeClassifier
     from steadytree.reporting.data_set import DataSet
@@ -68,11 +74,12 @@ def retrain(
         old, data_set = load(previous), DataSet.read(data, target, drop or [])
         _check_no_new_columns(old.space.names, data_set.features.names or ())
         check_texts(data_set.features)
+        labels = told_as(data_set.labels, old.classes)
         progress.say("retraining")
         model = ParetoTreeClassifier(
             previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
-        ).fit(data_set.features, data_set.labels)
-        found = diff(old, model, data_set.features, data_set.labels)
+        ).fit(data_set.features, labels)
+        found = diff(old, model, data_set.features, labels)
         save(model.tree_, out)
         if picture is not None:
             found.write(picture)

@@ -10,6 +10,7 @@ import typer
 
 from steadytree.cli._options import AsJson, Data, Drop
 from steadytree.cli._output import echo_json, names_of, say_written, warn_of_row_numbers
+from steadytree.cli._places import READS, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,20 +34,25 @@ def score(
         str | None, typer.Option(metavar="COLUMN", help="The column to predict; fits a card.")
     ] = None,
     card: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A saved card (*.card.json) to score with.")
+        Path | None,
+        typer.Option(metavar="FILE", help="A saved card (*.card.json) to score with."),
+        READS,
     ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to write totals and risks (csv)."),
+        WRITES,
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to save the card (*.card.json).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to save the card (*.card.json)."),
+        WRITES,
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to draw the card.")
+        Path | None, typer.Option(metavar="FILE", help="Where to draw the card."), WRITES
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write a page to print.")
+        Path | None, typer.Option(metavar="FILE", help="Where to write a page to print."), WRITES
     ] = None,
     drop: Drop = None,
     loss: Annotated[Loss, typer.Option(help="What the card is fitted to.")] = Loss.MAJORITY,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree.core.boxes import exact_edges
 from steadytree.core.column import Column
+from steadytree.core.labels import UNKNOWN, place_labels
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import quote
 from steadytree.core.tree import LEAF, Tree
@@ -148,6 +149,27 @@ def with_classes(tree: Tree, classes: NDArray[Any]) -> Tree:
     value = np.zeros((tree.n_nodes, len(known)))
     value[:, place] = tree.value
     return replace(tree, classes=np.array(list(known)), value=value)
+
+
+def with_labels(tree: Tree, labels: NDArray[Any]) -> Tree:
+    """The tree with its classes told as in `labels`, where only text and numbers differ.
+
+    Examples
+    --------
+    >>> space = FeatureSpace.declare({"age": (18, 90)})
+    >>> leaf = Tree(space, [0, 1], [-1], [np.nan], [-1], [-1], [[0.2, 0.8]], [5])
+    >>> with_labels(leaf, np.array(["1", "unclear"])).classes.tolist()
+    ['0', '1']
+    """
+    known, own = labels.tolist(), tree.classes.tolist()
+    places = place_labels(own, known)
+    told = [
+        label if place == UNKNOWN else known[place]
+        for label, place in zip(own, places, strict=True)
+    ]
+    if told == own:
+        return tree
+    return replace(tree, classes=np.array(told))
 
 
 def in_double(tree: Tree) -> Tree:

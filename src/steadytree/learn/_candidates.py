@@ -12,6 +12,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.core.fan_out import fan_out
+from steadytree.core.labels import place_labels
 from steadytree.core.rebase import rebase, with_classes
 from steadytree.core.refusal import UnsuitableDataError
 from steadytree.core.space import FeatureSpace
@@ -35,6 +36,7 @@ class Sample:
         The rows encoded by `space`.
     labels : int64 array
     classes : array of labels
+        Those of the rows and, where a tree in use has more, those too.
     space : FeatureSpace
     """
 
@@ -46,10 +48,16 @@ class Sample:
 
     @classmethod
     def of(
-        cls, X: Any, estimator: Any, y: NDArray[Any], space: FeatureSpace, table: Table
+        cls,
+        X: Any,
+        estimator: Any,
+        y: NDArray[Any],
+        space: FeatureSpace,
+        table: Table,
+        classes: NDArray[Any],
     ) -> "Sample":
         """The user's data in the form that the estimator takes."""
-        classes, labels = np.unique(y, return_inverse=True)
+        labels = np.array(place_labels(y.tolist(), classes.tolist()))
         values = space.encode(table)
         if isinstance(estimator, DecisionTreeClassifier):
             if space.categorical.any():
@@ -117,12 +125,13 @@ def spread_settings(
 
 
 class JudgedTree:
-    """A tree as scikit-learn's scorers see a classifier."""
+    """A tree as scikit-learn's scorers see a classifier of the classes that rows have."""
 
     _estimator_type = "classifier"
 
     def __init__(self, tree: Tree, classes: NDArray[Any]) -> None:
-        self.tree, self.classes_ = with_classes(tree, classes), classes
+        self.tree, self.classes_ = tree, classes
+        self._columns = place_labels(classes.tolist(), tree.classes.tolist())
 
     def __sklearn_tags__(self) -> Any:
         return DecisionTreeClassifier().__sklearn_tags__()
@@ -132,7 +141,7 @@ class JudgedTree:
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        return self.tree.predict_proba(X)[:, : len(self.classes_)]
+        return self.tree.predict_proba(X)[:, self._columns]
 
     def predict(self, X: Any) -> NDArray[Any]:
         return self.tree.predict(X)
@@ -147,7 +156,8 @@ def score_trees(
         return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     rows, y = Table.pick(X, held), sample.classes[truth]
-    judged = (JudgedTree(tree, sample.classes) for tree in trees)
+    present = sample.classes[np.unique(sample.labels)]
+    judged = (JudgedTree(tree, present) for tree in trees)
     return np.array([float(scorer(one, rows, y)) for one in judged])
 
 

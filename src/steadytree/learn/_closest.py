@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from steadytree.core.labels import place_labels, unite_classes
 from steadytree.core.paths import distances_between
-from steadytree.core.rebase import in_double, rebase, rename, shared_space, with_classes
+from steadytree.core.rebase import (
+    in_double,
+    rebase,
+    rename,
+    shared_space,
+    with_classes,
+    with_labels,
+)
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table, quote
 from steadytree.core.tree import LEAF, Tree
@@ -26,19 +34,27 @@ Grow = Callable[[NDArray[np.int64], int], Tree]
 
 
 def read_previous(
-    model: Any, space: FeatureSpace, names: Mapping[str, str] | None = None
+    model: Any,
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    names: Mapping[str, str] | None = None,
 ) -> tuple[Tree, FeatureSpace]:
     """The tree in use over the columns of new data, and those columns with its categories too.
+
+    The tree gets all classes, its own and those of the new data, and answers as before.
 
     Parameters
     ----------
     model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
     space : FeatureSpace
         Columns of the new data.
+    classes : array of labels
+        Classes of the new data.
     names : mapping, optional
         New names of columns that were renamed since.
     """
-    tree = as_tree(model)
+    tree = with_labels(as_tree(model), classes)
+    tree = with_classes(tree, unite_classes(tree.classes, classes))
     if names:
         tree = rename(tree, names)
     asked = {tree.space[j].name for j in np.unique(tree.feature[tree.feature != LEAF])}
@@ -256,8 +272,9 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) ->
     of the tree learned wholly anew. That choice is then carried out on all rows.
     """
     plain = clone(estimator).set_params(previous=None, random_state=seed)
-    previous, space = read_previous(estimator.previous, estimator.space_.bare())
-    classes, labels = np.unique(y, return_inverse=True)
+    previous, space = read_previous(estimator.previous, estimator.space_.bare(), np.unique(y))
+    classes = previous.classes
+    labels = np.array(place_labels(y.tolist(), classes.tolist()))
     values = space.encode(X)
     reached = leaves_of(previous, values)
 

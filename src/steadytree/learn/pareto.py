@@ -75,7 +75,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Settings of the learner; all combinations are used about equally often. By default depths 3
         to 12 and 3, 5, 10, 30 and 50 rows a leaf.
     previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use.
+        The tree in use. The new tree has its classes and those of ``y``.
     max_score_loss : float, default=0.01
         Score that may be given up for closeness, with `previous` or ``select="tolerance"``.
     select : {"knee", "tolerance"}, float, or callable, default="knee"
@@ -180,14 +180,15 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         table.check_not_empty()
         y = check_labels(y, table.n_rows)
         space = FeatureSpace.observe(table).bare()
-        previous = None
+        previous, classes = None, np.unique(y)
         if self.previous is not None:
-            previous, space = read_previous(self.previous, space, self.previous_names)
+            previous, space = read_previous(self.previous, space, classes, self.previous_names)
+            classes = previous.classes
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         estimator = self._learner(space)
         if estimator.get_params().get("random_state", 0) is None:  # ties are broken by it too
             estimator = clone(estimator).set_params(random_state=seed)
-        sample = Sample.of(X, estimator, y, space, table)
+        sample = Sample.of(X, estimator, y, space, table, classes)
         _check_enough_rows(sample.labels)
         rng = np.random.default_rng(seed)
         held = hold_out(sample.labels, self.validation_fraction, seen, rng)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steadytree.core.counts import Source
 from steadytree.core.grid import GRIDS
 from steadytree.core.parameters import check_number, check_whole_number
+from steadytree.core.places import Place, check_apart
 from steadytree.core.recipe import Recipe
 from steadytree.core.rules import Rules
 from steadytree.core.space import FeatureSpace
@@ -71,7 +72,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Seed of the noise.
     previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use, to stay close to: as much of it is kept as the accuracy allows.
+        The tree in use, to stay close to: as much of it is kept as the accuracy allows. The new
+        tree has its classes and those of ``y``.
     max_score_loss : float, default=0.01
         Accuracy on held-out rows that may be given up to stay close to `previous`.
 
@@ -200,6 +202,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_elsewhere()
         files = DataFiles(paths, target, columns)
+        if cache is not None:
+            read = [Place(path, "read", "paths") for path in files.paths]
+            check_apart([*read, Place(cache, "fill", "cache")])
         with FileParts(files, cache, progress) as parts:
             self._fit_elsewhere(parts)
         self.n_features_in_ = len(files.names)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree.core.interval import wilson_interval
+from steadytree.core.labels import UNKNOWN, place_labels
 from steadytree.core.reading import Reading
 from steadytree.core.scorecard import as_card
 from steadytree.core.table import Table, quote
@@ -161,21 +162,16 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Place of each label among the classes; labels are compared as text if none fits as it is."""
-    labels, inverse = _distinct_labels(y)
+    labels, inverse = distinct_labels(y)
     known = classes.tolist()
-    if not set(labels) & set(known):
-        known, labels = (
-            [_label_text(label) for label in known],
-            [_label_text(label) for label in labels],
-        )
-    place = {label: index for index, label in enumerate(known)}
-    unknown = sorted({str(label) for label in labels if label not in place})
+    places = place_labels(labels, known)
+    unknown = [str(label) for label, place in zip(labels, places, strict=True) if place == UNKNOWN]
     if unknown:
         raise ValueError(
-            f"y holds the label(s) {quote(unknown)}, but the model knows {quote(known)}: "
+            f"y holds the label(s) {quote(sorted(unknown))}, but the model knows {quote(known)}: "
             "leave those rows out, or fit a tree on data that has them."
         )
-    return np.array([place[label] for label in labels], dtype=np.int64)[inverse]
+    return np.array(places, dtype=np.int64)[inverse]
 
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:
@@ -195,11 +191,11 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
 
 def _plain_labels(y: Any) -> list[Any]:
     """Labels as plain Python values; refuses missing ones."""
-    labels, inverse = _distinct_labels(y)
+    labels, inverse = distinct_labels(y)
     return [labels[place] for place in inverse.tolist()]
 
 
-def _distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
+def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
     """Labels that occur, as plain Python values, and which of them each row has.
 
     Missing ones are refused.
@@ -236,7 +232,3 @@ def _is_missing(label: Any) -> bool:
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(label, float) and label != label
-
-
-def _label_text(label: Any) -> str:
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -6,10 +6,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.labels import UNKNOWN, place_labels
 from steadytree.core.rebase import rebase, shared_space, widen
 from steadytree.core.tree import LEAF, Tree
 from steadytree.interop.sklearn_tree import as_tree, from_sklearn
-from steadytree.measure.accuracy import accuracy, label_indices
+from steadytree.measure.accuracy import distinct_labels
+from steadytree.measure.class_changes import ClassChange, class_changes, labels_alike
 from steadytree.measure.path_distance import path_distance
 
 Status = Literal["same", "moved", "replaced", "relabelled", "grown", "cut"]
@@ -115,6 +117,8 @@ class TreeChanges:
         Path distance; None where no bounds are known to measure it in.
     rows : RowChanges or None
         Where rows were given.
+    classes : tuple of ClassChange
+        Classes that are new, gone, or known to neither tree.
     """
 
     old: Tree
@@ -122,6 +126,7 @@ class TreeChanges:
     nodes: tuple[NodeChange, ...]
     distance: float | None
     rows: RowChanges | None
+    classes: tuple[ClassChange, ...] = ()
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -139,6 +144,7 @@ class TreeChanges:
         return {
             "counts": dict(self.counts),
             "distance": self.distance,
+            "classes": [one.to_dict() for one in self.classes],
             "nodes": [dict(vars(node)) for node in self.nodes],
             "rows": None if self.rows is None else self.rows.to_dict(),
         }
@@ -154,7 +160,7 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     X : array-like or frame of shape (n_rows, n_features), optional
         Rows whose decisions are compared.
     y : array-like of shape (n_rows,), optional
-        Their classes.
+        Their classes. A tree is wrong on every row of a class that it does not know.
 
     Returns
     -------
@@ -173,6 +179,7 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     if y is not None and X is None:
         raise ValueError("y was given without X: pass the rows that the labels belong to.")
     trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)
+    trees = labels_alike(*trees)
     bounds = [tree.space for tree, has_bounds in zip(trees, known, strict=True) if has_bounds]
     space = shared_space([tree.space for tree in trees])
     if len(bounds) == 1:  # the other, from scikit-learn, keeps none
@@ -181,8 +188,11 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     distance = None
     if bounds:
         distance = path_distance(before, after, space=space).value
-    rows = None if X is None else _row_changes(before, after, X, y)
-    return TreeChanges(before, after, _overlay(before, after), distance, rows)
+    classes = [*dict.fromkeys([*before.classes.tolist(), *after.classes.tolist()])]
+    truth = None if y is None else _truth(classes, y)
+    rows = None if X is None else _row_changes(before, after, X, truth)
+    found = class_changes(before, after, classes, truth, None if rows is None else rows.new_leaf)
+    return TreeChanges(before, after, _overlay(before, after), distance, rows, found)
 
 
 def _read(model: Any, X: Any) -> tuple[Tree, bool]:
@@ -251,10 +261,23 @@ def _same_question(old: Tree, new: Tree, a: int, b: int) -> bool:
     return one == other or abs(one - other) <= ROUNDING * scale
 
 
-def _row_changes(old: Tree, new: Tree, X: Any, y: Any) -> RowChanges:
+def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:
+    """Place of each row's class; one that neither tree knows is added to the classes."""
+    labels, inverse = distinct_labels(y)
+    places = place_labels(labels, classes)
+    for k, place in enumerate(places):
+        if place == UNKNOWN:
+            places[k] = len(classes)
+            classes.append(labels[k])
+    return np.array(places, dtype=np.int64)[inverse]
+
+
+def _row_changes(old: Tree, new: Tree, X: Any, truth: NDArray[np.int64] | None) -> RowChanges:
     before, after = old.apply(X), new.apply(X)
     if len(before) == 0:
         raise ValueError("X has no rows: pass rows to compare decisions on, or leave X out.")
+    if truth is not None and len(truth) != len(before):
+        raise ValueError(f"X has {len(before)} rows, but y has {len(truth)} labels.")
     place = {label: k for k, label in enumerate(old.classes.tolist())}
     codes = np.array([place.setdefault(label, len(place)) for label in new.classes.tolist()])
     was, now = old.label[before], codes[new.label[after]]
@@ -263,18 +286,17 @@ def _row_changes(old: Tree, new: Tree, X: Any, y: Any) -> RowChanges:
         (int(a), int(b), int(n), bool(old.label[a] != codes[new.label[b]]))
         for (a, b), n in zip(pairs.tolist(), counts.tolist(), strict=True)
     )
-    found = RowChanges(before, after, np.flatnonzero(was != now), flows)
-    if y is None:
-        return found
-    right_before = label_indices(old.classes, y) == was
-    right_now = label_indices(new.classes, y) == new.label[after]
+    flipped = np.flatnonzero(was != now)
+    if truth is None:
+        return RowChanges(before, after, flipped, flows)
+    right_before, right_now = was == truth, now == truth
     return RowChanges(
         before,
         after,
-        found.flipped,
+        flipped,
         flows,
-        accuracy(old, X, y).accuracy,
-        accuracy(new, X, y).accuracy,
+        int(right_before.sum()) / len(truth),
+        int(right_now.sum()) / len(truth),
         int((~right_before & right_now).sum()),
         int((right_before & ~right_now).sum()),
     )

@@ -75,6 +75,7 @@ def path_distance(
     a, b : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
     class_weight : float, default=1.0
         Cost of a different label; 1 is as much as one feature's bounds moved across its range.
+        A class that one tree does not know differs from all of its classes.
     matching : {"unmatched-cost", "surjective"}, default="unmatched-cost"
         What happens to paths left over: they cost their weight, or each is matched with the
         nearest path of the smaller tree, as the package dt-distance does.

@@ -54,7 +54,8 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     X : array-like or frame of shape (n_rows, n_features), optional
         Rows whose decisions are compared.
     y : array-like of shape (n_rows,), optional
-        Their classes: which rows are put right, and which wrong.
+        Their classes: which rows are put right, and which wrong. A class may be new: a tree is
+        wrong on every row of a class that it does not know, and ``classes`` names such classes.
 
     Returns
     -------

@@ -11,6 +11,7 @@ from steadytree.reporting.text_width import fit_text, text_width
 from steadytree.reporting.tree_layout import BOX_HEIGHT, PADDING, SMALL, TEXT, Layout, lay_out
 
 MARGIN, TOP = 8, 92
+CLASS_LINE = 19  # height of a sentence on a class that is new or gone
 ANSWER_HEIGHT = 26
 ANSWER, ROWS = 150, 96  # widths of the columns of answers
 THICKEST = 9.0
@@ -65,7 +66,9 @@ def draw_diff(data: dict[str, Any]) -> Markup:
     nodes = shown_nodes(data["nodes"])
     layout = lay_out([_as_laid_out(node) for node in nodes])
     width = max(layout.answers_x + 2 * ANSWER + ROWS + PADDING, NARROWEST)
-    parts = [_legend(data["headline"], width), _edges(nodes, layout), _heads(layout)]
+    said = data["classes_text"]
+    top = TOP + CLASS_LINE * len(said)
+    parts = [_legend(data["headline"], said, width), _edges(nodes, layout), _heads(layout)]
     parts += [
         _question(node, layout) if "left" in node else _answer(node, layout) for node in nodes
     ]
@@ -74,14 +77,14 @@ def draw_diff(data: dict[str, Any]) -> Markup:
         flow, flow_height = draw_flow(data["rows"], width, height + 34)
         parts.append(flow)
         height += 34 + flow_height
-    full = round(width + 2 * MARGIN), round(height + TOP + 2 * MARGIN)
-    body = Markup("\n").join(parts)
+    full = round(width + 2 * MARGIN), round(height + top + 2 * MARGIN)
+    body, spoken = Markup("\n").join(parts), " ".join([data["headline"], *said])
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" class="steadytree-diff" viewBox="0 0 {} {}" '
         'width="{}" height="{}" role="img" aria-label="{}"><style>{}</style>'
         '<rect class="back" width="100%" height="100%"/>'
         '<g transform="translate({} {})">{}</g></svg>'
-    ).format(*full, *full, data["headline"], Markup(STYLE), MARGIN, MARGIN + TOP, body)
+    ).format(*full, *full, spoken, Markup(STYLE), MARGIN, MARGIN + top, body)
 
 
 def shown_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -121,8 +124,12 @@ def _line(node: dict[str, Any], side: str) -> str:
     return words["text"] if words["question"] else f"{side} {words['number']}: {words['text']}"
 
 
-def _legend(headline: str, width: float) -> Markup:
-    parts = [text_at(0, -TOP + 18, fit_text(headline, width, 14, bold=True), "name")]
+def _legend(headline: str, classes: list[str], width: float) -> Markup:
+    """The headline, what became of classes, and what the colours mean; all above the trees."""
+    top = -TOP + 18 - CLASS_LINE * len(classes)
+    parts = [text_at(0, top, fit_text(headline, width, 14, bold=True), "name")]
+    for k, said in enumerate(classes, start=1):
+        parts.append(text_at(0, top + CLASS_LINE * k, fit_text(said, width, TEXT), "class"))
     x = 0.0
     for status, says in LEGEND:
         parts.append(

@@ -31,7 +31,10 @@ def diff_text(data: dict[str, Any]) -> Text:
     text : rich Text
         Its ``plain`` is the same without colours.
     """
-    text = Text(data["headline"] + "\n\n")
+    text = Text(data["headline"] + "\n")
+    for said in data["classes_text"]:
+        text.append(said + "\n", style="bold")
+    text.append("\n")
     stems = [""] * len(data["nodes"])
     for node in data["nodes"]:
         stem, branch = "", ""

@@ -6,9 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.tree import Tree
-from steadytree.measure.diff import NONE, NodeChange, TreeChanges
-from steadytree.reporting.numbers import percent_text
+from steadytree.measure.class_changes import ClassChange
+from steadytree.measure.diff import NONE, NodeChange, RowChanges, TreeChanges
+from steadytree.reporting.numbers import percent_text, rows_text
 from steadytree.reporting.wording import ask, conditions, one_line
+
+MOST_CLASSES = 8  # that are told one by one
 
 
 def collect_diff(changes: TreeChanges) -> dict[str, Any]:
@@ -16,7 +19,8 @@ def collect_diff(changes: TreeChanges) -> dict[str, Any]:
 
     Returns
     -------
-    dict with headline, counts, distance, nodes (in the order root, left, right) and rows
+    dict with headline, counts, distance, classes that changed and lines on them, nodes
+    (in the order root, left, right) and rows
     """
     old, new = changes.old, changes.new
     trees = {"old": old, "new": new}
@@ -36,6 +40,8 @@ def collect_diff(changes: TreeChanges) -> dict[str, Any]:
         "headline": headline(changes),
         "counts": data["counts"],
         "distance": data["distance"],
+        "classes": [one | {"label": one_line(one["label"])} for one in data["classes"]],
+        "classes_text": class_texts(changes),
         "nodes": nodes,
         "rows": rows,
     }
@@ -60,6 +66,36 @@ def headline(changes: TreeChanges) -> str:
     n, total = len(changes.rows.flipped), changes.rows.n_rows
     share = f" ({changes.rows.flip_share:.1%})" if n else ""
     return f"{said}; {n:,} of {total:,} decisions change{share}."
+
+
+def class_texts(changes: TreeChanges) -> list[str]:
+    """A line on each class that is new, gone, or known to neither tree; many are counted."""
+    said = [_class_text(one, changes.rows) for one in changes.classes]
+    more = len(said) - MOST_CLASSES
+    if more < 2:
+        return said
+    return [*said[:MOST_CLASSES], f"{more:,} more classes are new, gone or known to neither tree."]
+
+
+def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
+    name = f"Class “{one_line(change.label)}”"
+    if change.status == "gone":
+        said = f"{name} is gone: no leaf of the new tree answers it."
+    elif change.status == "unknown":
+        said = f"{name} is in the rows, but neither tree knows it."
+    else:
+        which = "the old tree never answers" if change.answered else "neither tree ever answers"
+        said = f"{name} is new: {which} it."
+    if rows is None or change.n_rows is None:
+        return said
+    said += f" {change.n_rows:,} of {rows_text(rows.n_rows)} {_verb(change.n_rows)} it"
+    if change.n_rows and change.answered:
+        return f"{said}; {change.n_right:,} of them are decided rightly now."
+    return f"{said}."
+
+
+def _verb(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 def _node(

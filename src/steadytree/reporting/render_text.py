@@ -56,7 +56,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
             note = (data.get(section) or {}).get("note")
             parts += [Text(note, style="dim")] if note else []
     if data["change"] is not None:
-        parts += _titled("What changed since the previous tree", Text(data["change"]["headline"]))
+        said = [data["change"]["headline"], *data["change"]["classes_text"]]
+        parts += _titled("What changed since the previous tree", Text("\n".join(said)))
     if data["comparison"] is not None:
         parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
     if data["tree"] is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from steadytree.core.atomic import check_can_write, write_text_atomically
 from steadytree.core.perturbation import Perturbation
+from steadytree.core.places import Place, check_apart
 from steadytree.core.schema import Schema
 from steadytree.core.table import Table, quote
 from steadytree.privacy.ledger import Ledger
@@ -142,6 +143,8 @@ def report(
     '66.7 %'
     """
     if path is not None:
+        if isinstance(limits, str | PathLike):
+            check_apart([Place(limits, "read", "limits"), Place(path, "write", "path")])
         check_can_write(path)
     if learner is None and hasattr(model, "fit"):
         learner = model

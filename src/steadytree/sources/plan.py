@@ -4,11 +4,12 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from steadytree.core.places import Place, check_apart
 from steadytree.core.schema import Schema
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.sources.messages import NAME
@@ -45,6 +46,8 @@ class Plan:
         Address of Flower's SuperLink, host:port.
     testing_seed : int, optional
         FOR TESTS ONLY.
+    files : tuple of Place
+        What a study reads and writes: the plan file, what it names, and what is written beside.
     """
 
     study: str
@@ -62,6 +65,7 @@ class Plan:
     join: float
     superlink: str
     testing_seed: int | None = None
+    files: tuple[Place, ...] = ()
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "Plan":
@@ -107,7 +111,7 @@ def _plan(found: Mapping[str, Any], path: Path) -> Plan:
     schema = folder / str(found["schema"])
     if not schema.is_file():
         raise FileNotFoundError(f"{path.name!r}: there is no schema {str(schema)!r}.")
-    return Plan(
+    plan = Plan(
         study=study,
         schema=Schema.load(schema),
         holders=holders,
@@ -123,6 +127,20 @@ def _plan(found: Mapping[str, Any], path: Path) -> Plan:
         join=_seconds(found, "join", 120.0, path.name),
         superlink=_address(found, path.name),
         testing_seed=found.get("testing_seed"),
+    )
+    files = _files(plan, path, schema)
+    check_apart(files)
+    return replace(plan, files=files)
+
+
+def _files(plan: Plan, path: Path, schema: Path) -> tuple[Place, ...]:
+    return (
+        Place(path, "read", "the plan"),
+        Place(schema, "read", "the plan's schema"),
+        Place(plan.keys / "coordinator", "read", "the plan's folder of keys"),
+        Place(plan.out, "write", "the plan's out"),
+        Place(plan.facts, "write", "the plan's out with .study.json"),
+        Place(plan.checkpoint, "change", "the plan's checkpoint"),
     )
 
 
