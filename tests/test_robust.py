@@ -383,7 +383,7 @@ def test_whatever_the_work_allowed_the_bound_is_true_and_the_tree_the_same():
     assert objectives == sorted(objectives)  # more work never ends in a worse tree,
     assert bounds_ == sorted(bounds_, reverse=True)  # nor in a looser bound
     changes = statuses.index("proven")
-    assert 0 < changes
+    assert changes > 0
     assert statuses == ["node limit"] * changes + ["proven"] * (len(statuses) - changes)
     assert (model.objective_, model.is_shortest_) == (best.objective_, True)
     assert model.tree_ == best.tree_

@@ -78,7 +78,8 @@ def solve_mio(
     status = model.scip.getStatus()
     proven = status == "optimal"
     value = problem.total - model.best_value
-    bound = value if proven else problem.total - model.scip.getDualbound()
+    # stopped at once SCIP has no bound at all; that nobody loses less than nothing is known anyway
+    bound = value if proven else max(problem.total - model.scip.getDualbound(), 0.0)
     reason = REASONS.get(status, status)
     return Outcome(_plan(model.best, depth), value, min(bound, value), proven, reason)
 
