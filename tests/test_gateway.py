@@ -18,6 +18,7 @@ from hospitals import ask, gateway_of, letter
 from steadytree.core.candidates import Candidates
 from steadytree.privacy.drawn import BlockRows, from_numbers, rows_by_leaf
 from steadytree.privacy.ledger import Ledger
+from steadytree.sources.gateway import Gateway
 from steadytree.sources.gateway_socket import GatewayServer
 from steadytree.sources.letters import LARGEST_QUESTION, Code, carry, read, write
 from steadytree.sources.wire import question, read_answer
