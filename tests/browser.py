@@ -22,7 +22,7 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
-PATIENCE = 60.0
+PATIENCE = 600.0  # seconds: an end to what hangs
 
 
 def find_browser():
@@ -69,7 +69,7 @@ class Browser:
             os.close(self._write)
             os.close(self._read)
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(PATIENCE)
 
     def call(self, method, **parameters):
         """Ask the browser for something and wait for its answer."""

@@ -10,7 +10,7 @@ import sys
 def steadytree(folder, *arguments, before=()):
     """A command in a process of its own: exit code, output and errors."""
     command = [*before, sys.executable, "-m", "steadytree", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=folder)
     return done.returncode, done.stdout, done.stderr
 
 

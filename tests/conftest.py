@@ -23,6 +23,15 @@ def data_folder():
 
 
 @pytest.fixture
+def no_time_passes(monkeypatch):
+    """No exact search ends because of its time limit, however slow the machine is."""
+    from clocks import ToldClock
+    from steadytree.learn.robust import RobustTreeClassifier
+
+    monkeypatch.setattr(RobustTreeClassifier, "_clock", ToldClock())
+
+
+@pytest.fixture
 def run(request, monkeypatch, capsys, tmp_path):
     """Run a command in an empty folder; returns exit code, output and errors.
 

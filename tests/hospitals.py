@@ -24,6 +24,7 @@ from steadytree.sources.wire import question
 NAMES = ("north", "south", "east")
 SCHEMA = Schema({"age": (0, 100), "dose": (0, 8)}, {"ward": ["A", "B", "C"]}, ["ill", "well"])
 DIGEST = schema_digest(SCHEMA)
+PATIENCE = 600.0  # seconds: an end to what hangs, not a measure of anything
 STATUS = write({"version": VERSION, "type": "status"})
 
 
@@ -117,13 +118,13 @@ def stop(process):
     """End a process as a supervisor does; its exit code."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
-    code = process.wait(timeout=60)
+    code = process.wait(timeout=PATIENCE)
     if process.stdout:
         process.stdout.close()
     return code
 
 
-def send(folder, name, content, seconds=60.0):
+def send(folder, name, content, seconds=PATIENCE):
     """A letter to a gateway process, by a short relative path of its socket."""
     here = pathlib.Path.cwd()
     os.chdir(folder)
@@ -133,7 +134,7 @@ def send(folder, name, content, seconds=60.0):
         os.chdir(here)
 
 
-def wait_until(condition, seconds=60.0):
+def wait_until(condition, seconds=PATIENCE):
     """Wait for another process, with an end."""
     end = time.monotonic() + seconds
     while not condition():

@@ -41,7 +41,7 @@ def frame():
 
 
 def in_own_process(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -55,7 +55,7 @@ def test_help_imports_nothing_heavy(arguments):
 
 def test_runs_as_a_module_with_built_in_data(tmp_path):
     command = [sys.executable, "-m", "steadytree", "report", "--max-depth", "3", "--quick"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "benign" in done.stdout
     assert "written: report.html" in done.stdout

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import hospitals
+from clocks import ToldClock
 from steadytree.sources.flower import GridTransport
 from steadytree.sources.flower_relay import relay
 
@@ -166,8 +167,19 @@ def test_a_grid_brings_back_letters_and_nothing_else(thin):
         4: lambda letter: {"other": {}},
     }
     names = {"a": 1, "b": 2, "c": 3, "d": 4, "offline": 5}
-    found = GridTransport(Grid(nodes), names).exchange(dict.fromkeys(names, b"?"), 5.0)
+    found = GridTransport(Grid(nodes), names, ToldClock()).exchange(dict.fromkeys(names, b"?"), 5.0)
     assert found == {"a": b"?!", "c": b"", "d": b""}
+
+
+def test_a_grid_waits_for_late_replies_until_the_time_is_over(thin, monkeypatch):
+    grid, clock = Grid({1: lambda letter: {"letter": {"json": b"late"}}}), ToldClock()
+    pull = grid.pull_messages
+    monkeypatch.setattr(grid, "pull_messages", lambda ids: pull(ids) if clock.now() > 3 else [])
+    transport = GridTransport(grid, {"a": 1}, clock)
+    assert transport.exchange({"a": b"?"}, 2.5) == {}
+    assert 2.5 <= clock.now() < 3
+    assert transport.exchange({"a": b"?"}, 2.5) == {"a": b"late"}
+    assert 3 < clock.now() < 3.5
 
 
 def test_a_relay_says_nothing_of_what_went_wrong(thin, tmp_path, monkeypatch):
@@ -197,6 +209,16 @@ time.sleep(600)
 """
 
 
+def has_ended(number):
+    """Whether a process is no more; one that nobody has asked for its exit code counts as ended."""
+    try:
+        return (
+            pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+        )
+    except OSError:
+        return True
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
 def test_what_is_on_a_leash_ends_with_its_owner_even_by_kill_9():
     with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE) as owner:
@@ -204,4 +226,5 @@ def test_what_is_on_a_leash_ends_with_its_owner_even_by_kill_9():
         owner.send_signal(signal.SIGKILL)
         # the pipe closes when the last of them has ended
         assert owner.stdout.read() == b""
-    assert not pathlib.Path(f"/proc/{child}").exists()
+    # its files are closed a moment before the system knows it as ended
+    hospitals.wait_until(lambda: has_ended(child))

@@ -79,7 +79,7 @@ class Site:
 def end(process):
     if process.poll() is None:
         process.kill()
-    process.wait(60)
+    process.wait(hospitals.PATIENCE)
 
 
 def in_process():
@@ -168,7 +168,7 @@ def test_a_holder_and_the_coordinator_are_killed_and_nothing_is_lost(site):
     hospitals.wait_until(lambda: checkpoint.exists() or first.poll() is not None, 1200)
     assert first.poll() is None, pathlib.Path("coordinate.log").read_text()
     os.kill(first.pid, signal.SIGKILL)
-    first.wait(60)
+    first.wait(hospitals.PATIENCE)
     second = site.coordinate()
     assert doomed.wait(1200) == -signal.SIGKILL  # in the middle of round 1, after it had paid
     site.serve(drawer)
@@ -196,7 +196,7 @@ cli.main()
 @pytest.mark.heavy  # waits for a deadline that must leave room for quick holders
 def test_a_holder_past_the_deadline_is_left_behind_and_pays_once(site):
     plan = pathlib.Path("plan.toml")
-    plan.write_text(plan.read_text().replace("deadline = 600", "deadline = 60\nminimum = 2"))
+    plan.write_text(plan.read_text().replace("deadline = 600", "deadline = 300\nminimum = 2"))
     site.serve("north")
     site.serve("south")
     site.serve("east", ("-c", SLOW))
@@ -209,7 +209,7 @@ def test_a_holder_past_the_deadline_is_left_behind_and_pays_once(site):
     assert quick == pytest.approx([2.0, 2.0])
     assert before == 0.0
     pathlib.Path("go").touch()  # what it drew in the end nobody waits for; it is paid all the same
-    hospitals.wait_until(lambda: site.spent()[2] > 0, 120)
+    hospitals.wait_until(lambda: site.spent()[2] > 0)
     assert site.spent()[2] < 2.0
     check_no_row_in_any_log_or_message(site.folder)
 
@@ -221,7 +221,9 @@ def test_from_outside_nobody_registers_nodes_or_starts_runs(site):
     host, _, port = site.address.partition(":")
     with SuperLink(plan, pathlib.Path("plan.toml"), (site.folder / "logs").resolve()) as link:
         for call in ("control/register-node", "control/start-run", "control/list-runs"):
-            connection = http.client.HTTPSConnection(host, int(port), context=tls, timeout=60)
+            connection = http.client.HTTPSConnection(
+                host, int(port), context=tls, timeout=hospitals.PATIENCE
+            )
             connection.request("POST", f"/v1/{call}", b"", {"content-type": "application/protobuf"})
             assert connection.getresponse().status == 403
             connection.close()

@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hospitals
+from clocks import ToldClock
 from hospitals import ask, gateway_of, letter
 from steadytree.core.candidates import Candidates
 from steadytree.privacy.drawn import BlockRows, from_numbers, rows_by_leaf
 from steadytree.privacy.ledger import Ledger
+from steadytree.sources.gateway import Gateway
 from steadytree.sources.gateway_socket import GatewayServer
 from steadytree.sources.letters import LARGEST_QUESTION, Code, carry, read, write
 from steadytree.sources.wire import question, read_answer
@@ -328,6 +330,24 @@ def test_a_full_disk_at_the_answers_spends_nothing(gateway, monkeypatch):
     assert read(gateway.reply(letter()))["ok"]
 
 
+@pytest.mark.parametrize("work", [0.0, 0.1, 0.25, 2.3])
+def test_replies_leave_on_the_grid_of_the_pace(gateway, monkeypatch, work):
+    clock = ToldClock()
+    paced = Gateway(gateway.holder, gateway._store, pace=0.25, clock=clock)
+    draft = gateway.holder.draft
+
+    def slow(*asked):
+        clock.sleep(work)
+        return draft(*asked)
+
+    monkeypatch.setattr(gateway.holder, "draft", slow)
+    assert read(paced.reply(letter()))["ok"]
+    assert clock.slept[0] == work
+    assert 0 < clock.slept[1] <= 0.25
+    assert clock.now() / 0.25 == pytest.approx(round(clock.now() / 0.25))
+    assert clock.now() > work
+
+
 # ---- the socket and the command ----
 @unix_only
 def test_the_socket_is_for_its_owner_only_and_disappears(gateway, tmp_path, monkeypatch):
@@ -337,13 +357,13 @@ def test_the_socket_is_for_its_owner_only_and_disappears(gateway, tmp_path, monk
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:
-        assert read(carry("g.sock", hospitals.STATUS, 10))["spent"] == 0
-        assert code_of(carry("g.sock", b"hm", 10)) == "MALFORMED"
+        assert read(carry("g.sock", hospitals.STATUS, hospitals.PATIENCE))["spent"] == 0
+        assert code_of(carry("g.sock", b"hm", hospitals.PATIENCE)) == "MALFORMED"
         with pytest.raises(ValueError, match="serves at"):
             GatewayServer(gateway, "g.sock")
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(hospitals.PATIENCE)
     assert not pathlib.Path("g.sock").exists()
 
 

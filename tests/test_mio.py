@@ -1,5 +1,7 @@
 """The search and the paper's mixed-integer model agree."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,20 +47,26 @@ def test_search_equals_the_mixed_integer_model(seed):
     model = RobustTreeClassifier(2, noise, regularisation=regularisation, random_state=0)
     searched = model.fit(frame, y)
     solved = RobustTreeClassifier(
-        2, noise, regularisation=regularisation, solver="mio", time_limit=3600
+        2, noise, regularisation=regularisation, solver="mio", time_limit=math.inf
     ).fit(frame, y)
     assert searched.proven_
     assert solved.proven_
     assert searched.objective_ == pytest.approx(solved.objective_)
 
 
-def test_a_warm_start_is_kept_where_no_time_is_left():
+@pytest.mark.parametrize(
+    ("hurried", "status"),
+    [({"max_nodes": 1}, "node limit"), ({"time_limit": 1e-300}, "time limit")],
+)
+def test_a_warm_start_is_kept_where_a_limit_is_reached_at_once(hurried, status):
     frame, y, noise = small_case(1)
     best = RobustTreeClassifier(2, noise, random_state=0).fit(frame, y)
     assert best.objective_ > best.majority_
-    hurried = {"solver": "mio", "time_limit": 1e-3}
+    hurried = {"solver": "mio", **hurried}
     without = RobustTreeClassifier(2, noise, **hurried).fit(frame, y)
-    assert without.objective_ >= without.majority_
+    assert without.status_ == status
+    assert without.majority_ <= without.objective_
+    assert best.objective_ <= without.bound_ <= len(y)
     started = RobustTreeClassifier(2, noise, warm_start=best, **hurried).fit(frame, y)
     assert started.objective_ == pytest.approx(best.objective_)
     assert started.bound_ >= started.objective_ - 1e-6
@@ -70,7 +78,7 @@ def test_a_warm_start_is_kept_where_no_time_is_left():
 def test_a_warm_start_changes_no_proof(seed):
     frame, y, noise = small_case(seed)
     start = RobustTreeClassifier(1, noise, random_state=0).fit(frame, y)
-    model = RobustTreeClassifier(2, noise, warm_start=start, solver="mio", time_limit=3600)
+    model = RobustTreeClassifier(2, noise, warm_start=start, solver="mio", time_limit=math.inf)
     best = RobustTreeClassifier(2, noise, random_state=0).fit(frame, y)
     assert model.fit(frame, y).proven_
     assert model.objective_ == pytest.approx(best.objective_)

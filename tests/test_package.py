@@ -80,7 +80,7 @@ sys.meta_path.insert(0, Blocked())
 def run_python(code):
     """Run code in a fresh interpreter and return what it printed."""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

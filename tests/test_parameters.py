@@ -14,7 +14,7 @@ LEARNERS = [
     (st.StableTreeClassifier, {}, ("max_depth", "n_thresholds", "min_samples_leaf", "lookahead")),
     (st.StableTreeClassifier, {}, ("epsilon", "max_score_loss")),
     (st.ParetoTreeClassifier, {}, ("n_trees", "max_score_loss", "validation_fraction")),
-    (st.RobustTreeClassifier, {}, ("max_depth", "n_thresholds", "n_jobs")),
+    (st.RobustTreeClassifier, {}, ("max_depth", "n_thresholds", "n_jobs", "max_nodes")),
     (st.RobustTreeClassifier, {}, ("regularisation", "time_limit")),
     (
         st.PrivateTreeClassifier,

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import hospitals
+from clocks import ToldClock
 from hospitals import NAMES, SCHEMA, gateway_of, letter, make_holder
 from steadytree.core.candidates import Candidates
 from steadytree.learn.coordinator import Coordinator
-from steadytree.learn.study import run_study
 from steadytree.privacy.drawn import BlockRows, from_numbers, rows_by_leaf
 from steadytree.privacy.ledger import BudgetError
 from steadytree.privacy.mark import mark_path
@@ -33,7 +33,7 @@ from steadytree.sources.letters import Code, LetterError, read, receive_frame, w
 from steadytree.sources.messages import RefusedError
 from steadytree.sources.supernode import check_gateway, plain_environment
 from steadytree.sources.transports import InMemory
-from test_study import Faulty, make_plan
+from test_study import Faulty, make_plan, run_study
 
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
 
@@ -83,7 +83,7 @@ def real_plan(tmp_path):
     pytest.importorskip("opendp")
     names = list(NAMES[:2])
     few = {"holders": names, "minimum": 1, "testing_seed": None}
-    return make_plan(tmp_path, **few, join=0.2, method="vote")
+    return make_plan(tmp_path, **few, method="vote")
 
 
 def test_a_seeded_holder_that_was_silent_at_the_greeting_marks_the_model(tmp_path, real_plan):
@@ -247,7 +247,7 @@ def test_join_refuses_the_user_of_the_rows_and_a_gateway_that_believes_anyone(
                     check_gateway(path, same_user=True)
         finally:
             server.stop()
-            thread.join(10)
+            thread.join(hospitals.PATIENCE)
 
 
 def test_shipped_code_does_not_get_the_environment(monkeypatch):
@@ -286,7 +286,9 @@ def test_the_front_lets_calls_of_nodes_through_and_nothing_else(keys):
     outside = ssl.create_default_context(cafile=str(folder / "ca.crt"))
 
     def call(port, path, method="POST", body=b"x"):
-        connection = http.client.HTTPSConnection("127.0.0.1", port, context=outside, timeout=30)
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, context=outside, timeout=hospitals.PATIENCE
+        )
         connection.request(method, path, body)
         reply = connection.getresponse()
         found = reply.status, reply.read()
@@ -428,18 +430,14 @@ def test_a_socket_that_cannot_be_probed_is_left_alone(gateway, tmp_path, monkeyp
 
 
 @unix_only
-def test_a_letter_has_one_time_limit_however_it_drips(monkeypatch):
-    from steadytree.sources import letters
-
-    clock = iter(range(0, 1000, 20))
-    monkeypatch.setattr(letters.time, "monotonic", lambda: next(clock))
+def test_a_letter_has_one_time_limit_however_it_drips():
     one, other = socket.socketpair()
     with one, other:
         one.sendall(b"\x00\x00\x00\x09abc")
         one_byte = type("Drip", (), {"recv": lambda _, n: other.recv(1), "settimeout": min})()
         one_byte.settimeout = lambda _: None
         with pytest.raises(TimeoutError):
-            receive_frame(one_byte, 100, 30.0)
+            receive_frame(one_byte, 100, 30.0, ToldClock(tick=20.0))
 
 
 def test_writing_a_seeded_tree_is_logged(tmp_path, caplog):

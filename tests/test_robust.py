@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from clocks import LateInThreads, ToldClock
 from steadytree.core.perturbation import Perturbation
 from steadytree.learn.robust import RobustTreeClassifier
 from steadytree.learn.stable import StableTreeClassifier
@@ -21,8 +22,10 @@ from steadytree.measure.certify import certify
 from steadytree.solve import bounds, lists, search
 from steadytree.solve.search import Search
 
+pytestmark = pytest.mark.usefixtures("no_time_passes")
 
-@parametrize_with_checks([RobustTreeClassifier(max_depth=2, n_thresholds=4, time_limit=5)])
+
+@parametrize_with_checks([RobustTreeClassifier(max_depth=2, n_thresholds=4)])
 def test_follows_the_sklearn_contract(estimator, check):
     check(estimator)
 
@@ -334,20 +337,56 @@ def hard_problem():
     return X, y, Perturbation(step_cost=1.0, budget=0.15, scope="mean")
 
 
-def test_time_limit_keeps_the_best_tree_with_a_gap():
+@pytest.mark.parametrize("limit", ["time limit", "node limit"])
+def test_a_limit_keeps_the_best_tree_with_a_gap(monkeypatch, limit):
     X, y, noise = hard_problem()
     seen = []
-    model = RobustTreeClassifier(4, noise, time_limit=2, progress=seen.append, random_state=0).fit(
-        X, y
-    )
+    model = RobustTreeClassifier(4, noise, progress=seen.append, random_state=0)
+    if limit == "time limit":  # a search that looks at the clock a hundred times takes 60 s
+        monkeypatch.setattr(RobustTreeClassifier, "_clock", ToldClock(tick=0.6))
+    else:
+        model.set_params(max_nodes=100)
+    model.fit(X, y)
     assert not model.proven_
-    assert model.status_ == "time limit"
+    assert not model.is_shortest_
+    assert model.status_ == limit
     assert model.majority_ <= model.objective_ < model.bound_
     assert 0 < model.optimality_gap_ < 1
     assert seen
     assert all(step.bound <= step.incumbent for step in seen)
+    assert all(0 <= step.seconds <= 61 for step in seen)
     worst = certify(model, X, y, noise).worst_case_accuracy
     assert worst * len(y) == pytest.approx(model.objective_)
+
+
+def small_problem(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 2, (60, 8)), rng.integers(0, 2, 60)
+    return X, y, Perturbation(step_cost=1.0, budget=0.03, scope="mean")
+
+
+def test_whatever_the_work_allowed_the_bound_is_true_and_the_tree_the_same():
+    X, y, noise = small_problem(0)
+    best = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
+    assert best.proven_
+    objectives, bounds_, statuses = [], [], []
+    for max_nodes in (2**k for k in range(20)):
+        model = RobustTreeClassifier(3, noise, max_nodes=max_nodes, random_state=0).fit(X, y)
+        again = clone(model).fit(X, y)
+        assert again.tree_ == model.tree_
+        assert (again.bound_, again.status_) == (model.bound_, model.status_)
+        assert model.objective_ <= best.objective_ <= model.bound_
+        assert model.proven_ == (model.status_ == "proven") == (model.optimality_gap_ == 0)
+        objectives.append(model.objective_)
+        bounds_.append(model.bound_)
+        statuses.append(model.status_)
+    assert objectives == sorted(objectives)  # more work never ends in a worse tree,
+    assert bounds_ == sorted(bounds_, reverse=True)  # nor in a looser bound
+    changes = statuses.index("proven")
+    assert changes > 0
+    assert statuses == ["node limit"] * changes + ["proven"] * (len(statuses) - changes)
+    assert (model.objective_, model.is_shortest_) == (best.objective_, True)
+    assert model.tree_ == best.tree_
 
 
 def test_interrupting_keeps_the_best_tree():
@@ -367,9 +406,7 @@ def test_interrupting_keeps_the_best_tree():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_threads_find_the_same_objective(seed):
-    rng = np.random.default_rng(seed)
-    X, y = rng.integers(0, 2, (60, 8)), rng.integers(0, 2, 60)
-    noise = Perturbation(step_cost=1.0, budget=0.03, scope="mean")
+    X, y, noise = small_problem(seed)
     one = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
     two = RobustTreeClassifier(3, noise, n_jobs=2, random_state=0).fit(X, y)
     assert one.proven_
@@ -380,10 +417,21 @@ def test_threads_find_the_same_objective(seed):
     assert one.tree_.n_leaves == two.tree_.n_leaves
 
 
-def test_threads_stop_in_time():
+def test_threads_stop_in_time(monkeypatch):
+    monkeypatch.setattr(RobustTreeClassifier, "_clock", LateInThreads())
+    X, y, noise = small_problem(0)
+    one = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
+    assert one.proven_
+    two = RobustTreeClassifier(3, noise, n_jobs=2, random_state=0).fit(X, y)
+    assert two.status_ == "time limit"
+    assert not two.is_shortest_
+    assert two.objective_ <= one.objective_ <= two.bound_
+
+
+def test_threads_share_the_work_allowed():
     X, y, noise = hard_problem()
-    model = RobustTreeClassifier(4, noise, n_jobs=2, time_limit=2, random_state=0).fit(X, y)
-    assert model.status_ == "time limit"
+    model = RobustTreeClassifier(4, noise, n_jobs=2, max_nodes=100, random_state=0).fit(X, y)
+    assert model.status_ == "node limit"
     assert not model.is_shortest_
 
 
@@ -394,9 +442,9 @@ def test_warm_start():
     first = RobustTreeClassifier(3, noise, random_state=0).fit(X, y)
     again = RobustTreeClassifier(3, noise, warm_start=first, random_state=1).fit(X, y)
     assert again.objective_ == first.objective_
-    # out of time at once, all there is to keep is the tree of the last fit
-    first.set_params(warm_start=True, time_limit=1e-9).fit(X, y)
-    assert (first.objective_, first.proven_) == (again.objective_, False)
+    # with next to no work allowed, all there is to keep is the tree of the last fit
+    first.set_params(warm_start=True, max_nodes=1).fit(X, y)
+    assert (first.objective_, first.status_) == (again.objective_, "node limit")
     with pytest.raises(ValueError, match="more than max_depth=1"):
         RobustTreeClassifier(1, noise, warm_start=first).fit(X, y)
     with pytest.raises(TypeError, match="warm_start must be a bool or a tree"):
@@ -422,6 +470,8 @@ def test_declared_cuts_are_the_only_ones():
     [
         ({"time_limit": 0}, ValueError, "time_limit must be above 0"),
         ({"time_limit": math.nan}, ValueError, "time_limit must be a number of at least 0"),
+        ({"max_nodes": 0}, ValueError, "max_nodes must be None or a whole number of at least 1"),
+        ({"max_nodes": 2.5}, TypeError, "max_nodes must be None or a whole number of at least 1"),
         ({"regularisation": 1}, ValueError, "regularisation must be less than 1"),
         ({"perturbation": 0.1}, TypeError, "must be a Perturbation"),
         ({"perturbation": Perturbation(step_cost=1)}, ValueError, "has no budget"),

@@ -31,7 +31,7 @@ for depth in (2, 3):
     load_loops(depth)
     before = compiled()
     for more in settings:
-        model = RobustTreeClassifier(depth, n_thresholds=3, time_limit=10, random_state=0, **more)
+        model = RobustTreeClassifier(depth, n_thresholds=3, time_limit=1e9, random_state=0, **more)
         statuses.append(model.fit(X, y, sample_weight=random.random(90)).status_)
     late |= {name: n for name, n in compiled().items() if n > before.get(name, 0)}
 print(json.dumps([late, statuses]))

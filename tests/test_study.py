@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import hospitals
+from clocks import ToldClock
 from hospitals import NAMES, SCHEMA, gateway_of
 from steadytree.core.schema import Schema
 from steadytree.interop.tree_file import load
+from steadytree.learn import study as studies
 from steadytree.learn._several import METHODS
 from steadytree.learn.coordinator import Coordinator
-from steadytree.learn.study import run_study
 from steadytree.privacy.ledger import Ledger
 from steadytree.sources.letters import Code, read, refusal, write
 from steadytree.sources.parties import HolderError
@@ -25,12 +26,17 @@ from steadytree.sources.plan import Plan
 from steadytree.sources.transports import InMemory, Sockets
 
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
-PATIENCE = {"deadline": 5, "attempt": 1, "join": 5}
+PATIENCE = {"deadline": 5, "attempt": 1, "join": 5}  # seconds of a clock that only waiting moves
 
 
 def make_plan(folder, **changed):
     SCHEMA.save(folder / "schema.toml")
     return Plan.load(hospitals.write_plan(folder, **{"study": "s1", **PATIENCE, **changed}))
+
+
+def run_study(plan, transport):
+    """A study whose deadlines come through waiting alone, however slow the machine is."""
+    return studies.run_study(plan, transport, ToldClock())
 
 
 @contextlib.contextmanager
@@ -176,7 +182,7 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("minimum", [2, 3])
 def test_a_holder_that_answers_wrong_is_left_out_or_ends_the_study(tmp_path, lie, minimum):
-    plan = make_plan(tmp_path, minimum=minimum, deadline=0.3)
+    plan = make_plan(tmp_path, minimum=minimum)
     change, message = LIES[lie]
 
     def lies(name, letter, reply):
@@ -209,7 +215,7 @@ def test_any_holder_may_go_away_in_any_round(tmp_path, method, dead_from):
     for gone in NAMES:
         folder = tmp_path / gone
         folder.mkdir()
-        plan = make_plan(folder, minimum=2, method=method, deadline=0.05, attempt=0.05)
+        plan = make_plan(folder, minimum=2, method=method)
 
         def goes(name, letter, reply, gone=gone):
             asked = read(letter)
@@ -234,7 +240,7 @@ class Impatient(InMemory):
         found = super().exchange({n: a for n, a in letters.items() if n != self.slow}, seconds)
         if self.slow in letters and read(letters[self.slow])["type"] == "question":
             work = threading.Thread(
-                target=super().exchange, args=({self.slow: letters[self.slow]}, 60)
+                target=super().exchange, args=({self.slow: letters[self.slow]}, seconds)
             )
             work.start()
             self.threads.append(work)
@@ -246,14 +252,14 @@ class Impatient(InMemory):
 @pytest.mark.parametrize("minimum", [2, 3])
 def test_a_slow_holder_past_the_deadline(tmp_path, monkeypatch, minimum):
     """It pays once, however often it is asked; the study ends without it, or later with it."""
-    plan = make_plan(tmp_path, minimum=minimum, deadline=0.3)
+    plan = make_plan(tmp_path, minimum=minimum)
     finish = threading.Event()
     with gateways(tmp_path) as parties:
         drafts, draft = [], parties[1].holder.draft
 
         def slow(request, admitted):
             drafts.append(request.name)
-            finish.wait(60)
+            finish.wait(hospitals.PATIENCE)
             return draft(request, admitted)
 
         monkeypatch.setattr(parties[1].holder, "draft", slow)
@@ -266,7 +272,7 @@ def test_a_slow_holder_past_the_deadline(tmp_path, monkeypatch, minimum):
         finish.set()
         study = run_study(plan, InMemory(parties))  # asked again while it may still be at work
         for thread in impatient.threads:
-            thread.join(60)
+            thread.join(hospitals.PATIENCE)
         spent = [gateway.holder.ledger.spent for gateway in parties]
     assert len(drafts) == len(set(drafts))
     if minimum == 3:
@@ -287,6 +293,37 @@ def test_a_holder_that_fails_for_a_while_is_asked_again(tmp_path):
         spent = [gateway.holder.ledger.spent for gateway in parties]
     assert study.traffic.asked_again == 1
     assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
+
+
+class Noting(InMemory):
+    """Gateways of which one is never heard; notes who was asked, and for how long."""
+
+    def __init__(self, gateways, silent):
+        super().__init__(gateways)
+        self._silent, self.asked = silent, []
+
+    def exchange(self, letters, seconds):
+        questions = [name for name, one in letters.items() if read(one)["type"] == "question"]
+        if questions:
+            self.asked.append((sorted(questions), seconds))
+        heard = {n: a for n, a in letters.items() if n != self._silent or n not in questions}
+        return super().exchange(heard, seconds)
+
+
+def test_a_silent_holder_is_asked_until_the_deadline_and_never_beyond(tmp_path):
+    plan = make_plan(tmp_path, minimum=2, deadline=3.5, attempt=2)
+    clock = ToldClock()
+    with gateways(tmp_path) as parties:
+        noting = Noting(parties, "south")
+        study = studies.run_study(plan, noting, clock)
+    assert study.gone == ("south",)
+    (everyone, first), *again = noting.asked[:4]
+    assert (everyone, first) == (sorted(NAMES), 2)
+    assert again == [(["south"], 2), (["south"], 1.5), (["south"], 0.5)]
+    assert clock.slept == [1.0, 1.0, 1.0, 0.5]
+    assert study.traffic.asked_again == 3
+    assert study.traffic.seconds == [3.5, *[0.0] * (study.rounds - 1)]
+    assert all("south" not in names for names, _ in noting.asked[4:])
 
 
 def test_blocks_that_are_no_trees_are_refused(tmp_path):
@@ -377,7 +414,7 @@ def test_schemas_that_differ_are_named_by_their_field(tmp_path, other, message):
 
 
 def test_too_few_holders_online_spends_nothing(tmp_path):
-    plan = make_plan(tmp_path, join=0.3)
+    plan = make_plan(tmp_path)
     with gateways(tmp_path) as parties:
 
         def silent(name, letter, reply):
@@ -436,7 +473,7 @@ run_study(plan, Sockets({name: f"{name}.sock" for name in plan.holders}))
 def test_processes_that_are_killed_and_started_again_end_in_the_same_tree(tmp_path, monkeypatch):
     """A holder is killed in the middle of a level, the coordinator too; nothing is lost."""
     hospitals.write_files(tmp_path)
-    plan = make_plan(tmp_path, deadline=60, attempt=20, join=60)
+    plan = make_plan(tmp_path, deadline=600, attempt=120, join=600)
     killer = (
         "import os, signal\n"
         "from steadytree import cli\n"
@@ -457,12 +494,14 @@ def test_processes_that_are_killed_and_started_again_end_in_the_same_tree(tmp_pa
             program = ("-c", killer) if name == drawer else ("-m", "steadytree")
             started[name] = hospitals.start_gateway(tmp_path, name, seed=place, program=program)
         coordinator = subprocess.Popen([sys.executable, "-c", COORDINATOR], cwd=tmp_path)
-        started[drawer].wait(60)  # it dies by its own hand
+        # it dies by its own hand, while the coordinator waits for it
+        hospitals.wait_until(lambda: started[drawer].poll() is not None or coordinator.poll())
+        assert coordinator.poll() is None
         assert hospitals.stop(started[drawer]) == -signal.SIGKILL
         os.kill(coordinator.pid, signal.SIGKILL)
-        coordinator.wait(60)
+        coordinator.wait(hospitals.PATIENCE)
         started[drawer] = hospitals.start_gateway(tmp_path, drawer, seed=NAMES.index(drawer))
-        study = run_study(plan, Sockets({name: f"{name}.sock" for name in NAMES}))
+        study = studies.run_study(plan, Sockets({name: f"{name}.sock" for name in NAMES}))
     finally:
         codes = [hospitals.stop(process) for process in started.values()]
     assert codes == [0, 0, 0]

@@ -126,9 +126,10 @@ def status(
 ) -> None:
     """Show what a serving gateway has spent and what is left."""
     from steadytree.sources.letters import VERSION, carry, read, write
+    from steadytree.sources.supernode import ASKING
 
     try:
-        reply = carry(str(socket), write({"version": VERSION, "type": "status"}), 10.0)
+        reply = carry(str(socket), write({"version": VERSION, "type": "status"}), ASKING)
     except OSError:
         raise ValueError(f"no gateway serves at {str(socket)!r}: start it first.") from None
     known = read(reply)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from steadytree.sources.plan import Plan
     from steadytree.sources.superlink import SuperLink
 
+LOOKING = 30.0  # seconds between calls of Flower's, each of which takes seconds
+
 
 def keys(
     plan: Annotated[
@@ -105,17 +107,18 @@ def coordinate(
 def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
     """How the study ended, from the file that it writes then."""
     import json
-    import time
 
-    looked = time.monotonic()
+    from steadytree.core.clock import CLOCK, Limit
+
+    looked = Limit(LOOKING)
     while not study.facts.exists():
         if not link.is_alive:
             raise OSError("the SuperLink ended: run the same command again, nothing is lost.")
-        if time.monotonic() - looked > 30:  # a call of Flower's takes seconds
-            looked = time.monotonic()
+        if looked.left == 0:
+            looked = Limit(LOOKING)
             if link.status(run).startswith("finished") and not study.facts.exists():
                 raise OSError("the study was stopped: run the same command again to go on.")
-        time.sleep(0.2)
+        CLOCK.sleep(0.2)
     facts: dict[str, Any] = json.loads(study.facts.read_text(encoding="utf-8"))
     return facts
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
+from steadytree.core.clock import CLOCK, Limit
 from steadytree.core.column import Column
 from steadytree.core.grid import quantile_cuts
 from steadytree.core.moves import Moves
@@ -35,9 +36,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     The adversary sees the tree, then moves the rows as the perturbation allows, to turn as many
     wrong as the budget can pay for. An exact search finds the tree against which it does worst;
-    when time runs out first, the best tree found is kept together with a bound that no tree can
-    exceed. Among equally good trees one with fewest questions is taken. Without a perturbation it
-    is the optimal tree of that depth.
+    when a limit of time or work is reached first, the best tree found is kept together with a bound
+    that no tree can exceed. Among equally good trees one with fewest questions is taken. Without a
+    perturbation it is the optimal tree of that depth.
 
     Parameters
     ----------
@@ -68,6 +69,10 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
     random_state : int, RandomState or None, default=None
         Seed of the trees that the search starts from.
+    max_nodes : int, optional
+        Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
+        the sub-trees in it, or starts from a random tree. With a ``random_state``, one thread and
+        ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
 
     Attributes
     ----------
@@ -80,7 +85,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         ``(bound_ - objective_) / bound_``; 0 where proven.
     proven_ : bool
     status_ : str
-        "proven", "time limit", "interrupted" or "too many candidates".
+        "proven", "time limit", "node limit", "interrupted" or "too many candidates".
     is_shortest_ : bool
         Whether it is proven, too, that no equally good tree has fewer questions.
     majority_ : float
@@ -103,6 +108,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     1.5
     """
 
+    _clock = CLOCK  # by which time_limit is told
+
     def __init__(
         self,
         max_depth=3,
@@ -116,6 +123,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         n_jobs=None,
         progress=None,
         random_state=None,
+        max_nodes=None,
     ):
         self.max_depth = max_depth
         self.perturbation = perturbation
@@ -128,6 +136,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.progress = progress
         self.random_state = random_state
+        self.max_nodes = max_nodes
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
         """Find the tree.
@@ -177,11 +186,13 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if self.solver == "mio":
             from steadytree.solve.mio import solve_mio
 
-            return solve_mio(problem, self.max_depth, self.time_limit, start)
+            limits = self.time_limit, self.max_nodes
+            return solve_mio(problem, self.max_depth, limits, start)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)
         load_loops(self.max_depth)
-        search = Search(problem, self.max_depth, self.time_limit, seed, self.progress, threads)
+        limit = Limit(self.time_limit, self.max_nodes, self._clock)
+        search = Search(problem, self.max_depth, limit, seed, self.progress, threads)
         return search.run(start)
 
     def _start(self, problem: Problem) -> Plan | None:
@@ -212,6 +223,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("regularisation must be less than 1, got 1.")
         if check_number(self.time_limit, "time_limit", 0) == 0:
             raise ValueError("time_limit must be above 0 seconds: use math.inf for none.")
+        if self.max_nodes is not None:
+            check_whole_number(self.max_nodes, "max_nodes", 1, also="None")
         if self.perturbation is not None and not isinstance(self.perturbation, Perturbation):
             found = type(self.perturbation).__name__
             raise TypeError(f"perturbation must be a Perturbation or None, got {found}.")

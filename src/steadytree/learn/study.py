@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from steadytree.core.atomic import check_can_write, write_text_atomically
+from steadytree.core.clock import CLOCK, Clock
 from steadytree.core.tree import Tree
 from steadytree.interop.tree_file import save
 from steadytree.learn._journal import Journal
@@ -68,7 +69,7 @@ class Study:
         }
 
 
-def run_study(plan: Plan, transport: Transport) -> Study:
+def run_study(plan: Plan, transport: Transport, clock: Clock = CLOCK) -> Study:
     """Greet the holders, learn the tree, write it; go on from the checkpoint where there is one.
 
     Parameters
@@ -76,6 +77,8 @@ def run_study(plan: Plan, transport: Transport) -> Study:
     plan : Plan
     transport : Transport
         Whatever carries letters to the plan's holders.
+    clock : Clock, optional
+        By which the plan's deadlines are told.
 
     Returns
     -------
@@ -87,8 +90,8 @@ def run_study(plan: Plan, transport: Transport) -> Study:
     if set(transport.names) != set(plan.holders):
         raise ValueError(f"the transport reaches {transport.names}, the plan has {plan.holders}.")
     journal = Journal(plan.checkpoint, plan.digest)
-    private = greet(transport, plan, plan.join)
-    parties = Correspondence(transport, private, plan.deadline, plan.attempt)
+    private = greet(transport, plan, plan.join, clock)
+    parties = Correspondence(transport, private, plan.deadline, plan.attempt, clock=clock)
     parties.names = plan.holders  # in the plan's order, on which every draw depends
     study = learn(plan, parties, journal)
     finish(plan, study)

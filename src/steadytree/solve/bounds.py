@@ -27,10 +27,10 @@ FEW_TESTS = 150
 
 
 class Bounds:
-    """Least losses of regions under the present cells; `check` is called to see if time is up."""
+    """Least losses of regions under the present cells; `begin_step` is called before work."""
 
-    def __init__(self, problem: Problem, depth: int, check: Callable[[], None]) -> None:
-        self.problem, self.depth, self.check = problem, depth, check
+    def __init__(self, problem: Problem, depth: int, begin_step: Callable[[], None]) -> None:
+        self.problem, self.depth, self.begin_step = problem, depth, begin_step
         self.table, self.penalty = problem.table, problem.penalty
         self.everyone = np.arange(len(self.table.label))
         # losing a part of a row counts in the bounds, but not in a value of whole rows
@@ -89,7 +89,7 @@ class Bounds:
         key = -depth, most, tuple(sorted(path))
         if key in self.known:
             return self.known[key]
-        self.check()
+        self.begin_step()
         bound = np.empty(len(self.cells.offset))
         if most == 0 or len(rows) == 0:
             bound[:] = leaf_loss(rows, self.table)

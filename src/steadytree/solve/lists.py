@@ -49,7 +49,7 @@ class Lists:
 
     def below(self, region: Region, depth: int, outside: Outside, target: float) -> SubTrees:
         """All sub-trees of a region that may be part of a tree below the target."""
-        self.bounds.check()
+        self.bounds.begin_step()
         path, rows, most = region
         tests, sides = self.bounds.arrays(path)
         charge = self.penalty, most
@@ -149,7 +149,7 @@ class Lists:
         for first in range(0, len(left), size):
             part = left.between(first, first + size)
             while True:
-                self.bounds.check()
+                self.bounds.begin_step()
                 pairs = np.empty((room, 2), np.int64)
                 lists = part.arrays[1:3], right.arrays[1:3]
                 count = promising_pairs(*lists, around, self.seen, target - self.penalty, pairs)
@@ -209,7 +209,7 @@ class Lists:
         """What `fill` puts into arrays, which are made larger until they hold it."""
         found = self._none(width, FIRST_ROOM)
         while True:
-            self.bounds.check()
+            self.bounds.begin_step()
             count = fill(found.arrays)
             if count >= 0:
                 return self._without_worse(found.between(0, count))

@@ -21,6 +21,14 @@ from steadytree.solve.problem import Problem
 # node of the full tree, the root being 1: ("ask" | "answer", which)
 Nodes = dict[int, tuple[str, int]]
 ENOUGH = 1e-6
+# SCIP's words for how it ended, in the search's
+REASONS = {
+    "optimal": "proven",
+    "timelimit": "time limit",
+    "nodelimit": "node limit",
+    "totalnodelimit": "node limit",
+    "userinterrupt": "interrupted",
+}
 
 
 @dataclass(eq=False)
@@ -38,7 +46,7 @@ class Model:
 
     problem: Problem
     depth: int
-    time_limit: float
+    limits: tuple[float, int | None]  # seconds, nodes
     scip: Any
     asks: dict[tuple[int, int], Any] = field(default_factory=dict)
     answers: dict[tuple[int, int], Any] = field(default_factory=dict)
@@ -56,21 +64,23 @@ class Model:
 
 
 def solve_mio(
-    problem: Problem, depth: int, time_limit: float, start: Plan | None = None
+    problem: Problem, depth: int, limits: tuple[float, int | None], start: Plan | None = None
 ) -> Outcome:
-    """Solve the model; the outcome is told in the same terms as the search's."""
+    """Solve the model within seconds and nodes; the outcome is told in the search's terms."""
     scip = require("pyscipopt", extra="mio", purpose="solving the mixed-integer model")
-    model = Model(problem, depth, time_limit, scip.Model())
+    model = Model(problem, depth, limits, scip.Model())
     _build(model, scip)
     weights = np.bincount(problem.table.label, problem.table.weight)
     _offer(model, {1: ("answer", int(weights.argmax()))})
     if start is not None:
         _offer(model, _nodes(start, depth))
     model.scip.optimize()
-    proven = model.scip.getStatus() == "optimal"
+    status = model.scip.getStatus()
+    proven = status == "optimal"
     value = problem.total - model.best_value
-    bound = value if proven else problem.total - model.scip.getDualbound()
-    reason = "proven" if proven else "time limit"
+    # stopped at once SCIP has no bound at all; that nobody loses less than nothing is known anyway
+    bound = value if proven else max(problem.total - model.scip.getDualbound(), 0.0)
+    reason = REASONS.get(status, status)
     return Outcome(_plan(model.best, depth), value, min(bound, value), proven, reason)
 
 
@@ -107,8 +117,11 @@ def _build(model: Model, scip: Any) -> None:
     # cuts come late, so reductions that rely on knowing all constraints are wrong
     solver.setParam("misc/allowstrongdualreds", False)
     solver.setParam("misc/allowweakdualreds", False)
-    if math.isfinite(model.time_limit):
-        solver.setParam("limits/time", model.time_limit)
+    seconds, nodes = model.limits
+    if math.isfinite(seconds):
+        solver.setParam("limits/time", seconds)
+    if nodes is not None:
+        solver.setParam("limits/totalnodes", nodes)
 
 
 def _offer(model: Model, nodes: Nodes) -> None:

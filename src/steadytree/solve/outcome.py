@@ -39,7 +39,7 @@ class Outcome:
         No tree has a smaller value.
     proven : bool
     reason : str
-        "proven", "time limit", "interrupted" or "too many candidates".
+        "proven", "time limit", "node limit", "interrupted" or "too many candidates".
     shortest : bool
         Whether it is proven that no tree of the same value has fewer questions.
     """

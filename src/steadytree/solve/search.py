@@ -1,12 +1,12 @@
 """Exact branch and bound for the tree that loses least to the worst perturbation."""
 
 import math
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from steadytree.core.clock import Limit
 from steadytree.kernels.robust_bounds import split_rows
 from steadytree.kernels.robust_descent import count_splits, improve_plan, plan_value
 from steadytree.kernels.robust_pairs import best_pair
@@ -28,28 +28,28 @@ class Search:
         self,
         problem: Problem,
         depth: int,
-        time_limit: float = math.inf,
+        limit: Limit | None = None,
         seed: int = 0,
         progress: Callable[[Progress], None] | None = None,
         n_threads: int = 1,
     ) -> None:
         self.problem, self.depth, self.n_threads = problem, depth, n_threads
         self.table, self.penalty = problem.table, problem.penalty
-        self.time_limit, self.progress = time_limit, progress
+        self.limit, self.progress = limit or Limit(), progress
         self.rng = np.random.default_rng(seed)
-        self.started, self.stopped = time.monotonic(), False
+        self.stopped = False
         self.everyone = np.arange(len(self.table.label))
         self.counted = problem.whole and self.penalty == 0  # values are whole numbers
         self.most_splits = 2**depth - 1
         self.plan = self._majority()
         self.value = self._evaluate(self.plan)
         self.bound = 0.0
-        self.bounds = Bounds(problem, depth, self._check_time)
+        self.bounds = Bounds(problem, depth, self._begin_step)
         self.slack = self.bounds.slack
 
     # ---- the whole ----
     def run(self, start: Plan | None = None) -> Outcome:
-        """Improve the tree until it is proven best, time is up, or the user interrupts."""
+        """Improve the tree until it is proven best, a limit is reached, or the user interrupts."""
         reason, shortest = "proven", False
         try:
             if start is not None:
@@ -187,7 +187,7 @@ class Search:
                 work = [pool.submit(self._all_rooted, t, bounds[t], limit) for t in roots]
                 yield from [future.result() for future in work]
             except BaseException:
-                self.stopped = True  # the others end at their next look at the clock
+                self.stopped = True  # the others end before their next step
                 raise
 
     def _rooted(self, test: int, bound: Floats, limit: float) -> Iterator[Plan]:
@@ -294,7 +294,7 @@ class Search:
             return
         work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
         for _ in range(int(np.clip(1e9 / work, 2, 4 if self.depth < 4 else 8))):
-            self._check_time()
+            self._begin_step()
             plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
             improve_plan(plan, self.depth, self.table, self.problem.spending, order)
@@ -327,11 +327,12 @@ class Search:
 
     def _report(self) -> None:
         if self.progress is not None:
-            elapsed = time.monotonic() - self.started
-            self.progress(Progress(elapsed, self.value, self.bound))
+            self.progress(Progress(self.limit.elapsed, self.value, self.bound))
 
-    def _check_time(self) -> None:
+    def _begin_step(self) -> None:
+        """Whoever is about to do a piece of work asks here whether it still may."""
         if self.stopped:
             raise Stop("interrupted")
-        if time.monotonic() - self.started > self.time_limit:
-            raise Stop("time limit")
+        reason = self.limit.spend()
+        if reason:
+            raise Stop(reason)

@@ -1,9 +1,9 @@
 """The coordinator's side of Flower: letters as messages of a ServerApp's grid."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from steadytree.core.clock import CLOCK, Clock, Limit
 from steadytree.core.extras import require
 from steadytree.sources.flower_relay import FIELD, QUERY, RECORD
 
@@ -17,16 +17,17 @@ class GridTransport:
     ----------
     grid : flwr.serverapp.Grid
     nodes : mapping of holder's name to id of its registered SuperNode
+    clock : Clock, optional
     """
 
-    def __init__(self, grid: Any, nodes: Mapping[str, int]) -> None:
-        self._grid, self._nodes = grid, dict(nodes)
+    def __init__(self, grid: Any, nodes: Mapping[str, int], clock: Clock = CLOCK) -> None:
+        self._grid, self._nodes, self._clock = grid, dict(nodes), clock
         self.names = tuple(nodes)
         self._flower = require("flwr.app", extra="federated", purpose="a study over Flower")
 
     def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
         """The replies of nodes that are online, as far as they came within the time."""
-        end = time.monotonic() + seconds
+        limit = Limit(seconds, clock=self._clock)
         holders = {self._nodes[name]: name for name in letters}
         online = set(self._grid.get_node_ids())
         messages = [
@@ -36,7 +37,7 @@ class GridTransport:
         ]
         replies: dict[str, bytes] = {}
         waiting = set(self._grid.push_messages(messages)) if messages else set()
-        while waiting and time.monotonic() < end:
+        while waiting and limit.left > 0:
             for message in self._grid.pull_messages(waiting):
                 waiting.discard(message.metadata.reply_to_message_id)
                 name = holders.get(message.metadata.src_node_id)
@@ -44,7 +45,7 @@ class GridTransport:
                 if name is not None and reply is not None:
                     replies[name] = reply
             if waiting:
-                time.sleep(POLL)
+                self._clock.sleep(POLL)
         return replies
 
     def _message(self, node: int, letter: bytes, seconds: float) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from steadytree.core.clock import CLOCK, Clock
 from steadytree.core.schema_file import to_dict
 from steadytree.privacy.entry import ZERO, compose, decimal_of
 from steadytree.privacy.ledger import BudgetError
@@ -70,6 +71,7 @@ class Gateway:
     pace : float, default=0.0
         Replies leave on a grid of so many seconds, so that the time they took tells less.
     terms : Terms, optional
+    clock : Clock, optional
 
     Examples
     --------
@@ -77,9 +79,14 @@ class Gateway:
     """
 
     def __init__(
-        self, holder: Holder, store: AnswerStore, pace: float = 0.0, terms: Terms | None = None
+        self,
+        holder: Holder,
+        store: AnswerStore,
+        pace: float = 0.0,
+        terms: Terms | None = None,
+        clock: Clock = CLOCK,
     ) -> None:
-        self.holder, self._store, self._pace = holder, store, pace
+        self.holder, self._store, self._pace, self._clock = holder, store, pace, clock
         self._terms = terms or Terms()
         if compose(holder.ledger.entries)[0] < store.spent:
             raise BudgetError(
@@ -91,7 +98,7 @@ class Gateway:
 
     def reply(self, letter: bytes) -> bytes:
         """The reply to any bytes whatever; never raises."""
-        start = time.monotonic()
+        start = self._clock.now()
         try:
             reply = self._reply(letter)
         except UnsignedError:
@@ -102,8 +109,8 @@ class Gateway:
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
             reply = refusal(Code.INTERNAL)
         if self._pace > 0:
-            spent = time.monotonic() - start
-            time.sleep(self._pace - spent % self._pace)
+            spent = self._clock.now() - start
+            self._clock.sleep(self._pace - spent % self._pace)
         return reply
 
     def _reply(self, letter: bytes) -> bytes:

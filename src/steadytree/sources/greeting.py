@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from steadytree.core.clock import CLOCK, Clock, Limit
 from steadytree.core.schema import Schema
 from steadytree.core.schema_file import to_dict
 from steadytree.sources.letters import (
@@ -21,7 +22,7 @@ from steadytree.sources.plan import Plan
 MOST_SKEW = 60.0  # seconds that clocks may differ
 
 
-def greet(transport: Transport, plan: Plan, seconds: float) -> bool:
+def greet(transport: Transport, plan: Plan, seconds: float, clock: Clock = CLOCK) -> bool:
     """Ask every holder who it is, and refuse to begin where one does not fit the plan.
 
     Holders that do not answer are no hindrance while the plan's minimum does. Nothing is spent.
@@ -33,13 +34,11 @@ def greet(transport: Transport, plan: Plan, seconds: float) -> bool:
     """
     hello = {"type": "hello", "study": plan.study, "epsilon": plan.epsilon}
     letter = write({"version": VERSION, **hello})
-    end, sent = time.monotonic() + seconds, time.time()
+    limit, sent = Limit(seconds, clock=clock), time.time()
     known: dict[str, dict[str, Any]] = {}
     reasons: dict[str, str] = {}
-    while (left := [name for name in plan.holders if name not in known]) and (
-        time.monotonic() < end
-    ):
-        patience = max(min(plan.attempt, end - time.monotonic()), 0.1)
+    while (left := [name for name in plan.holders if name not in known]) and (limit.left > 0):
+        patience = max(min(plan.attempt, limit.left), 0.1)
         replies = transport.exchange(dict.fromkeys(left, letter), patience)
         for name, reply in replies.items():
             found = _read(reply, reasons, name)
@@ -47,7 +46,7 @@ def greet(transport: Transport, plan: Plan, seconds: float) -> bool:
                 _check(name, found, plan, sent)
                 known[name] = found
         if len(known) < len(plan.holders):
-            time.sleep(min(0.5, seconds / 10))
+            clock.sleep(min(0.5, seconds / 10))
     if len(known) < plan.minimum:
         missing = [
             f"{n!r} ({reasons.get(n, 'not online')})" for n in plan.holders if n not in known

@@ -1,16 +1,17 @@
 """Letters: questions and answers as bytes, the same on a socket, in a file and over Flower.
 
 A letter is one JSON object. Replies carry an answer or one code of a fixed list: no text of an
-error ever travels, since it could tell of rows. This module needs the standard library only, so
-that a relay starts quickly.
+error ever travels, since it could tell of rows. This module and what it imports need the standard
+library only, so that a relay starts quickly.
 """
 
 import hashlib
 import json
 import socket
-import time
 from enum import StrEnum
 from typing import Any
+
+from steadytree.core.clock import CLOCK, Clock, Limit
 
 VERSION = 1
 LARGEST_QUESTION = 8 * 2**20
@@ -139,20 +140,22 @@ def send_frame(connection: socket.socket, letter: bytes) -> None:
     connection.sendall(len(letter).to_bytes(LENGTH, "big") + letter)
 
 
-def receive_frame(connection: socket.socket, largest: int, seconds: float) -> bytes:
+def receive_frame(
+    connection: socket.socket, largest: int, seconds: float, clock: Clock = CLOCK
+) -> bytes:
     """Receive one letter of at most `largest` bytes, all of it within the time."""
-    end = time.monotonic() + seconds
-    size = int.from_bytes(_receive(connection, LENGTH, end), "big")
+    limit = Limit(seconds, clock=clock)
+    size = int.from_bytes(_receive(connection, LENGTH, limit), "big")
     if size > largest:
         raise LetterError("a letter is too large.")
-    return _receive(connection, size, end)
+    return _receive(connection, size, limit)
 
 
-def _receive(connection: socket.socket, size: int, end: float) -> bytes:
+def _receive(connection: socket.socket, size: int, limit: Limit) -> bytes:
     parts, missing = [], size
     while missing:
-        left = end - time.monotonic()
-        if left <= 0:
+        left = limit.left
+        if left == 0:
             raise TimeoutError("a letter took too long.")
         connection.settimeout(left)
         part = connection.recv(min(missing, 1 << 20))

@@ -1,10 +1,10 @@
 """Parties: all holders of a study as one, whatever carries the letters between them."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from steadytree.core.clock import CLOCK, Clock, Limit
 from steadytree.privacy.ledger import BudgetError
 from steadytree.sources.letters import (
     MEANING,
@@ -101,6 +101,7 @@ class Correspondence:
         Seconds after which a holder is asked again.
     pause : float, default=1.0
         Seconds before asking again a holder that could not answer just now.
+    clock : Clock, optional
     """
 
     def __init__(
@@ -110,10 +111,12 @@ class Correspondence:
         deadline: float = 120.0,
         attempt: float = 40.0,
         pause: float = 1.0,
+        clock: Clock = CLOCK,
     ) -> None:
         self._transport, self.private = transport, private
         self.names = transport.names
         self._deadline, self._attempt, self._pause = deadline, attempt, pause
+        self._clock = clock
         self.traffic = Traffic()
 
     def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
@@ -134,20 +137,14 @@ class Correspondence:
         self, letters: Mapping[str, bytes], read_reply: Callable[[str, dict[str, object]], Answer]
     ) -> "dict[str, Answer | Exception]":
         """Carry letters until each has a reply that can be used, or the deadline is over."""
-        start = time.monotonic()
+        limit = Limit(self._deadline, clock=self._clock)
         done: dict[str, Answer | Exception] = {}
         late: dict[str, HolderError] = {
             name: HolderError(name, "nothing came before the deadline") for name in letters
         }
-        first = True
-        while left := {name: letter for name, letter in letters.items() if name not in done}:
-            seconds = self._deadline - (time.monotonic() - start)
-            if seconds <= 0:
-                break
-            if not first:
-                self.traffic.asked_again += len(left)
-                time.sleep(min(self._pause, seconds))
-            first = False
+        left, again = dict(letters), False
+        while left and (seconds := limit.left) > 0:
+            self.traffic.asked_again += len(left) if again else 0
             self.traffic.bytes_out += sum(len(letter) for letter in left.values())
             replies = self._transport.exchange(left, min(self._attempt, seconds))
             for name, reply in replies.items():
@@ -157,7 +154,11 @@ class Correspondence:
                     late[name] = outcome
                 else:
                     done[name] = outcome
-        self.traffic.seconds.append(time.monotonic() - start)
+                    left.pop(name, None)
+            if left:
+                self._clock.sleep(min(self._pause, limit.left))
+                again = True
+        self.traffic.seconds.append(limit.elapsed)
         return {name: done.get(name, late[name]) for name in letters}
 
 

@@ -6,10 +6,10 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from steadytree.core.clock import CLOCK, Limit
 from steadytree.core.extras import require
 from steadytree.sources.front import Front
 from steadytree.sources.plan import Plan
@@ -172,14 +172,14 @@ class SuperLink:
         )
 
     def _wait(self) -> None:
-        end = time.monotonic() + STARTING
-        while time.monotonic() < end:
+        limit = Limit(STARTING)
+        while limit.left > 0:
             if not self.is_alive:
                 raise OSError(f"the SuperLink did not start: see {str(self.log)!r}.")
             address = (LOCAL, self._inner)
             with contextlib.suppress(OSError), socket.create_connection(address, timeout=1):
                 return
-            time.sleep(0.1)
+            CLOCK.sleep(0.1)
         raise OSError(f"the SuperLink did not come up in {STARTING:g} s: see {str(self.log)!r}.")
 
     def _call(self, *arguments: str) -> dict[str, Any]:

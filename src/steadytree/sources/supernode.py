@@ -8,9 +8,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
+from steadytree.core.clock import CLOCK, Limit
 from steadytree.core.extras import require
 from steadytree.sources.letters import VERSION, Code, LetterError, carry, read, refusal_code, write
 from steadytree.sources.superlink import QUIET, end_process, free_port, script, start_on_leash
@@ -120,14 +120,14 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
 def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
     """What the gateway says to a letter that nobody signed."""
     hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
-    end = time.monotonic() + seconds
+    limit = Limit(seconds)
     while True:
         try:
             return read(carry(str(gateway), hello, ASKING))
         except (OSError, LetterError):
-            if time.monotonic() >= end:
+            if limit.left == 0:
                 break
-            time.sleep(LOOK)
+            CLOCK.sleep(LOOK)
     raise ValueError(f"no gateway serves at {str(gateway)!r}: start it first.")
 
 
