@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.labels import label_array
 from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -118,7 +119,7 @@ def _sections(
     model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: Evidence
 ) -> dict[str, Any]:
     """What is found with further evidence; None where a section has none."""
-    labels = np.asarray(y)
+    labels = label_array(y)
     if isinstance(judged, Scorecard):
         evidence, again = replace(evidence, card=model), collect_card_stability
     else:
