@@ -82,7 +82,7 @@ LEARNERS = {
         n_trees=4, grid={"max_depth": [2]}, random_state=0
     ),
     "RobustTreeClassifier": lambda plain: st.RobustTreeClassifier(
-        max_depth=1, perturbation=st.Perturbation(radius=0.1)
+        max_depth=1, perturbation=st.Perturbation(radius=0.1), random_state=0
     ),
     "RiskScoreClassifier": lambda plain: st.RiskScoreClassifier(
         tau=0.0, gamma=0.1, n_rounds=10, random_state=0
