@@ -72,13 +72,14 @@ def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
         except ValueError as error:
             raise ValueError(f"condition {place}: {error}") from None
     offset = [_whole("offset", one) for one in _list("offset", content["offset"])]
-    risks = [
+    slope, intercept = (
         np.nan if content[key] is None else _number(key, content[key])
         for key in ("slope", "intercept")
-    ]
+    )
     if len({len(each) for each in points} | {len(offset)}) > 1:
         raise ValueError("points must hold as many numbers as offset")
-    card = Scorecard(space, _label_array(labels), conditions, np.array(points), offset, *risks)
+    given = (space, _label_array(labels), conditions, np.array(points), offset)
+    card = Scorecard(*given, slope, intercept)
     if not told:
         return card
     rows = [_risk_row(card, each) for each in _list("risks", content["risks"])]

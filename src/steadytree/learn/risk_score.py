@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.risk_table import RiskTable
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
 from steadytree.learn._card import binary_card, joint_card
@@ -119,6 +120,11 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     >>> model.card_.n_conditions <= 5, bool(model.score(X, y) > 0.93)
     (True, True)
     """
+
+    card_: Scorecard
+    tau_: float
+    gamma_: float | None
+    n_rounds_: int | None
 
     def __init__(
         self,
