@@ -17,7 +17,7 @@ def majority_fit():
     """Ours by majority: at most ten conditions, no noise."""
     from steadytree import RiskScoreClassifier
 
-    return RiskScoreClassifier(tau=0.0, max_conditions=10, random_state=0).fit
+    return RiskScoreClassifier("majority", tau=0.0, max_conditions=10, random_state=0).fit
 
 
 def logistic_fit():

@@ -152,8 +152,8 @@ def flatten(key, left, right, label, merge):
     return FlatTree(key, left, right, *arrays)
 
 
-def grow_rows(codes, labels, classes, table, draw, rows, max_depth):
-    tree = subtree(codes, labels, len(classes), table, draw, rows, 0, max_depth)
+def grow_rows(codes, labels, n_classes, table, draw, rows, max_depth):
+    tree = subtree(codes, labels, n_classes, table, draw, rows, 0, max_depth)
     nodes = []
 
     def add(part):
@@ -171,20 +171,20 @@ def grow_rows(codes, labels, classes, table, draw, rows, max_depth):
     return flatten(key, left, right, label, True)
 
 
-def regrow_without(codes, labels, classes, table, draw, removed, max_depth):
+def regrow_without(codes, labels, n_classes, table, draw, removed, max_depth):
     every = np.arange(len(labels))
-    shared = (codes, labels, len(classes), table, draw)
+    shared = (codes, labels, n_classes, table, draw)
     whole = merged(subtree(*shared, every, 0, max_depth))
     others = [merged(subtree(*shared, np.setdiff1d(every, s), 0, max_depth)) for s in removed]
     return (
-        grow_rows(codes, labels, classes, table, draw, every, max_depth),
+        grow_rows(codes, labels, n_classes, table, draw, every, max_depth),
         np.array([distance_of(whole, other) for other in others], dtype=np.int64),
         np.array([tag_of(other) for other in others], dtype=np.uint64),
     )
 
 
-def leave_out(codes, labels, classes, table, draw, rows, asked, position, levels, out):
-    shared = (codes, labels, len(classes), table, draw)
+def leave_out(codes, labels, n_classes, table, draw, rows, asked, position, levels, out):
+    shared = (codes, labels, n_classes, table, draw)
     whole = merged(subtree(*shared, rows, int(position), levels))
     for row in asked:
         other = merged(subtree(*shared, rows[rows != row], int(position), levels))
@@ -215,7 +215,7 @@ def node_distance(a, b):
 
 
 # ---- looking ahead ----
-def best_hits(codes, labels, classes, table, rows, levels, min_leaf):
+def best_hits(codes, labels, n_classes, table, rows, levels, min_leaf):
     most = float(np.bincount(labels[rows], minlength=1).max()) if len(rows) else 0.0
     if levels == 0:
         return most
@@ -224,20 +224,20 @@ def best_hits(codes, labels, classes, table, rows, levels, min_leaf):
         least = min(side.sum(), (~side).sum())
         if least >= max(min_leaf, 1):
             hits = [
-                best_hits(codes, labels, classes, table, part, levels - 1, min_leaf)
+                best_hits(codes, labels, n_classes, table, part, levels - 1, min_leaf)
                 for part in (rows[side], rows[~side])
             ]
             most = max(most, sum(hits))
     return most
 
 
-def score_ahead(codes, labels, classes, table, rows, levels, min_leaf):
+def score_ahead(codes, labels, n_classes, table, rows, levels, min_leaf):
     scores = np.full(len(table.feature), -1.0)
     for r in range(len(scores)):
         side = np.array([row_goes_left(codes, table, r, row) for row in rows], dtype=bool)
         if min(side.sum(), (~side).sum()) >= max(min_leaf, 1):
             scores[r] = sum(
-                best_hits(codes, labels, classes, table, part, levels - 1, min_leaf)
+                best_hits(codes, labels, n_classes, table, part, levels - 1, min_leaf)
                 for part in (rows[side], rows[~side])
             )
     return scores
@@ -266,26 +266,25 @@ def node_scores(case):
 
 def row_case(case):
     """A few rows only: twins are slow."""
-    classes = np.arange(case.n_classes)
-    return case.codes[:, :12], case.labels[:12], classes, case.table
+    return case.codes[:, :12], case.labels[:12], case.n_classes, case.table
 
 
 def leave_out_case(case):
-    codes, labels, classes, table = row_case(case)
+    codes, labels, n_classes, table = row_case(case)
     n = len(labels)
     out = tuple(np.zeros(n, t) for t in (np.int64, np.int64, np.uint64, np.int64))
     draw = random_draw(case.rng, coupling=0)
     asked = np.arange(n) if n > 1 else np.arange(0)
     levels, position = int(case.rng.integers(0, 4)), np.uint64(case.rng.integers(3))
-    return codes, labels, classes, table, draw, np.arange(n), asked, position, levels, out
+    return codes, labels, n_classes, table, draw, np.arange(n), asked, position, levels, out
 
 
 def regrow_case(case):
-    codes, labels, classes, table = row_case(case)
+    codes, labels, n_classes, table = row_case(case)
     n = len(labels)
     removed = [case.rng.choice(n, 1 + (n > 2), replace=False) for _ in range(3)] if n > 1 else []
     removed = np.array(removed, dtype=np.int64).reshape(-1, 1 + (n > 2))
-    return codes, labels, classes, table, random_draw(case.rng), removed, 2
+    return codes, labels, n_classes, table, random_draw(case.rng), removed, 2
 
 
 def asking(case):

@@ -1,5 +1,8 @@
 """The card as people see it: text, picture, command line."""
 
+import json
+import pickle
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,10 +15,13 @@ from steadytree.core.condition import Condition
 from steadytree.core.risk_table import RiskTable
 from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
-from steadytree.interop.tree_file import load
+from steadytree.interop.card_dict import card_from_dict, card_to_dict
+from steadytree.interop.tree_file import load, save
+from steadytree.learn.risk_score import RiskScoreClassifier
 from steadytree.reporting.card_html import card_html
 from steadytree.reporting.card_svg import draw_card
 from steadytree.reporting.card_text import card_text
+from steadytree.reporting.draw import draw
 from steadytree.reporting.text_width import text_width
 
 COMMAND = ("score",)
@@ -89,7 +95,9 @@ def test_long_points_stay_clear_of_the_box_before_them():
 
 
 def test_picture_of_an_empty_card_says_so():
-    assert "no condition is better than chance" in draw_card(Scorecard(SPACE, [0, 1], [], [], 1))
+    assert "no conditions: every row gets the same answer" in draw_card(
+        Scorecard(SPACE, [0, 1], [], [], 1)
+    )
 
 
 def test_command_fits_prints_saves_and_scores(run, tmp_path):
@@ -114,13 +122,85 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     assert load(card).predict(frame).tolist() == frame["y"].tolist()
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
+    rng = np.random.default_rng(n_classes)
+    X = pd.DataFrame({"a": rng.random(120), "b": rng.choice(["u", "v"], 120)})
+    y = np.array(["no", "yes", "maybe"])[(X["a"] * n_classes).astype(int)]
+    model = RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    model.fit(X, y, sample_weight=rng.random(120))
+    for saved in (model, model.card_):
+        save(saved, tmp_path / "a.card.json")
+        loaded = load(tmp_path / "a.card.json")
+        assert loaded.risk_table == model.risk_table_
+        for shown in (card_text, draw_card, card_html, draw):
+            assert str(shown(loaded)) == str(shown(model))
+    assert "observed" in card_text(loaded)
+    save(loaded, tmp_path / "b.card.json")
+    assert (tmp_path / "b.card.json").read_bytes() == (tmp_path / "a.card.json").read_bytes()
+    assert pickle.loads(pickle.dumps(loaded)).risk_table == model.risk_table_
+
+
+def test_a_card_file_without_risks_loads(tmp_path):
+    path = tmp_path / "a.card.json"
+    save(CARD, path)
+    assert "risks" not in json.loads(path.read_text())["card"]
+    assert load(path).risk_table is None
+    assert "observed" not in card_text(load(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": "no"}, "label of a row of risks must be one of"),
+        ({"total": 0.5}, "total must be a whole number"),
+        ({"n_rows": 0}, "n_rows must be above 0"),
+        ({"n_label": 9.0}, "n_label from 0 to n_rows"),
+        ({"risk": 0.5}, "a row of risks must hold label, total, n_rows, n_label and no more"),
+    ],
+)
+def test_risks_that_cannot_be_are_refused(change, message):
+    content = card_to_dict(replace(CARD, risk_table=TABLE))
+    assert card_from_dict(content).risk_table == TABLE
+    content["risks"][0] |= change
+    with pytest.raises(ValueError, match=message):
+        card_from_dict(content)
+
+
+def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(80), "b": rng.random(80)})
+    frame["y"] = np.where(frame["a"] + rng.random(80) / 4 > 0.6, "yes", "no")
+    data, card = tmp_path / "d.csv", tmp_path / "d.card.json"
+    frame.to_csv(data, index=False)
+
+    def shown(name, *arguments):
+        svg, html = tmp_path / f"{name}.svg", tmp_path / f"{name}.html"
+        code, printed, _ = run(data, *arguments, "--svg", svg, "--html", html)
+        assert code == 0
+        return printed, svg.read_text(), html.read_text()
+
+    fitted = shown("one", "--target", "y", "--tau", "0", "--save", card)
+    loaded = shown("two", "--card", card, "--out", tmp_path / "o.csv")
+    text = card_text(load(card))
+    assert "observed" in text
+    assert text in fitted[0]
+    assert text in loaded[0]
+    assert loaded[1] == fitted[1]
+    # a page's title is the column that was fitted to, which a card does not know
+    drawn = [page.partition("start with")[2] for page in (fitted[2], loaded[2])]
+    assert drawn[0] == drawn[1] != ""
+    told = json.loads(run(data, "--card", card, "--json")[1])
+    assert len(told["risks"]) == len(load(card).risk_table.rows) > 1
+
+
 def test_command_says_that_a_card_is_empty_and_scores_each_class(run, tmp_path):
     data, out = tmp_path / "d.csv", tmp_path / "o.csv"
     frame = pd.DataFrame({"a": np.ones(30), "y": np.repeat(["p", "q", "r"], [15, 10, 5])})
     frame.to_csv(data, index=False)
     code, printed, warned = run(data, "--target", "y", "--out", out)
     assert code == 0
-    assert "no condition is better than chance" in printed
+    assert "no conditions: every row gets the same answer" in printed
     assert "UserWarning" not in warned
     heads = ["total p", "total q", "total r", "answer", "risk p", "risk q", "risk r"]
     assert pd.read_csv(out).columns.tolist() == heads

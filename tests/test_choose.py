@@ -78,7 +78,7 @@ def draw_trees(model, recipe, depth):
     rows = np.arange(recipe.n_rows)
     for seed in range(N_SEEDS):
         draw = recipe.with_seed(seed).draw
-        shared = (recipe.codes, recipe.labels, recipe.classes, recipe.rules.table)
+        shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)
         yield grow_rows(*shared, draw, rows, depth)
 
 

@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -299,7 +300,9 @@ def test_a_card_on_the_rows_it_was_fitted_to_says_so(case):
     X, y = case["train"]
     assert st.report(case["card"], X, y, quick=True).data["origin"]["seen"]
     assert not st.report(case["card"], X[1:], y[1:], quick=True).data["origin"]["seen"]
-    assert not st.report(case["card"].card_, X, y, quick=True).data["origin"]["seen"]
+    assert st.report(case["card"].card_, X, y, quick=True).data["origin"]["seen"]
+    bare = replace(case["card"].card_, risk_table=None)  # knows of no rows
+    assert not st.report(bare, X, y, quick=True).data["origin"]["seen"]
     other = np.where(np.arange(len(y)) == 0, "ill" if np.asarray(y)[0] == "well" else "well", y)
     assert not st.report(case["card"], X, other, quick=True).data["origin"]["seen"]
 

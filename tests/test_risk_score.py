@@ -4,11 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from steadytree.core.condition import Condition
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.space import FeatureSpace
-from steadytree.learn._choose_boosting import Rows, divisions_of, last_within_error, right_share
+from steadytree.learn._choose_boosting import (
+    Rows,
+    beats_most_frequent,
+    divisions_of,
+    last_within_error,
+    ranked_share,
+    right_share,
+)
 from steadytree.learn._logistic import Fit, round_points
 from steadytree.learn._majority import Boosting, Points, boost, majority_shares, smallest_points
 from steadytree.learn._questions import Questions, ranks
@@ -236,18 +245,83 @@ def test_each_of_several_classes_has_its_points():
 
 def test_data_without_any_useful_condition_give_an_empty_card_that_says_so():
     X, y = np.ones((30, 2)), np.repeat([0, 1], [20, 10])
-    for loss in ("majority", "logistic"):
-        with pytest.warns(UserWarning, match="no condition is better than chance"):
+    for loss in ("auto", "majority", "logistic"):
+        with pytest.warns(UserWarning, match="no condition was kept"):
             model = quick(loss=loss).fit(X, y)
         assert model.card_.n_conditions == 0
         assert (model.predict(X) == 0).all()
         np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / 3, atol=1e-6)
 
 
+def rare_outcome(n, share, seed):
+    """Rows of which so few are positive, by a logistic model of three of eight columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    level = X[:, 0] + 0.8 * X[:, 1] - 0.6 * X[:, 2] + rng.logistic(size=n)
+    return X, (level > np.quantile(level, 1 - share)).astype(int)
+
+
+def roc_area(model, X, y):
+    return roc_auc_score(y, model.predict_proba(X)[:, 1])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.02, 0.01])
+def test_a_default_card_ranks_a_rare_outcome_where_logistic_regression_does(share):
+    X, y = rare_outcome(8_000, share, 1)
+    fit, held = slice(None, 4_000), slice(4_000, None)
+    model = RiskScoreClassifier(random_state=0).fit(X[fit], y[fit])
+    regression = LogisticRegression().fit(X[fit], y[fit])
+    assert model.card_.n_conditions > 0
+    assert model.loss_ == "logistic"
+    assert model.gamma_ is None
+    gained, possible = (roc_area(one, X[held], y[held]) - 0.5 for one in (model, regression))
+    assert possible > 0.2
+    assert gained > 0.6 * possible
+    asked = RiskScoreClassifier("logistic", random_state=0).fit(X[fit], y[fit])
+    assert (asked.card_, asked.tau_) == (model.card_, model.tau_)
+    assert asked.certified_accuracy_ == model.certified_accuracy_
+
+
+def test_a_default_card_of_common_outcomes_is_that_of_votes():
+    X, y = rare_outcome(600, 0.5, 2)
+    model, votes = (quick(loss=loss).fit(X, y) for loss in ("auto", "majority"))
+    assert model.card_ == votes.card_
+    assert model.loss_ == votes.loss_ == "majority"
+
+
+def test_votes_that_are_asked_for_stay_votes():
+    X, y = rare_outcome(2_000, 0.02, 3)
+    with pytest.warns(UserWarning, match="no condition was kept with loss='majority'"):
+        model = quick(loss="majority").fit(X, y)
+    assert model.loss_ == "majority"
+    assert model.card_.n_conditions == 0
+    published = RiskScoreClassifier.published().fit(X, y)
+    assert published.loss_ == "majority"
+
+
+def test_the_most_frequent_class_is_beaten_by_two_standard_errors():
+    labels, weights = np.repeat([0, 1], [900, 100]), np.ones(1000)
+    for found, beaten in ((10, False), (18, False), (20, True)):  # 2 errors are 19 rows
+        answer = np.repeat([0, 1, 0], [900, found, 100 - found])
+        assert beats_most_frequent(answer, labels, weights) is beaten
+        halves = np.repeat(answer, 2), np.repeat(labels, 2), np.repeat(weights / 2, 2)
+        assert beats_most_frequent(*halves) is beaten
+
+
+def test_ranks_of_held_out_rows_are_the_area_under_the_roc_curve():
+    space = FeatureSpace.declare(bounds={"a": (0.0, 3.0)})
+    X, labels = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1, 1, -1, 1])
+    rows = Rows(Questions.of(space, X, {0: (True, True)}), labels, np.ones(4))
+    conditions = [Condition(0, "at_least", float(k)) for k in (1, 2, 3)]
+    graded = Points(conditions, np.array([1, 1, 1]), -1, np.zeros(4, np.int64))
+    assert ranked_share(graded, rows) == 0.75  # three of four pairs in order
+    assert ranked_share(Points([], np.zeros(0, np.int64), 0, np.zeros(4, np.int64)), rows) == 0.5
+
+
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
 def test_an_empty_card_of_several_classes_gives_their_shares(loss):
     X, y = np.ones((20, 2)), np.repeat(["a", "b", "c"], [6, 10, 4])
-    with pytest.warns(UserWarning, match="no condition is better than chance"):
+    with pytest.warns(UserWarning, match="no condition was kept"):
         model = quick(loss=loss).fit(X, y)
     assert (model.predict(X) == "b").all()
     assert model.certified_accuracy_ == 0.5

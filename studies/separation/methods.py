@@ -84,9 +84,9 @@ def warm_up():
 
 METHODS = {
     "published": published,
-    "majority, tau 0.05": ours(tau=0.05),
-    "majority, tau 0": ours(tau=0.0),
-    "majority, tau 1se": ours(tau="1se"),
+    "majority, tau 0.05": ours(loss="majority", tau=0.05),
+    "majority, tau 0": ours(loss="majority", tau=0.0),
+    "majority, tau 1se": ours(loss="majority", tau="1se"),
     "logistic, tau 0.05": ours(loss="logistic", tau=0.05),
     "logistic, tau 0": ours(loss="logistic", tau=0.0),
     "logistic, tau 1se": ours(loss="logistic", tau="1se"),

@@ -116,7 +116,7 @@ def trade_offs(results, name, X, y, seeds):
         a, b, c, d = split(X, y, seed)
 
         def ours(a=a, b=b, c=c, d=d, **changes):
-            changes = {"max_conditions": None} | changes
+            changes = {"loss": "majority", "max_conditions": None} | changes
             model = RiskScoreClassifier(random_state=0, **changes).fit(a, c)
             return judge(model, b, d, box(a, b))
 

@@ -24,6 +24,7 @@ Examples:
 class Loss(StrEnum):
     """What a card is fitted to."""
 
+    AUTO = "auto"
     MAJORITY = "majority"
     LOGISTIC = "logistic"
 
@@ -55,7 +56,7 @@ def score(
         Path | None, typer.Option(metavar="FILE", help="Where to write a page to print."), WRITES
     ] = None,
     drop: Drop = None,
-    loss: Annotated[Loss, typer.Option(help="What the card is fitted to.")] = Loss.MAJORITY,
+    loss: Annotated[Loss, typer.Option(help="What the card is fitted to.")] = Loss.AUTO,
     tau: Annotated[
         str, typer.Option(help="Noise to withstand, as a share of a column's range, or 1se.")
     ] = "1se",
@@ -95,11 +96,10 @@ def score(
 
 
 class Found(NamedTuple):
-    """A card, the risks of its totals and how it was fitted, where that is known, and rows."""
+    """A card, how it was fitted where that is known, and rows."""
 
     card: Any
-    risks: Any
-    fitted: dict[str, float]
+    fitted: dict[str, Any]
     rows: Any
 
 
@@ -111,7 +111,7 @@ def _read_card(card: Path, data: Path, drop: list[str]) -> Found:
     found = load(card)
     if not isinstance(found, Scorecard):
         raise ValueError(f"{card} holds a tree, not a card of points.")
-    return Found(found, None, {}, read_data(data, skip=drop))
+    return Found(found, {}, read_data(data, skip=drop))
 
 
 def _fit_card(
@@ -125,8 +125,12 @@ def _fit_card(
     say("fitting a card")
     _fit_quietly(model, given)
     warn_of_row_numbers(given.features)
-    fitted = {"noise": model.tau_, "certified_accuracy": model.certified_accuracy_}
-    return Found(model.card_, model.risk_table_, fitted, given.features)
+    fitted = {
+        "loss": model.loss_,
+        "noise": model.tau_,
+        "certified_accuracy": model.certified_accuracy_,
+    }
+    return Found(model.card_, fitted, given.features)
 
 
 def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path]:
@@ -139,8 +143,8 @@ def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path
     if paths["save"] is not None:
         save_card(found.card, paths["save"])
     texts = {
-        "svg": lambda: str(draw_card(found.card, found.risks)),
-        "html": lambda: card_html(found.card, found.risks, title=title),
+        "svg": lambda: str(draw_card(found.card)),
+        "html": lambda: card_html(found.card, title=title),
         "out": lambda: _scores(found),
     }
     for name, text in texts.items():
@@ -154,16 +158,17 @@ def _show(found: Found) -> None:
     from steadytree.reporting.card_text import card_text
 
     if found.fitted:
-        noise, accuracy = found.fitted.values()
-        typer.echo(f"noise {noise:g}, proven accuracy {accuracy:.3f}\n")
-    typer.echo(card_text(found.card, found.risks))
+        loss, noise, accuracy = found.fitted.values()
+        typer.echo(f"loss {loss}, noise {noise:g}, proven accuracy {accuracy:.3f}\n")
+    typer.echo(card_text(found.card))
 
 
 def _show_json(found: Found, written: list[Path], scored: bool) -> None:
     from steadytree.interop.card_dict import card_to_dict
     from steadytree.reporting.plain import plain
 
-    risks = [] if found.risks is None else [vars(row) for row in found.risks.rows]
+    table = found.card.risk_table
+    risks = [] if table is None else [vars(row) for row in table.rows]
     shown = {"card": card_to_dict(found.card), "risks": risks, **found.fitted}
     if scored:
         shown["totals"] = found.card.score(found.rows)
@@ -176,7 +181,7 @@ def _fit_quietly(model: Any, given: Any) -> None:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "no condition is better than chance")
+        warnings.filterwarnings("ignore", "no condition was kept")
         model.fit(given.features, given.labels)
 
 

@@ -1,5 +1,6 @@
 """Labels as a user hands them over: checked, and found among known classes."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,35 @@ from steadytree.core.table import quote
 UNKNOWN = -1
 
 
+def label_array(y: Any) -> NDArray[Any]:
+    """Labels as an array of the type they have: whole numbers and bools do not stay objects.
+
+    Nullable columns keep their type too, which scikit-learn would turn into float64.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> label_array(pd.Series([1, 0], dtype="Int64")).dtype
+    dtype('int64')
+    >>> label_array(pd.Series([True, False], dtype=object)).dtype
+    dtype('bool')
+    """
+    labels = np.asarray(y)
+    if labels.dtype != object:
+        return labels
+    kinds = {type(label) for label in labels.ravel().tolist()}
+    for kind, dtype in ((bool, np.bool_), (int, np.int64)):
+        if kinds == {kind}:
+            with contextlib.suppress(OverflowError):
+                return labels.astype(dtype)
+    return labels
+
+
 def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     """One label a row; refuses missing labels, mixed types and numbers that go on."""
     if not (isinstance(y, np.ndarray) and y.ndim == 1):
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)
+    y = label_array(y)
     if len(y) != n_rows:
         raise ValueError(
             f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."

@@ -24,6 +24,7 @@ class Recipe:
         With the cuts that the rules were made from.
     codes : array of shape (n_features, n_rows)
     labels : int32 array of shape (n_rows,)
+        Places among the classes; kernels never see the labels themselves.
     classes : array of labels
     rules : Rules
     draw : Draw
@@ -45,6 +46,10 @@ class Recipe:
     @property
     def n_rows(self) -> int:
         return len(self.labels)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
 
     def with_seed(self, seed: int) -> "Recipe":
         """The same fit with other noise."""

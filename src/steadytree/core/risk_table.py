@@ -38,6 +38,16 @@ class RiskRow:
     interval: tuple[float, float]
     risk: float
 
+    @classmethod
+    def of(
+        cls, card: Scorecard, label: Any, total: int, n_rows: float, n_label: float
+    ) -> "RiskRow":
+        """The row that counts of rows make; all else follows from them and the card."""
+        share = n_label / n_rows
+        fits = card.is_binary and card.gives_risks
+        risk = float(card.risk([total])[0, 1]) if fits else share
+        return cls(label, total, n_rows, n_label, share, wilson_interval(n_label, n_rows), risk)
+
 
 @dataclass(frozen=True)
 class RiskTable:
@@ -72,13 +82,9 @@ class RiskTable:
             for total in np.unique(own):
                 here = own == total
                 n_rows = float(weights[here].sum())
-                n_label = float(weights[here & (labels == place)].sum())
-                share = n_label / n_rows
-                fits = card.is_binary and card.gives_risks
-                risk = float(card.risk([total])[0, 1]) if fits else share
+                n_label = min(float(weights[here & (labels == place)].sum()), n_rows)
                 label = card.classes[place : place + 1].tolist()[0]
-                interval = wilson_interval(n_label, n_rows)
-                rows.append(RiskRow(label, int(total), n_rows, n_label, share, interval, risk))
+                rows.append(RiskRow.of(card, label, int(total), n_rows, n_label))
         return cls(tuple(rows))
 
     def to_dict(self) -> dict[str, list[Any]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from steadytree.core.condition import Condition
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
+
+if TYPE_CHECKING:
+    from steadytree.core.risk_table import RiskTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +37,9 @@ class Scorecard:
         Risk of a total t: ``1 / (1 + exp(-(slope t + intercept)))``, kept on the side of one
         half that the answer is on; above two classes shares go with ``exp(slope t)``. A card
         without them gives no risks.
+    risk_table : RiskTable, optional
+        What totals meant among the training rows; shown with the card and saved with it. Cards
+        that differ in it alone are equal.
 
     Examples
     --------
@@ -51,6 +57,7 @@ class Scorecard:
     offset: Any
     slope: float = np.nan
     intercept: float = np.nan
+    risk_table: "RiskTable | None" = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())

@@ -1,11 +1,13 @@
 """A card as plain dicts, lists, numbers and text, and back; every part is checked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from steadytree.core.condition import SORTS, Condition
+from steadytree.core.risk_table import RiskRow, RiskTable
 from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.interop.tree_dict import (
@@ -21,6 +23,7 @@ from steadytree.interop.tree_dict import (
 )
 
 KEYS = ("classes", "features", "conditions", "offset", "slope", "intercept")
+COUNTS = ("label", "total", "n_rows", "n_label")
 ASKS = {"at_least": "at_least", "below": "below", "among": "in"}
 
 
@@ -36,7 +39,7 @@ def card_to_dict(card: Scorecard) -> dict[str, Any]:
     >>> card_from_dict(card_to_dict(card)) == card
     True
     """
-    return {
+    content = {
         "classes": [_label(label) for label in _plain_labels(card.classes)],
         "features": [_column_to_dict(column) for column in card.space],
         "conditions": [
@@ -47,11 +50,17 @@ def card_to_dict(card: Scorecard) -> dict[str, Any]:
         "slope": card.slope if card.gives_risks else None,
         "intercept": card.intercept if card.gives_risks else None,
     }
+    if card.risk_table is not None:  # shares, intervals and risks follow from the counts
+        content["risks"] = [
+            {name: getattr(row, name) for name in COUNTS} for row in card.risk_table.rows
+        ]
+    return content
 
 
 def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
     """The card that `card_to_dict` described; a ValueError says what is wrong with it."""
-    _check_keys("the card", content, KEYS)
+    told = isinstance(content, Mapping) and "risks" in content
+    _check_keys("the card", content, (*KEYS, "risks") if told else KEYS)
     labels = [_label(label) for label in _list("classes", content["classes"])]
     features = _list("features", content["features"])
     space = FeatureSpace(tuple(_column_from_dict(j, each) for j, each in enumerate(features)))
@@ -63,13 +72,18 @@ def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
         except ValueError as error:
             raise ValueError(f"condition {place}: {error}") from None
     offset = [_whole("offset", one) for one in _list("offset", content["offset"])]
-    risks = [
+    slope, intercept = (
         np.nan if content[key] is None else _number(key, content[key])
         for key in ("slope", "intercept")
-    ]
+    )
     if len({len(each) for each in points} | {len(offset)}) > 1:
         raise ValueError("points must hold as many numbers as offset")
-    return Scorecard(space, _label_array(labels), conditions, np.array(points), offset, *risks)
+    given = (space, _label_array(labels), conditions, np.array(points), offset)
+    card = Scorecard(*given, slope, intercept)
+    if not told:
+        return card
+    rows = [_risk_row(card, each) for each in _list("risks", content["risks"])]
+    return replace(card, risk_table=RiskTable(tuple(rows)))
 
 
 def _condition_to_dict(card: Scorecard, condition: Condition, points: list[int]) -> dict[str, Any]:
@@ -97,6 +111,19 @@ def _condition_from_dict(content: Any, space: FeatureSpace) -> Condition:
     if sort in ASKS:
         return Condition(feature, sort, _number(sort, content[sort]))
     return Condition(feature, sort)
+
+
+def _risk_row(card: Scorecard, content: Any) -> RiskRow:
+    _check_keys("a row of risks", content, COUNTS)
+    known = card.classes.tolist()
+    own = known[1:] if card.is_binary else known
+    if content["label"] not in own:
+        raise ValueError(f"label of a row of risks must be one of {own}")
+    total = _whole("total", content["total"])
+    n_rows, n_label = (_number(name, content[name]) for name in ("n_rows", "n_label"))
+    if not 0 <= n_label <= n_rows < np.inf or n_rows == 0:
+        raise ValueError("n_rows must be above 0 and n_label from 0 to n_rows")
+    return RiskRow.of(card, own[own.index(content["label"])], total, n_rows, n_label)
 
 
 def _whole(what: str, value: Any) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from steadytree.core.labels import label_array
 from steadytree.core.table import Table
 from steadytree.learn.private import PrivateTreeClassifier
 from steadytree.measure.accuracy import accuracy
@@ -45,7 +46,7 @@ def epsilon_curve(
     >>> [point.accuracy for point in epsilon_curve(schema, X, y, epsilons=[1.0])]
     [1.0]
     """
-    labels = np.asarray(y)
+    labels = label_array(y)
     held = hold_out(labels, 0.3, seed)
     fit, judged = np.flatnonzero(~held), np.flatnonzero(held)
     rows, truth = Table.pick(X, judged), labels[judged]

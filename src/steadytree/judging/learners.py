@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadytree.core.grid import quantile_cuts
+from steadytree.core.labels import label_array
 from steadytree.core.perturbation import Perturbation
 from steadytree.core.schema import Schema
 from steadytree.core.space import FeatureSpace
@@ -142,7 +143,7 @@ def observed_schema(X: Any, y: Any) -> Schema:
     return Schema(
         bounds={column.name: (column.low, _above(column.low, column.high)) for column in numbers},
         categories={c.name: list(c.categories) for c in space if c.is_categorical},
-        classes=np.unique(np.asarray(y)).tolist(),
+        classes=np.unique(label_array(y)).tolist(),
         kinds={column.name: column.kind for column in numbers},
         missing=[column.name for column in space if column.missing],
         names=list(space.names),

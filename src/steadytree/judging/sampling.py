@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.labels import label_array
 from steadytree.core.table import Table
 
 
@@ -28,7 +29,7 @@ class Sampled:
     @classmethod
     def of(cls, X: Any, y: Any, most: int, seed: int = 0) -> "Sampled":
         """At most so many rows, the same share of every class as far as that goes."""
-        labels, n = np.asarray(y), Table.read(X).n_rows
+        labels, n = label_array(y), Table.read(X).n_rows
         if n <= most:
             return cls(X, labels, n)
         rng = np.random.default_rng(seed)

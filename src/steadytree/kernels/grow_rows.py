@@ -96,13 +96,12 @@ def rule_key(table, rule, threshold):
 
 
 @njit(cache=True, nogil=True)
-def grow_rows(codes, labels, classes, table, draw, rows, max_depth):
+def grow_rows(codes, labels, n_classes, table, draw, rows, max_depth):
     """Grow the tree that level-wise growth gives on the same rows, as a FlatTree.
 
-    classes is read for its length; keys are those of `rule_key`, -1 at leaves; nodes come in the
-    order root, left sub-tree, right sub-tree, and equal siblings are merged.
+    Keys are those of `rule_key`, -1 at leaves; nodes come in the order root, left sub-tree, right
+    sub-tree, and equal siblings are merged.
     """
-    n_classes = classes.shape[0]
     most = min(2 * rows.shape[0] + 1, 2 ** min(max_depth + 1, 40))
     key, label = np.full(most, -1, np.int64), np.zeros(most, np.int64)
     left, right = np.full(most, -1, np.int64), np.full(most, -1, np.int64)
@@ -134,14 +133,14 @@ def grow_rows(codes, labels, classes, table, draw, rows, max_depth):
 
 
 @njit(cache=True, nogil=True)
-def regrow_without(codes, labels, classes, table, draw, removed, max_depth):
+def regrow_without(codes, labels, n_classes, table, draw, removed, max_depth):
     """Grow a tree without each set of rows in turn.
 
     removed (n_sets, n_removed) holds row numbers. Returns the whole tree's FlatTree, and the node
     distance to it and the tag of each other tree, both (n_sets,).
     """
     every = np.arange(labels.shape[0])
-    whole = grow_rows(codes, labels, classes, table, draw, every, max_depth)
+    whole = grow_rows(codes, labels, n_classes, table, draw, every, max_depth)
     distances = np.empty(removed.shape[0], dtype=np.int64)
     tags = np.empty(removed.shape[0], dtype=np.uint64)
     kept = np.ones(labels.shape[0], dtype=np.bool_)
@@ -149,7 +148,7 @@ def regrow_without(codes, labels, classes, table, draw, removed, max_depth):
         kept[:] = True
         for k in range(removed.shape[1]):
             kept[removed[place, k]] = False
-        other = grow_rows(codes, labels, classes, table, draw, every[kept], max_depth)
+        other = grow_rows(codes, labels, n_classes, table, draw, every[kept], max_depth)
         distances[place] = node_distance(whole, other)[0]
         tags[place] = other.tag[0]
     return whole, distances, tags

@@ -309,16 +309,16 @@ def flag_left(codes, rows, table, rule):
 
 
 @njit(cache=True, nogil=True)
-def leave_out(codes, labels, classes, table, draw, rows, asked, position, levels, out):
+def leave_out(codes, labels, n_classes, table, draw, rows, asked, position, levels, out):
     """Sub-tree on `rows`, and for each asked row the sub-tree on the others.
 
-    classes (n_classes,) is read for its length; levels is how many levels of questions are left;
-    position is that of the node in the full binary tree. Returns (label, size, tag) of the
-    sub-tree with equal siblings merged: label -1 unless it is a leaf, tag standing for its whole
-    content. Fills out = (label, size, tag, distance) at each asked row for the sub-tree without
-    it, distance being that of node_distance to the whole sub-tree.
+    levels is how many levels of questions are left; position is that of the node in the full
+    binary tree. Returns (label, size, tag) of the sub-tree with equal siblings merged: label -1
+    unless it is a leaf, tag standing for its whole content. Fills out = (label, size, tag,
+    distance) at each asked row for the sub-tree without it, distance being that of node_distance
+    to the whole sub-tree.
     """
-    counts = np.empty((table.bin_offsets[-1], classes.shape[0]), dtype=np.int64)
+    counts = np.empty((table.bin_offsets[-1], n_classes), dtype=np.int64)
     if levels > 0:
         count_rows(codes, labels, rows, table, counts)
     return leave_out_counted(codes, labels, counts, table, draw, rows, asked, position, levels, out)

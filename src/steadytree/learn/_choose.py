@@ -70,7 +70,7 @@ class Chooser:
             depth = (int(position) + 1).bit_length() - 1
             levels = min(recipe.lookahead, recipe.max_depth - depth)
             rows = source.rows_in(slot)
-            data = (recipe.codes, recipe.labels, recipe.classes)
+            data = (recipe.codes, recipe.labels, recipe.n_classes)
             scores[slot] = score_ahead(*data, table, rows, levels, recipe.draw.min_leaf)
             rules[slot], thresholds[slot] = draw_rule(scores[slot], table, recipe.draw, position)
         return rules, thresholds, scores

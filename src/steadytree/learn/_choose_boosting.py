@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from steadytree.learn._majority import Boosting, Points, boost, both_codes, worst_totals
@@ -62,6 +63,21 @@ def right_share(found: Points, rows: Rows, tau: float, ties_wrong: bool = False)
     if ties_wrong:  # votes that are equally many, as the published cross-validation counts them
         right &= ~((total == 0) & (found.points.sum() % 2 == 0))
     return float(np.average(right, weights=rows.weights))
+
+
+def ranked_share(found: Points, rows: Rows) -> float:
+    """Area under the ROC curve of the totals; one half where all are equal."""
+    total = worst_totals(found, rows.questions, rows.labels, 0.0)
+    return float(roc_auc_score(rows.labels, total, sample_weight=rows.weights))
+
+
+def beats_most_frequent(
+    answer: NDArray[np.int64], labels: NDArray[np.int64], weights: NDArray[np.float64]
+) -> bool:
+    """Whether answers are right more often than the most frequent class, by two standard errors."""
+    share = float(np.bincount(labels, weights).max() / weights.sum())
+    error = np.sqrt(share * (1 - share) / weights.sum())
+    return bool(np.average(answer == labels, weights=weights) > share + 2 * error)
 
 
 def divisions_of(n_rows: int, seed: int) -> list[int | None]:

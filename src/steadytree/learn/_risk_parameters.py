@@ -11,7 +11,7 @@ from steadytree.core.parameters import check_whole_number
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import quote
 
-LOSSES = ("majority", "logistic")
+LOSSES = ("auto", "majority", "logistic")
 DIRECTIONS = ("both", "up")
 
 
@@ -23,7 +23,7 @@ def check_parameters(asked: Any) -> None:
         raise ValueError(f"directions must be one of {DIRECTIONS}, got {asked.directions!r}.")
     if not isinstance(asked.as_published, bool | np.bool_):
         raise ValueError(f"as_published must be True or False, got {asked.as_published!r}.")
-    if asked.as_published and (asked.loss != "majority" or asked.directions != "up"):
+    if asked.as_published and (asked.loss == "logistic" or asked.directions != "up"):
         raise ValueError("as_published needs loss='majority' and directions='up'.")
     if asked.tau != "1se":
         _check_share("tau", asked.tau, "'1se'", "from 0 to 1", lambda v: 0 <= v <= 1)
@@ -61,7 +61,7 @@ def _check_names(asked: Any) -> None:
     if asked.monotone is not None and not isinstance(asked.monotone, Mapping):
         kind = type(asked.monotone).__name__
         raise ValueError(f"monotone must map names to 'up' or 'down', got a {kind}.")
-    limits = ["max_conditions", *(["n_rounds"] if asked.loss == "majority" else [])]
+    limits = ["max_conditions", *(["n_rounds"] if asked.loss != "logistic" else [])]
     for limit in limits:
         most = getattr(asked, limit)
         if isinstance(most, Integral) and len(forced) > most:

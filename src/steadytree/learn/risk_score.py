@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.core.risk_table import RiskTable
+from steadytree.core.scorecard import Scorecard
 from steadytree.core.space import FeatureSpace
 from steadytree.core.table import Table
 from steadytree.learn._card import binary_card, joint_card
@@ -22,10 +23,12 @@ from steadytree.learn._choose_boosting import (
     ROUNDS,
     TAUS,
     Rows,
+    beats_most_frequent,
     choose,
     choose_noise,
     divisions_of,
     last_within_error,
+    ranked_share,
     right_share,
 )
 from steadytree.learn._classifier import check_labels, check_weights
@@ -61,14 +64,17 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    loss : {"majority", "logistic"}, default="majority"
+    loss : {"auto", "majority", "logistic"}, default="auto"
         "majority" boosts equal votes (Boost-by-Majority). "logistic" minimises the logistic loss
-        of the moved rows and rounds the weights.
+        of the moved rows and rounds the weights. "auto" is "majority", unless its answers are not
+        right more often than the most frequent class, by two standard errors, as with a rare
+        outcome: then "logistic", where its totals rank held-out rows better than chance.
     tau : float or "1se", default="1se"
         Noise that numbers are hardened against, as a share of each column's range in the
         training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
         out of a few sizes, the largest up to which the cross-validated accuracy stays within one
-        standard error of the best, the error of differences on the same held-out rows.
+        standard error of the best, the error of differences on the same held-out rows; for
+        "logistic" the area under the ROC curve must stay so too.
     max_conditions : int or None, default=10
         Most conditions on the card (for each class, above two).
     directions : {"both", "up"}, default="both"
@@ -99,6 +105,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     certified_accuracy_ : float
         Share of training weight that is right under every noise of size `tau_`: a proven lower
         bound on the astuteness on the training rows.
+    loss_ : {"majority", "logistic"}
+        What the card was fitted to.
     tau_, gamma_, n_rounds_ : settings that were used; the last two None for "logistic"
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
@@ -113,9 +121,14 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     (True, True)
     """
 
+    card_: Scorecard
+    tau_: float
+    gamma_: float | None
+    n_rounds_: int | None
+
     def __init__(
         self,
-        loss="majority",
+        loss="auto",
         tau="1se",
         max_conditions=10,
         directions="both",
@@ -150,6 +163,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         expects numbers scaled to [0, 1]; its intercept is a column of ones that the caller adds.
         """
         return cls(
+            loss="majority",
             tau=tau,
             gamma=gamma,
             directions="up",
@@ -206,32 +220,48 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         rows = [Rows(questions, np.where(labels == k, 1, -1), weights) for k in asked]
         forced = check_forced(self, space, values)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        found = self._fit_rows(rows, forced, seed)
-        if len(found) == 1:
-            one = (space, self.classes_, found[0], values, labels, weights)
-            self.card_ = binary_card(*one)
-            right = (found[0].worst_totals > 0) == (labels == 1)
-        else:
-            self.card_, worst = joint_card(space, self.classes_, found, values, labels, weights)
-            right = worst.argmax(axis=1) == labels
-        self.certified_accuracy_ = float(np.average(right, weights=weights))
+        what = (space, self.classes_, values, labels, weights)
+        self._fit_rows(what, rows, forced, seed)
         totals = self.card_.holds_encoded(values) @ self.card_.points + self.card_.offset
         totals = totals[:, 0] if self.card_.is_binary else totals
         self.risk_table_ = RiskTable.of(self.card_, totals, labels, weights)
+        self.card_ = replace(self.card_, risk_table=self.risk_table_)
         if self.card_.n_conditions == 0:
             warnings.warn(
-                "no condition is better than chance: the card is empty and always gives the most "
-                "frequent class, with its share as the risk.",
+                f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the card "
+                "is empty and always gives the most frequent class, with its share as the risk.",
                 UserWarning,
                 stacklevel=3,
             )
 
-    def _fit_rows(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> list[Points]:
+    def _fit_rows(self, what: Any, rows: list[Rows], forced: tuple[int, ...], seed: int) -> None:
+        """Fit by votes or by the logistic loss; "auto" tries votes first."""
+        *_, values, labels, weights = what
+        if self.loss != "logistic":
+            self.loss_ = "majority"
+            self._set_card(what, self._fit_votes(rows, forced, seed))
+            answer = self.card_.answer_encoded(values)
+            if self.loss == "majority" or self.as_published:
+                return
+            if beats_most_frequent(answer, labels, weights):
+                return
+        tau, ranks = self._logistic_noise(rows, forced, seed)
+        if ranks or self.loss == "logistic":
+            self.loss_, self.tau_, self.gamma_, self.n_rounds_ = "logistic", tau, None, None
+            self._set_card(what, [self._logistic(one, tau, forced) for one in rows])
+
+    def _set_card(self, what: Any, found: list[Points]) -> None:
+        space, classes, values, labels, weights = what
+        if len(found) == 1:
+            self.card_ = binary_card(space, classes, found[0], values, labels, weights)
+            right = (found[0].worst_totals > 0) == (labels == 1)
+        else:
+            self.card_, worst = joint_card(space, classes, found, values, labels, weights)
+            right = worst.argmax(axis=1) == labels
+        self.certified_accuracy_ = float(np.average(right, weights=weights))
+
+    def _fit_votes(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> list[Points]:
         """Points of each class against the rest, all with the same settings."""
-        if self.loss == "logistic":
-            self.gamma_ = self.n_rounds_ = None
-            self.tau_ = self._logistic_tau(rows, forced, seed)
-            return [self._logistic(one, self.tau_, forced) for one in rows]
         settings = self._settings(forced)
         if self.tau == "1se":
             how = choose_noise(rows, TAUS, settings, seed)
@@ -258,9 +288,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     def _majority(self, rows: Rows, how: Boosting) -> Points:
         found = boost(rows.questions, rows.labels, rows.weights, how)
-        if not (found.points > self._most_points).any():
+        if not (found.points > self._most_points("majority")).any():
             return found
-        points = np.minimum(found.points, self._most_points)
+        points = np.minimum(found.points, self._most_points("majority"))
         cut = replace(found, points=points, offset=0)
         count = worst_totals(cut, rows.questions, rows.labels, how.tau * SLACK)
         offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
@@ -271,29 +301,39 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     ) -> Points:
         what = (rows.questions, rows.labels, rows.weights)
         fit = fit_logistic(*what, tau, self._most, forced, cuts)
-        return round_points(fit, rows.labels, rows.weights, self._most_points)
+        return round_points(fit, rows.labels, rows.weights, self._most_points("logistic"))
 
-    def _logistic_tau(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> float:
-        if self.tau != "1se":
-            return float(self.tau)
+    def _logistic_noise(
+        self, rows: list[Rows], forced: tuple[int, ...], seed: int
+    ) -> tuple[float, bool]:
+        """Noise to harden against, and whether held-out rows are ranked better than by chance."""
+        sizes = TAUS if self.tau == "1se" else (float(self.tau),)
+        if not rows[0].questions.moved.any():
+            sizes = sizes[:1]  # noise moves no column, so all sizes are the same
+        if len(sizes) == 1 and self.loss == "logistic":
+            return sizes[0], True
         divisions = divisions_of(len(rows[0].labels), seed)
         folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds(divisions)]
-        if len(folds) < 2 or not rows[0].questions.moved.any():
-            return 0.0
-        shares = np.empty((len(TAUS), len(folds)))
+        if len(folds) < 2:
+            return sizes[0], False
+        right, ranked = np.empty((2, len(sizes), len(folds)))
         for k, (fit, held) in enumerate(folds):
             cuts = cuts_of(fit.questions, fit.weights)
-            for size, tau in enumerate(TAUS):
-                shares[size, k] = right_share(self._logistic(fit, tau, forced, cuts), held, 0.0)
-        return TAUS[last_within_error(list(shares))]
+            for size, tau in enumerate(sizes):
+                found = self._logistic(fit, tau, forced, cuts)
+                right[size, k] = right_share(found, held, 0.0)
+                ranked[size, k] = ranked_share(found, held)
+        chosen = min(last_within_error(list(right)), last_within_error(list(ranked)))
+        above = ranked[chosen] - 0.5
+        error = above.std(ddof=1) / np.sqrt(len(folds))
+        return sizes[chosen], bool(above.mean() > error)
 
     @property
     def _most(self) -> int:
         return NO_LIMIT if self.max_conditions is None else int(self.max_conditions)
 
-    @property
-    def _most_points(self) -> int:
-        return MOST_POINTS[self.loss] if self.max_points is None else int(self.max_points)
+    def _most_points(self, loss: str) -> int:
+        return MOST_POINTS[loss] if self.max_points is None else int(self.max_points)
 
     # ---- what it does ----
     def predict(self, X: Any) -> NDArray[Any]:

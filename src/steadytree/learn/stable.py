@@ -162,7 +162,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if client is not None:
             raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
         recipe = self.recipe(X, y, sample_weight)
-        rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
+        rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
         self._fit_from(recipe, rows)
         if self.previous is not None:
             self._stay_close(X, recipe, seen)
@@ -276,7 +276,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """Grow the tree of a recipe: what `fit` does with it."""
         if self.previous is not None:
             raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
-        rows = Rows(recipe.codes, recipe.labels, recipe.rules, len(recipe.classes), recipe.weights)
+        rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
         return self._grow(recipe, rows)[0]
 
     def _grow(self, recipe: Recipe, source: Source) -> tuple[Tree, Chooser]:

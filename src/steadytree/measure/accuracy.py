@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree.core.interval import wilson_interval
-from steadytree.core.labels import UNKNOWN, place_labels
+from steadytree.core.labels import UNKNOWN, label_array, place_labels
 from steadytree.core.reading import Reading
 from steadytree.core.scorecard import as_card
 from steadytree.core.table import Table, quote
@@ -201,7 +201,7 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
     Missing ones are refused.
     """
     column = Table.read(y) if hasattr(y, "columns") else None
-    values = np.asarray(column.columns[0] if column else y)
+    values = label_array(column.columns[0] if column else y)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:

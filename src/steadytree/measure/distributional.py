@@ -129,7 +129,7 @@ def distributional_sensitivity(
 def _sample(recipe: Recipe, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
     """Trees of the seeds 0, 1, ..., grown on some of the rows."""
     draws = [recipe.with_seed(seed).draw for seed in range(n_trees)]
-    shared = (recipe.codes, recipe.labels, recipe.classes, recipe.rules.table)
+    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)
     return [grow_rows(*shared, draw, rows, recipe.max_depth) for draw in draws]
 
 

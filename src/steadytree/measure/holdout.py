@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.labels import label_array
+
 
 def hold_out(y: Any, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
     """Flag the rows to hold out, the given share of every class, drawn with a seed.
@@ -29,7 +31,7 @@ def hold_out(y: Any, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
     """
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}.")
-    _, labels = np.unique(np.asarray(y), return_inverse=True)
+    _, labels = np.unique(label_array(y), return_inverse=True)
     rng = np.random.default_rng(seed)
     held = np.zeros(len(labels), bool)
     for label in range(int(labels.max(initial=-1)) + 1):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.core.fan_out import fan_out
+from steadytree.core.labels import label_array
 from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.scorecard import Scorecard
@@ -125,7 +126,7 @@ def refits(
     check_whole_number(repeats, "repeats", 1)
     if not (isinstance(kept, Real) and 0 < kept < 1):
         raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
-    labels, n_rows = np.asarray(y), Table.read(X).n_rows
+    labels, n_rows = label_array(y), Table.read(X).n_rows
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(repeats)]

@@ -175,7 +175,7 @@ def _distances_and_tags(
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Node distances and tags: single rows all at once, larger sets by growing each tree."""
     table, draw, n = recipe.rules.table, recipe.draw, recipe.n_rows
-    shared = (recipe.codes, recipe.labels, recipe.classes, table, draw)
+    shared = (recipe.codes, recipe.labels, recipe.n_classes, table, draw)
     if removed.shape[1] > 1 or (draw.coupling != GUMBEL and draw.sharpness > 0):
         _, distances, tags = regrow_without(*shared, removed, recipe.max_depth)
         return distances.astype(np.float64), tags
@@ -192,7 +192,7 @@ def _distances_and_tags(
 
 def _feature_distances(recipe: Recipe, removed: NDArray[np.int64]) -> NDArray[np.float64]:
     """Node distances where a question is its feature alone."""
-    shared = (recipe.codes, recipe.labels, recipe.classes, recipe.rules.table, recipe.draw)
+    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table, recipe.draw)
     every = np.arange(recipe.n_rows)
 
     def features_of(rows: NDArray[np.int64]) -> FlatTree:

@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from steadytree.core.fan_out import fan_out
+from steadytree.core.labels import label_array
 from steadytree.core.parameters import check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
@@ -171,7 +172,7 @@ def average_sensitivity(
     if is_repeatable(estimator):
         removals = fan_out(_repeat, jobs, X, y, distance, n_jobs=n_jobs)
     else:
-        labels = np.asarray(y)
+        labels = label_array(y)
         removals = [
             refit_without(one, X, labels, sets, distance, N_ALTERNATIVES, n_jobs)
             for one, sets, _ in jobs

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
+from steadytree.core.labels import label_array
 from steadytree.core.parameters import check_number, check_whole_number
 from steadytree.core.reading import Reading
 from steadytree.core.table import Table
@@ -135,7 +136,7 @@ def stability_curve(
         raise ValueError("epsilons must name at least one value.")
     check_whole_number(n_folds, "n_folds", 2)
     check_whole_number(n_seeds, "n_seeds", 1)
-    labels = np.asarray(y)
+    labels = label_array(y)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     splits = list(folds.split(np.zeros((len(labels), 1)), labels))
     points = []

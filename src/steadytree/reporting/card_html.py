@@ -34,7 +34,7 @@ def card_html(card: Any, table: RiskTable | None = None, title: str = "") -> str
     Parameters
     ----------
     card : Scorecard or fitted RiskScoreClassifier
-        A fitted one brings its table.
+        A fitted or saved one brings its table.
     table : RiskTable, optional
         Adds what totals mean.
     title : str, optional

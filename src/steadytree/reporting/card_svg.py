@@ -27,7 +27,7 @@ NARROWEST, WIDEST = 300, 640
 WIDEST_NAME = 150
 GAP = 40  # between strips
 NOTE = "thin lines: 95 % interval of the share among the rows behind it"
-EMPTY = "no condition is better than chance: every row gets the same answer"
+EMPTY = "no conditions: every row gets the same answer"
 
 
 class CardPicture(Markup):
@@ -76,7 +76,7 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
     Parameters
     ----------
     card : Scorecard or fitted RiskScoreClassifier
-        A fitted one brings its table.
+        A fitted or saved one brings its table.
     table : RiskTable, optional
         Adds a strip of totals with their risk and the rows behind it.
     title : str, optional
@@ -96,8 +96,8 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
     >>> "age ≥ 75" in draw_card(card)
     True
     """
-    table = table or getattr(card, "risk_table_", None)
     card = card_of(card)
+    table = table or card.risk_table
     labels = [label_text(label) for label in card.classes.tolist()]
     strips = _strips(table, card.is_binary)
     place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))

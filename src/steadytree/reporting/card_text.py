@@ -14,7 +14,7 @@ def card_text(card: Any, table: RiskTable | None = None) -> str:
     Parameters
     ----------
     card : Scorecard or fitted RiskScoreClassifier
-        A fitted one brings its table.
+        A fitted or saved one brings its table.
     table : RiskTable, optional
 
     Examples
@@ -29,8 +29,8 @@ def card_text(card: Any, table: RiskTable | None = None) -> str:
     age ≥ 75        +2
     above 0: goes, else stays
     """
-    table = table or getattr(card, "risk_table_", None)
     card = card_of(card)
+    table = table or card.risk_table
     labels = [label_text(label) for label in card.classes.tolist()]
     heads = [] if card.is_binary else [["points for", *labels]]
     rows = [["start with", *(str(value) for value in card.offset.tolist())]]
@@ -38,7 +38,7 @@ def card_text(card: Any, table: RiskTable | None = None) -> str:
         rows.append([text, *(f"{value:+d}" if value else "" for value in points)])
     lines = _aligned(heads + rows)
     if card.n_conditions == 0:
-        lines.append("no condition is better than chance: every row gets the same answer")
+        lines.append("no conditions: every row gets the same answer")
     elif card.is_binary:
         lines.append(f"above 0: {labels[1]}, else {labels[0]}")
     else:

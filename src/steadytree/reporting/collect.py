@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.core.labels import label_array
 from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.table import Table
 from steadytree.core.tree import Tree
@@ -71,7 +72,7 @@ def collect(
     size = complexity(judged, table)
     truth = label_indices(judged.classes, y)
     origin = origin or Origin()
-    if origin.seen is None and _looks_like_training(model, judged, truth):
+    if origin.seen is None and _looks_like_training(judged, truth):
         origin = Origin(**{**asdict(origin), "seen": True})
     shown = _shown(model, judged, table, truth)
     data = {
@@ -118,7 +119,7 @@ def _sections(
     model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: Evidence
 ) -> dict[str, Any]:
     """What is found with further evidence; None where a section has none."""
-    labels = np.asarray(y)
+    labels = label_array(y)
     if isinstance(judged, Scorecard):
         evidence, again = replace(evidence, card=model), collect_card_stability
     else:
@@ -215,12 +216,12 @@ def _n_missing(column: NDArray[Any]) -> int:
     return int(np.isnan(column).sum())
 
 
-def _looks_like_training(model: Any, judged: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
+def _looks_like_training(judged: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
     """Whether rows and classes are as many as in fitting: then they most likely are the same."""
     counts = np.bincount(truth, minlength=len(judged.classes))
     if isinstance(judged, Tree):
         return len(truth) > 1 and bool(np.allclose(judged.value[0] * judged.weight[0], counts))
-    table = getattr(model, "risk_table_", None)
+    table = judged.risk_table
     if table is None or len(truth) < 2:
         return False
     # of two classes the table counts the second, of more all: rows and these must be as many

@@ -60,7 +60,7 @@ def draw(thing: Any, X: Any = None, y: Any = None) -> Picture:
             return Picture(function(thing))
     card = as_card(thing)
     if card is not None:
-        return Picture(draw_card(card, getattr(thing, "risk_table_", None)))
+        return Picture(draw_card(card))
     return _draw_tree(thing, X, y)
 
 

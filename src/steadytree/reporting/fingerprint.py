@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from steadytree.core.labels import label_array
 from steadytree.core.table import Table
 
 
@@ -30,7 +31,7 @@ def hash_data(X: Any, y: Any) -> str:
             numbers = np.array(column, dtype="<f8")
             numbers[np.isnan(numbers)] = np.nan  # one bit pattern for all that are missing
             digest.update((numbers + 0.0).tobytes())  # and none for minus zero
-    digest.update(_json([str(label) for label in np.asarray(y).tolist()]))
+    digest.update(_json([str(label) for label in label_array(y).tolist()]))
     return digest.hexdigest()
 
 

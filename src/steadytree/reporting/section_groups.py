@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from steadytree.core.risk_table import RiskRow, RiskTable
 from steadytree.core.scorecard import Scorecard, as_card
 from steadytree.core.tree import Tree
 from steadytree.interop.card_dict import card_from_dict, card_to_dict
@@ -48,9 +47,9 @@ def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
     card = as_card(evidence.card)
     if card is None:
         return None
-    table = getattr(evidence.card, "risk_table_", None)
+    table = card.risk_table
     return {
-        "text": card_text(card, table),
+        "text": card_text(card),
         "card": plain(card_to_dict(card)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
         "readings": [plain_reading(reading) for reading in accuracy(card, X, y).readings()],
@@ -59,9 +58,7 @@ def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
 
 def picture_of_card(data: dict[str, Any]) -> str:
     """The card drawn from its plain values."""
-    card = card_from_dict(data["card"])
-    rows = [RiskRow(**one | {"interval": tuple(one["interval"])}) for one in data["risks"]]
-    return draw_card(card, RiskTable(tuple(rows)) if rows else None)
+    return draw_card(card_from_dict(data["card"]))
 
 
 def collect_change(

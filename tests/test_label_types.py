@@ -1,0 +1,166 @@
+"""Labels of every type a user has: the same result as plain text or numbers, nothing compiled."""
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import steadytree as st
+from steadytree import kernels
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(80, 2)).round(2), columns=["a", "b"])
+BITS = ((X["a"] + rng.normal(size=80) / 2) > 0).to_numpy()
+TEXT = np.where(BITS, "yes", "no")
+BOUNDS = {"a": (-4, 4), "b": (-4, 4)}
+STABLE = st.StableTreeClassifier(max_depth=2, epsilon=0.3, random_state=0)
+
+# labels as a user may hold them, with the same labels as a plain array
+LABELS = {
+    "list": (TEXT.tolist(), TEXT),
+    "object": (pd.Series(TEXT, dtype=object), TEXT),
+    "string": (pd.Series(TEXT, dtype="string"), TEXT),
+    "category": (pd.Series(TEXT, dtype="category"), TEXT),
+    "bool": (pd.Series(BITS), BITS),
+    "boolean": (pd.Series(BITS, dtype="boolean"), BITS),
+    "bool objects": (pd.Series(BITS, dtype=object), BITS),
+    "Int64": (pd.Series(BITS, dtype="Int64"), BITS.astype(int)),
+    "category of numbers": (pd.Series(BITS.astype(int), dtype="category"), BITS.astype(int)),
+    "polars text": (pl.Series(TEXT), TEXT),
+    "polars categories": (pl.Series(TEXT, dtype=pl.Categorical), TEXT),
+    "polars bool": (pl.Series(BITS), BITS),
+    "polars numbers": (pl.Series(BITS.astype(np.int8)), BITS.astype(int)),
+}
+
+
+def schema(plain):
+    return st.Schema(bounds=BOUNDS, classes=np.unique(plain).tolist())
+
+
+def fitted(plain, seed=0):
+    return DecisionTreeClassifier(max_depth=2, random_state=seed).fit(X[seed:], plain[seed:])
+
+
+def fit(learner):
+    def run(y, plain):
+        model = learner(plain).fit(X, y)
+        known = model.classes_.tolist(), [type(label) for label in model.classes_.tolist()]
+        return known, model.predict_proba(X)
+
+    return run
+
+
+def score(learner):
+    return lambda y, plain: learner(plain).fit(X, plain).score(X, y)
+
+
+def readings(found):
+    listed = found.readings() if callable(found.readings) else found.readings
+    return [reading.to_dict() for reading in listed]
+
+
+def report(y, plain):
+    made = st.report(
+        fitted(plain), X, y, train=(X, y), learner=STABLE, schema=schema(plain), date="2026-01-01",
+        perturbation=st.Perturbation(radius=0.1), previous=fitted(plain, 1), by={"sign": BITS},
+    )  # fmt: skip
+    return str(made)
+
+
+def compare(y, plain):
+    options = {"n_folds": 2, "max_depth": 2, "random_state": 0}
+    found = st.compare(["cart", "score"], X, y, **options).columns()
+    return {name: column for name, column in found.items() if name != "fit time"}
+
+
+LEARNERS = {
+    "StableTreeClassifier": lambda plain: STABLE,
+    "ParetoTreeClassifier": lambda plain: st.ParetoTreeClassifier(
+        n_trees=4, grid={"max_depth": [2]}, random_state=0
+    ),
+    "RobustTreeClassifier": lambda plain: st.RobustTreeClassifier(
+        max_depth=1, perturbation=st.Perturbation(radius=0.1), random_state=0
+    ),
+    "RiskScoreClassifier": lambda plain: st.RiskScoreClassifier(
+        tau=0.0, gamma=0.1, n_rounds=10, random_state=0
+    ),
+    "PrivateTreeClassifier": lambda plain: st.PrivateTreeClassifier(
+        5.0, schema(plain), max_depth=1, testing_seed=0
+    ),
+}
+
+CALLS = {
+    **{f"{name}.fit": fit(learner) for name, learner in LEARNERS.items()},
+    **{f"{name}.score": score(learner) for name, learner in LEARNERS.items()},
+    "StableTreeClassifier.recipe": lambda y, plain: STABLE.recipe(X, y).labels,
+    "Schema.encode_labels": lambda y, plain: schema(plain).encode_labels(y),
+    "average_sensitivity": lambda y, plain: st.average_sensitivity(STABLE, X, y).distances,
+    "by_group": lambda y, plain: readings(st.by_group(fitted(plain), X, y, BITS)),
+    "calibration": lambda y, plain: readings(st.calibration(fitted(plain), X, y)),
+    "certify": lambda y, plain: readings(
+        st.certify(fitted(plain), X, y, st.Perturbation(radius=0.1))
+    ),
+    "compare": compare,
+    "diff": lambda y, plain: str(st.diff(fitted(plain), fitted(plain, 1), X, y)),
+    "distributional_sensitivity": lambda y, plain: (
+        st.distributional_sensitivity(STABLE, X, y, n_rows=2, n_trees=3).transported
+    ),
+    "draw": lambda y, plain: str(st.draw(fitted(plain), X, y)),
+    "private_accuracy": lambda y, plain: (
+        st.private_accuracy(fitted(plain), X, y, 1.0, schema(plain), testing_seed=0).accuracy
+    ),
+    "refits": lambda y, plain: readings(st.refits(STABLE, X, y, repeats=2)),
+    "report": report,
+    "separation": lambda y, plain: readings(st.separation(X, y, r=0.1)),
+    "shift_accuracy": lambda y, plain: readings(
+        st.shift_accuracy(fitted(plain), X, y, 0.9, repeats=2, random_state=0)
+    ),
+    "stability_curve": lambda y, plain: st.stability_curve(
+        STABLE, X, y, epsilons=(0, 0.3), n_folds=2, n_seeds=2
+    ).to_dict(),
+}
+
+
+def test_every_public_function_that_takes_labels_is_called():
+    found = set()
+    for name in st.__all__:
+        thing = getattr(st, name)
+        parts = {name: thing} if inspect.isfunction(thing) else {}
+        if inspect.isclass(thing):
+            members = inspect.getmembers(thing, inspect.isfunction)
+            parts = {f"{name}.{m}": f for m, f in members if not m.startswith("_")}
+        found |= {part for part, f in parts.items() if "y" in inspect.signature(f).parameters}
+    assert found == set(CALLS)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_labels_of_any_type_mean_the_same(name):
+    expected = {plain.dtype: CALLS[name](plain, plain) for _, plain in LABELS.values()}
+    for kind, (given, plain) in LABELS.items():
+        if kind == "bool objects" and name.endswith(".score"):
+            continue  # refused by scikit-learn's own accuracy_score
+        np.testing.assert_equal(CALLS[name](given, plain), expected[plain.dtype], kind)
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_of_any_type_compile_nothing(kind):
+    def use(y):
+        st.average_sensitivity(STABLE, X, y)
+        st.average_sensitivity(STABLE, X, y, removed=2, repeats=2)
+        st.distributional_sensitivity(STABLE, X, y, n_rows=2, n_trees=2)
+        st.StableTreeClassifier(max_depth=2, lookahead=2, random_state=0).fit(X, y)
+
+    def compiled():
+        every = {name: getattr(kernels, name) for name in kernels.__all__}
+        return {n: list(k.signatures) for n, k in every.items() if hasattr(k, "signatures")}
+
+    use(np.arange(len(X)) % 2)
+    before = compiled()
+    assert all(before[name] for name in ("grow_rows", "leave_out", "regrow_without"))
+    assert before["score_ahead"]
+    use(LABELS[kind][0])
+    use(np.where(BITS, "a much longer label", "b"))
+    assert compiled() == before
