@@ -11,7 +11,7 @@ PYTHON ?= $(call FIRST_OF,$(CANDIDATES))
 # The oldest wheels exist for 3.11 and 3.12 only.
 OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
 # Logic that no version of a dependency changes: once a run is enough.
-SAME_WITH_OLDEST := certify certify_cards kernels_robust robust separation path_distance removal whole_tree privacy_audit privacy_attacks privacy_review privacy_review_gateway study gateway ledger compare report_sections
+SAME_WITH_OLDEST := certify certify_cards kernels_robust kernels_robust_search robust separation path_distance removal whole_tree privacy_audit privacy_attacks privacy_review privacy_review_gateway study gateway ledger compare report_sections
 OPTIONAL := data or slow or heavy or federated or browser or interop
 
 .DEFAULT_GOAL := help

@@ -4,11 +4,11 @@
 """
 
 import difflib
-import math
 import pathlib
 import platform
 import runpy
 import sys
+import time
 
 import pytest
 
@@ -101,18 +101,8 @@ def command(monkeypatch, capsys, tmp_path):
 
 
 @pytest.fixture
-def fixed_versions(monkeypatch):
-    """Pages name the versions of Python and packages, which vary."""
+def same_everywhere(monkeypatch):
+    """Pages name versions of Python and packages and how long a fit took, which vary."""
     monkeypatch.setattr("importlib.metadata.version", lambda name: "0.0.0")
     monkeypatch.setattr(platform, "python_version", lambda: "0.0.0")
-
-
-def rounded(value, digits=9):
-    """Plain values with numbers of so many significant digits, as another machine finds them."""
-    if isinstance(value, dict):
-        return {key: rounded(item, digits) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(item, digits) for item in value]
-    if isinstance(value, float) and math.isfinite(value):
-        return float(f"{value:.{digits}g}") + 0.0  # no minus zero
-    return value
+    monkeypatch.setattr(time, "process_time", lambda: 0.0)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 
 import numpy as np
 
@@ -52,3 +53,25 @@ def card_line(model):
 def lines(found):
     """One line for each name."""
     return "\n".join(f"{name}: {value}" for name, value in found.items())
+
+
+def rounded(value, digits=9):
+    """Plain values with numbers of so many significant digits, as another machine finds them."""
+    if isinstance(value, dict):
+        return {key: rounded(item, digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item, digits) for item in value]
+    if isinstance(value, float) and math.isfinite(value):
+        return float(f"{value:.{digits}g}") + 0.0  # no minus zero
+    return value
+
+
+# ---- models that several tests look at ----
+def tree_of(rows, **changes):
+    parameters = {"max_depth": 3, "epsilon": 0.1, "random_state": 0, **changes}
+    return st.StableTreeClassifier(**parameters).fit(rows.X, rows.y)
+
+
+def card_of(rows):
+    fixed = {"loss": "logistic", "tau": 0.01, "gamma": 0.01, "n_rounds": 6, "max_conditions": 4}
+    return st.RiskScoreClassifier(**fixed, random_state=0).fit(rows.X, rows.y)

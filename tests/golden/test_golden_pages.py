@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from golden_data import MAKERS, schema_of
+from golden_models import card_of, rounded, tree_of
 
 import steadytree as st
-from conftest import rounded
-from golden_data import MAKERS, schema_of
 
 DATE = "2024-02-29"
 LONG = re.compile(r"\d+\.\d{8,}(?:e-?\d+)?")  # numbers within text
@@ -16,7 +16,7 @@ LIMITS = {"min_accuracy": 0.75, "max_leaves": 4, "min_group_accuracy": 0.7}
 
 
 @pytest.fixture
-def fixed_date(monkeypatch):
+def fixed_date():
     """For pages that do not take a date: the day they say they were made."""
     return lambda text: re.sub(r"\b20\d\d-\d\d-\d\d\b", DATE, text)
 
@@ -24,16 +24,6 @@ def fixed_date(monkeypatch):
 @pytest.fixture
 def patients():
     return MAKERS["patients"]()
-
-
-def tree_of(rows, **changes):
-    parameters = {"max_depth": 3, "epsilon": 0.1, "random_state": 0, **changes}
-    return st.StableTreeClassifier(**parameters).fit(rows.X, rows.y)
-
-
-def card_of(rows):
-    fixed = {"loss": "logistic", "tau": 0.01, "gamma": 0.01, "n_rounds": 6, "max_conditions": 4}
-    return st.RiskScoreClassifier(**fixed, random_state=0).fit(rows.X, rows.y)
 
 
 def as_json(data):
@@ -58,13 +48,13 @@ def check(golden, name, report):
 
 
 # ---- reports ----
-def test_report_on_a_tree(golden, fixed_versions):
+def test_report_on_a_tree(golden, same_everywhere):
     rows = MAKERS["wine"]()
     tree = tree_of(rows)
     check(golden, "tree", st.report(tree, rows.X, rows.y, date=DATE, title="Wine & <more>"))
 
 
-def test_report_with_all_that_can_be_asked(golden, fixed_versions, patients):
+def test_report_with_all_that_can_be_asked(golden, same_everywhere, patients):
     X, y, _ = patients
     previous = tree_of(patients, max_depth=2, epsilon=0)
     report = st.report(
@@ -81,7 +71,7 @@ def test_report_with_all_that_can_be_asked(golden, fixed_versions, patients):
     check(golden, "all", report)
 
 
-def test_report_on_a_card(golden, fixed_versions, patients):
+def test_report_on_a_card(golden, same_everywhere, patients):
     X, y, _ = patients
     card = card_of(patients)
     noise = st.Perturbation(radius={"age": 2.0})
@@ -89,7 +79,7 @@ def test_report_on_a_card(golden, fixed_versions, patients):
     check(golden, "card", report)
 
 
-def test_report_on_a_tree_and_a_card_beside_it(golden, fixed_versions):
+def test_report_on_a_tree_and_a_card_beside_it(golden, same_everywhere):
     rows = MAKERS["tumours"]()
     card = card_of(rows)
     found = st.compare(["stable", "score"], rows.X, rows.y, n_folds=2, max_depth=3)
@@ -99,7 +89,7 @@ def test_report_on_a_tree_and_a_card_beside_it(golden, fixed_versions):
     check(golden, "beside", report)
 
 
-def test_report_on_a_private_tree(golden, fixed_versions, patients, tmp_path):
+def test_report_on_a_private_tree(golden, same_everywhere, patients, tmp_path):
     pytest.importorskip("opendp")
     ledger, schema = st.Ledger(tmp_path / "spent.ledger", 5.0), schema_of(patients)
     model = st.PrivateTreeClassifier(2.0, schema, ledger=ledger, testing_seed=1)
@@ -109,10 +99,10 @@ def test_report_on_a_private_tree(golden, fixed_versions, patients, tmp_path):
 
 
 # ---- comparisons ----
-def test_comparison(golden, fixed_versions, fixed_date, patients):
+def test_comparison(golden, same_everywhere, fixed_date, patients):
     noise = st.Perturbation(radius={"age": 2.0})
     found = st.compare(
-        ["stable", "pareto", "score"], *patients[:2], n_folds=3, max_depth=3, perturbation=noise
+        ["stable", "score"], *patients[:2], n_folds=3, max_depth=3, perturbation=noise
     )
     golden("comparison.json", as_json(found.words))
     golden("comparison.html", fixed_date(as_lines(found.html)))
@@ -150,9 +140,7 @@ def test_figures_of_measures(golden, patients):
     greedy = st.StableTreeClassifier(2, 0.1, n_thresholds=20, random_state=0)
     certificate = st.certify(model, X, y, noise)
     again = st.refits(greedy, X, y, repeats=4)
-    distances = {
-        kind: float(st.tree_distance(model, other, kind)) for kind in ("path", "node")
-    }
+    distances = {kind: float(st.tree_distance(model, other, kind)) for kind in ("path", "node")}
     found = {
         "complexity": str(st.complexity(model, X)),
         "distances": distances,

@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-
-import steadytree as st
 from golden_data import MAKERS, schema_of
 from golden_models import card_line, lines, tree_line
+
+import steadytree as st
 
 STABLE = {
     "greedy": {"epsilon": 0},
@@ -50,7 +50,8 @@ def test_trees_and_cards_in_memory(rows, golden):
         ("each row", st.Perturbation(radius=0.5)),
         ("all rows", st.Perturbation(step_cost=1.0, budget=0.1, scope="mean")),
     ):
-        model = st.RobustTreeClassifier(2, perturbation, 600, 0.01, 3, cuts=cuts_of(X))
+        settings = {"n_thresholds": 3, "cuts": cuts_of(X), "random_state": 0}
+        model = st.RobustTreeClassifier(2, perturbation, 600, 0.01, **settings)
         found[f"robust, {setting}"] = tree_line(model.fit(X, y, weight))
     for setting, changes in CARDS.items():
         model = st.RiskScoreClassifier(random_state=0, **changes).fit(X, y, weight)
@@ -95,7 +96,7 @@ def test_trees_from_files_and_in_dask(rows, golden, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     dask = pytest.importorskip("dask")
     frames = pytest.importorskip("dask.dataframe")
-    name, (X, y, weight) = rows
+    name, (X, y, _) = rows
     table = arrow.Table.from_pandas(X.assign(label=y), preserve_index=False)
     for part in range(2):
         half = table.slice(part * 60, 60 if part == 0 else None)
