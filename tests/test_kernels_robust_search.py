@@ -54,9 +54,9 @@ def test_two_level_bound(most):
 
 def test_exact_two_levels_lies_above_the_bound_of_two_levels():
     n_lowered = 0
-    for seed in range(12):
+    for seed in range(90):
         path, rows, _, table, cells, charge, _, _ = cases.for_list(Case(seed))
-        if len(rows) == 0:
+        if len(rows) == 0 or not 0 < len(table.feature) <= 4:  # few questions: many cases
             continue
         # without a limit none stands in for another that differs in costs beyond it
         cells = cells._replace(limit=np.inf) if cells.shared else cells
@@ -69,7 +69,7 @@ def test_exact_two_levels_lies_above_the_bound_of_two_levels():
         twins.two_level_bound(rows, table, cells, (charge[0], 3), crude)
         assert (crude <= found + 1e-9).all()
         n_lowered += (found < leaf - 1e-9).any()
-    assert n_lowered > 2
+    assert n_lowered > 5
 
 
 def test_exact_two_levels_never_raises_a_bound():
