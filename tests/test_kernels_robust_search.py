@@ -278,3 +278,21 @@ def test_improve_plan_ends_where_no_single_change_is_better(depth):
             assert value == pytest.approx(one_step)
         n_better += value < before - 1e-9
     assert n_better > 5
+
+
+def test_improve_plan_finds_the_best_question_of_a_single_node():
+    """One step reaches everything then: the first question alone, or a lowest with its labels."""
+    better = np.zeros(3, int)
+    for seed in range(30):
+        case = Case(seed)
+        problem = cases.random_problem_with_questions(case)
+        table, spending = problem.table, problem.spending
+        start = np.array([0, 0, -1, -2, 0, -2, -1], np.int32)
+        start[[0, 1, 4]] = case.rng.integers(len(table.feature), size=3)
+        before = cases.plan_value(start, 2, table, spending, np.empty(len(table.label)))
+        for node in range(3):
+            asked = (start.copy(), 2, table, spending, np.array([node]))
+            expected = twins.improve_plan(*asked)
+            assert robust_descent.improve_plan(*asked) == pytest.approx(expected)
+            better[node] += expected < before - 1e-9
+    assert (better > 2).all()
