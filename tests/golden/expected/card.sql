@@ -1,0 +1,1 @@
+-6 + (CASE WHEN "age" < 55.5 THEN 4 ELSE 0 END) + (CASE WHEN "age" < 81.0 THEN 3 ELSE 0 END) + (CASE WHEN "dose" < 4.6 THEN 2 ELSE 0 END) + (CASE WHEN "sex" IN ('f') THEN 2 ELSE 0 END)

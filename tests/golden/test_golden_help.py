@@ -1,0 +1,20 @@
+"""The help of every command and sub-command, at a width of 80."""
+
+import re
+
+
+def helps(command, words=()):
+    """Help by what is typed to get there; sub-commands are read off the help itself."""
+    code, out, err = command(*words, "--help")
+    assert (code, err) == (0, "")
+    found = {" ".join(("steadytree", *words)): out}
+    _, _, listed = out.partition("\nCommands:\n")
+    for name in re.findall(r"^  ([a-z][a-z-]*)(?: |$)", listed, re.M):
+        found |= helps(command, (*words, name))
+    return found
+
+
+def test_help_of_every_command(command, golden):
+    found = helps(command)
+    assert len(found) > 20
+    golden("help.txt", "\n".join(f"$ {name} --help\n{text}" for name, text in found.items()))
