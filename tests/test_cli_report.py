@@ -291,7 +291,8 @@ def test_html_in_a_file_is_escaped(run, tmp_path):
 def test_score_as_json(run, frame):
     code, out, _ = run("score", "data.csv", "--target", "outcome", "--tau", "0.02", "--json")
     assert code == 0
-    assert set(json.loads(out)) == {"card", "risks", "noise", "certified_accuracy", "written"}
+    told = {"card", "risks", "loss", "noise", "certified_accuracy", "written"}
+    assert set(json.loads(out)) == told
 
 
 def test_studies_are_listed_and_found(run, tmp_path):

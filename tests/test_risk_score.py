@@ -14,6 +14,7 @@ from steadytree.learn._choose_boosting import (
     Rows,
     beats_most_frequent,
     divisions_of,
+    is_above,
     last_within_error,
     ranked_share,
     right_share,
@@ -306,6 +307,16 @@ def test_the_most_frequent_class_is_beaten_by_two_standard_errors():
         assert beats_most_frequent(answer, labels, weights) is beaten
         halves = np.repeat(answer, 2), np.repeat(labels, 2), np.repeat(weights / 2, 2)
         assert beats_most_frequent(*halves) is beaten
+
+
+def test_shares_of_folds_are_above_chance_by_standard_errors():
+    shares = np.array([0.6, 0.7, 0.8])  # mean 0.7, standard error 0.1 / sqrt(3)
+    just = 0.2 * np.sqrt(3) / 0.1
+    assert is_above(shares, 0.5, just - 0.01)
+    assert not is_above(shares, 0.5, just + 0.01)
+    assert not is_above(shares, shares, 1)
+    assert not is_above(np.full(3, 0.1 + 0.2), 0.3, 1)  # above by rounding alone
+    assert is_above(np.full(3, 0.9), 0.5, 2)
 
 
 def test_ranks_of_held_out_rows_are_the_area_under_the_roc_curve():

@@ -30,6 +30,12 @@ class Rows:
     labels: NDArray[np.int64]
     weights: NDArray[np.float64]
 
+    @property
+    def most_frequent(self) -> float:
+        """Share of the weight of the more frequent class."""
+        share = float(np.average(self.labels > 0, weights=self.weights))
+        return max(share, 1 - share)
+
     def take(self, rows: NDArray[Any]) -> "Rows":
         """Some of the rows."""
         return Rows(self.questions.take(rows), self.labels[rows], self.weights[rows])
@@ -78,6 +84,13 @@ def beats_most_frequent(
     share = float(np.bincount(labels, weights).max() / weights.sum())
     error = np.sqrt(share * (1 - share) / weights.sum())
     return bool(np.average(answer == labels, weights=weights) > share + 2 * error)
+
+
+def is_above(shares: NDArray[np.float64], chance: Any, errors: float) -> bool:
+    """Whether shares of folds lie above what chance gives by so many standard errors."""
+    above = shares - chance
+    error = above.std(ddof=1) / np.sqrt(len(above))
+    return bool(above.mean() > errors * error + 1e-12)
 
 
 def divisions_of(n_rows: int, seed: int) -> list[int | None]:

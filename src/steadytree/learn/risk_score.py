@@ -27,6 +27,7 @@ from steadytree.learn._choose_boosting import (
     choose,
     choose_noise,
     divisions_of,
+    is_above,
     last_within_error,
     ranked_share,
     right_share,
@@ -73,8 +74,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         Noise that numbers are hardened against, as a share of each column's range in the
         training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
         out of a few sizes, the largest up to which the cross-validated accuracy stays within one
-        standard error of the best, the error of differences on the same held-out rows; for
-        "logistic" the area under the ROC curve must stay so too.
+        standard error of the best, the error of differences on the same held-out rows. "logistic"
+        compares areas under the ROC curve instead where no size is right more often than the most
+        frequent class, by two standard errors.
     max_conditions : int or None, default=10
         Most conditions on the card (for each class, above two).
     directions : {"both", "up"}, default="both"
@@ -323,10 +325,11 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
                 found = self._logistic(fit, tau, forced, cuts)
                 right[size, k] = right_share(found, held, 0.0)
                 ranked[size, k] = ranked_share(found, held)
-        chosen = min(last_within_error(list(right)), last_within_error(list(ranked)))
-        above = ranked[chosen] - 0.5
-        error = above.std(ddof=1) / np.sqrt(len(folds))
-        return sizes[chosen], bool(above.mean() > error)
+        frequent = np.array([held.most_frequent for _, held in folds])
+        # where accuracy tells nothing, the empty card of a large noise would look as good as any
+        is_told = is_above(right[right.mean(axis=1).argmax()], frequent, errors=2)
+        chosen = last_within_error(list(right if is_told else ranked))
+        return sizes[chosen], is_above(ranked[chosen], 0.5, errors=1)
 
     @property
     def _most(self) -> int:
