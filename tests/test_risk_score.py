@@ -1,5 +1,8 @@
 """RiskScoreClassifier: what it guarantees holds, and what it is asked for it does."""
 
+import warnings
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +16,7 @@ from steadytree.core.space import FeatureSpace
 from steadytree.learn._choose_boosting import (
     Rows,
     beats_most_frequent,
+    chance_error,
     divisions_of,
     is_above,
     last_within_error,
@@ -317,6 +321,28 @@ def test_shares_of_folds_are_above_chance_by_standard_errors():
     assert not is_above(shares, shares, 1)
     assert not is_above(np.full(3, 0.1 + 0.2), 0.3, 1)  # above by rounding alone
     assert is_above(np.full(3, 0.9), 0.5, 2)
+
+
+@pytest.mark.parametrize(("there", "rest"), [(3, 4), (2, 9)])
+def test_error_of_ranks_by_chance_is_that_of_all_orders(there, rest):
+    """Every choice of the positives among ranks, one by one."""
+    n = there + rest
+    ranks_of = np.array(list(combinations(range(1, n + 1), there)))
+    areas = (ranks_of.sum(axis=1) - there * (there + 1) / 2) / (there * rest)
+    rows = Rows(None, np.repeat([1, -1], [there, rest]), np.ones(n))
+    assert chance_error(rows) == pytest.approx(areas.std())
+
+
+def test_pure_noise_seldom_makes_a_card():
+    """Chance passes two standard errors about one time in forty."""
+    taken = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(300, 4)), np.arange(300) < 30
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            taken += quick().fit(X, y).loss_ == "logistic"
+    assert taken <= 3  # more than 3 of 20 has a chance of 0.002
 
 
 def test_ranks_of_held_out_rows_are_the_area_under_the_roc_curve():

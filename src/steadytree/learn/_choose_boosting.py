@@ -77,6 +77,13 @@ def ranked_share(found: Points, rows: Rows) -> float:
     return float(roc_auc_score(rows.labels, total, sample_weight=rows.weights))
 
 
+def chance_error(rows: Rows) -> float:
+    """Standard error of the area under the ROC curve of totals that say nothing (Mann-Whitney)."""
+    there = int((rows.labels > 0).sum())
+    rest = len(rows.labels) - there
+    return float(np.sqrt((there + rest + 1) / (12 * there * rest)))
+
+
 def beats_most_frequent(
     answer: NDArray[np.int64], labels: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> bool:

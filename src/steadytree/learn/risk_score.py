@@ -24,6 +24,7 @@ from steadytree.learn._choose_boosting import (
     TAUS,
     Rows,
     beats_most_frequent,
+    chance_error,
     choose,
     choose_noise,
     divisions_of,
@@ -315,7 +316,8 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         if len(sizes) == 1 and self.loss == "logistic":
             return sizes[0], True
         divisions = divisions_of(len(rows[0].labels), seed)
-        folds = [pair for one in rows for pair in one.sample(MOST_ROWS, seed).folds(divisions)]
+        samples = [one.sample(MOST_ROWS, seed) for one in rows]
+        folds = [pair for one in samples for pair in one.folds(divisions)]
         if len(folds) < 2:
             return sizes[0], False
         right, ranked = np.empty((2, len(sizes), len(folds)))
@@ -329,7 +331,9 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         # where accuracy tells nothing, the empty card of a large noise would look as good as any
         is_told = is_above(right[right.mean(axis=1).argmax()], frequent, errors=2)
         chosen = last_within_error(list(right if is_told else ranked))
-        return sizes[chosen], is_above(ranked[chosen], 0.5, errors=1)
+        # not the folds' own error: they share rows, and the best of several sizes was taken
+        chance = max(chance_error(one) for one in samples if one.most_frequent < 1)
+        return sizes[chosen], bool(ranked[chosen].mean() > 0.5 + 2 * chance)
 
     @property
     def _most(self) -> int:
