@@ -94,10 +94,12 @@ def test_an_address_of_another_machine_is_told(ready):
     [
         ("epsilon", "minimum = 4\nepsilon", "only 3 holders"),
         ('"tree.json"', '"no/tree.json"', "make its folder first"),
-        ("study", "checkpoint = 'schema.toml'\nstudy", "is no checkpoint"),
+        ("study", "checkpoint = 'schema.toml'\nstudy", "which the plan's schema reads"),
+        ("study", "checkpoint = 'other.toml'\nstudy", "is no checkpoint"),
     ],
 )
 def test_a_wrong_plan_is_told_before_anything_starts(ready, old, new, message):
+    pathlib.Path("other.toml").write_text("other = 1\n")
     change_plan(old, new)
     check_refused(ready("coordinate", "plan.toml"), message)
 

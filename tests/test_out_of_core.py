@@ -172,10 +172,15 @@ def test_half_a_map_is_made_anew(tmp_path):
 def test_a_folder_with_other_files_is_refused(tmp_path):
     X, y = rows()
     folder = write(tmp_path / "rows", X, y)
-    with pytest.raises(ValueError, match=r"holds other files, such as 'part-0\.parquet'"):
+    with pytest.raises(
+        ValueError, match=r"holds other files, such as '.*part-0\.parquet' of paths"
+    ):
         StableTreeClassifier().fit_files(folder, "label", cache=folder)
-    with pytest.raises(NotADirectoryError, match="is a file: name a folder"):
+    with pytest.raises(ValueError, match="the same as paths"):
         StableTreeClassifier().fit_files(folder, "label", cache=folder / "part-0.parquet")
+    (tmp_path / "notes.txt").write_text("notes")
+    with pytest.raises(NotADirectoryError, match="is a file: name a folder"):
+        StableTreeClassifier().fit_files(folder, "label", cache=tmp_path / "notes.txt")
 
 
 def test_a_full_disk_is_seen_before_binning(tmp_path, monkeypatch):

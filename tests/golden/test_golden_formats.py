@@ -66,8 +66,12 @@ def test_noise():
     )
 
 
-def test_a_ledger(tmp_path):
+def test_a_ledger_of_version_1_is_upgraded(tmp_path, command):
     shutil.copy(FORMATS / "spent.ledger", tmp_path)
+    with pytest.raises(ValueError, match="is a ledger of version 1"):
+        st.Ledger(tmp_path / "spent.ledger", 5.0, 1e-6)
+    upgrade = ("--budget", "5.0", "--delta", "1e-6", "--upgrade")
+    assert command("private", "ledger", tmp_path / "spent.ledger", *upgrade)[0] == 0
     ledger = st.Ledger(tmp_path / "spent.ledger", 5.0, 1e-6)
     assert ledger.spent == pytest.approx(0.5 + 0.3 + 0.25)  # leaves share no row: the dearer counts
     assert ledger.spent_delta == pytest.approx(1e-7)
@@ -103,6 +107,8 @@ def test_a_study_goes_on(command):
         X, y = rows(name)
         X.assign(outcome=y).to_csv(f"{name}.csv", index=False)
         pathlib.Path(f"{name}.ledger").chmod(0o600)
+        upgrade = ("--budget", "9.0", "--upgrade")
+        assert command("private", "ledger", f"{name}.ledger", *upgrade)[0] == 0
     assert command("private", "keys", "plan.toml")[0] == 0
     fix_keys()
     before = pathlib.Path("north.ledger").read_bytes()

@@ -123,6 +123,9 @@ def fit(
 def show_ledger(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger."), CHANGES],
     budget: Budget,
+    delta: Annotated[
+        float, typer.Option(help="All delta that these rows may ever cost.", metavar="<float>")
+    ] = 0.0,
     upgrade: Annotated[
         bool, typer.Option("--upgrade", help="Write a ledger of version 1 in today's form first.")
     ] = False,
@@ -135,8 +138,8 @@ def show_ledger(
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
     if upgrade:
-        upgrade_ledger(path, budget)
-    account = Ledger(path, budget)
+        upgrade_ledger(path, budget, delta)
+    account = Ledger(path, budget, delta)
     if as_json:
         entries = [
             {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
