@@ -173,7 +173,7 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
     X, y = rows()
     folder = write(tmp_path / "rows", X, y)
     with pytest.raises(
-        ValueError, match=r"holds other files, such as '.*part-0\.parquet' of paths"
+        ValueError, match=r"holds other files, such as '.*part-0\.parquet'"
     ):
         StableTreeClassifier().fit_files(folder, "label", cache=folder)
     with pytest.raises(ValueError, match="the same as paths"):
