@@ -12,10 +12,9 @@ import time
 import numpy as np
 import psutil
 
-from steadytree.core.counts import Splits
-from steadytree.core.space import FeatureSpace
-from steadytree.sources.dask_parts import DaskRows, Runner
-from steadytree.sources.rows import Rows
+from steadytree.data.dask import DaskRows, Runner
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.sources import Rows, Splits
 
 N_FEATURES, N_BINS, REPEATS = 20, 64, 9
 QUIET = {

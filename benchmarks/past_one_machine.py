@@ -13,10 +13,9 @@ import numpy as np
 import psutil
 from dask_level import QUIET, cpu_of, on_cluster, rules
 
-from steadytree.core.counts import Splits
-from steadytree.core.space import FeatureSpace
-from steadytree.core.table import Table
-from steadytree.sources.rows import Rows
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.sources import Rows, Splits
+from steadytree.data.table import Table
 
 N_ROWS, N_FEATURES, REPEATS = 2_000_000, 20, 5
 

@@ -45,9 +45,9 @@ CASES = {  # depth, trees, rows, whether reading is part of the time
 
 def our_task(X, y, estimators, reading):
     """Distances by this package, in the peer's reading of the definition."""
-    from steadytree.core.space import FeatureSpace
-    from steadytree.interop.sklearn_tree import from_sklearn
-    from steadytree.measure.path_distance import path_distance, path_distances
+    from steadytree.data.feature_space import FeatureSpace
+    from steadytree.distance.path import path_distance, path_distances
+    from steadytree.models.sklearn import from_sklearn
 
     space = FeatureSpace.observe(X)
     options = {"matching": "surjective", "space": space}

@@ -25,8 +25,8 @@ sys.path.insert(0, str(ROOT / "studies/robust_optimal"))
 from instances import instance  # noqa: E402
 
 from steadytree import RobustTreeClassifier, Tree, certify  # noqa: E402
-from steadytree.core.space import FeatureSpace  # noqa: E402
-from steadytree.core.tree import LEAF  # noqa: E402
+from steadytree.data.feature_space import FeatureSpace  # noqa: E402
+from steadytree.models.tree import LEAF  # noqa: E402
 
 CASES = [
     ("monks-1", 0.95),

@@ -38,7 +38,7 @@ print(st.average_sensitivity(stable, X, y))
 # %%
 # What does stability cost? Folds judge accuracy on rows that the tree has not seen.
 
-from steadytree.reporting.stability_plot import plot_stability_curve
+from steadytree.reporting.matplotlib_plots import plot_stability_curve
 
 curve = st.stability_curve(
     st.StableTreeClassifier(max_depth=4), X, y, epsilons=(0, 0.01, 0.1, 0.3, 1), n_seeds=3

@@ -12,9 +12,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 
-from steadytree.core.schema import Schema
-from steadytree.learn.private import PrivateTreeClassifier
-from steadytree.learn.simulate import simulate
+from steadytree.data.schema import Schema
+from steadytree.privacy.private_tree import PrivateTreeClassifier
+from steadytree.privacy.simulation import simulate
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X = X[["mean radius", "mean texture", "worst perimeter", "worst concave points"]]

@@ -6,7 +6,7 @@ import sys
 import hypothesis
 import pytest
 
-from steadytree import cli
+from steadytree.cli import app as cli
 
 # A slow machine is no failure, and the same examples come in every run.
 hypothesis.settings.register_profile("steadytree", deadline=None, derandomize=True)
@@ -25,8 +25,8 @@ def data_folder():
 @pytest.fixture
 def no_time_passes(monkeypatch):
     """No exact search ends because of its time limit, however slow the machine is."""
-    from clocks import ToldClock
-    from steadytree.learn.robust import RobustTreeClassifier
+    from steadytree.robustness.robust_tree import RobustTreeClassifier
+    from tests._base.clocks import ToldClock
 
     monkeypatch.setattr(RobustTreeClassifier, "_clock", ToldClock())
 

@@ -8,104 +8,100 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steadytree.core.boxes import Boxes
-    from steadytree.core.condition import Condition
-    from steadytree.core.perturbation import Perturbation
-    from steadytree.core.reading import Reading
-    from steadytree.core.schema import Schema
-    from steadytree.core.scorecard import Scorecard
-    from steadytree.core.space import FeatureSpace
-    from steadytree.core.tree import Tree
-    from steadytree.interop.card_sql import card_to_sql
-    from steadytree.interop.card_tree import card_to_tree
-    from steadytree.interop.one_hot import one_hot
-    from steadytree.interop.sklearn_tree import as_tree, from_sklearn, to_sklearn
-    from steadytree.interop.tree_file import load, save
-    from steadytree.learn.coordinator import Coordinator
-    from steadytree.learn.pareto import ParetoTreeClassifier
-    from steadytree.learn.private import PrivateTreeClassifier
-    from steadytree.learn.risk_score import RiskScoreClassifier
-    from steadytree.learn.robust import RobustTreeClassifier
-    from steadytree.learn.simulate import simulate
-    from steadytree.learn.stable import StableTreeClassifier
-    from steadytree.measure.calibration import calibration
-    from steadytree.measure.certify import certify
-    from steadytree.measure.collection import collection_facts
-    from steadytree.measure.complexity import complexity
-    from steadytree.measure.distance import tree_distance, tree_distances
-    from steadytree.measure.distributional import distributional_sensitivity
-    from steadytree.measure.groups import by_group
-    from steadytree.measure.path_distance import path_distance
-    from steadytree.measure.privacy_audit import audit_privacy
-    from steadytree.measure.private_accuracy import private_accuracy
-    from steadytree.measure.refits import refits
-    from steadytree.measure.sensitivity import average_sensitivity
-    from steadytree.measure.separation import separation
-    from steadytree.measure.shift import shift_accuracy
-    from steadytree.measure.stability_curve import stability_curve
+    from steadytree.data.feature_space import FeatureSpace
+    from steadytree.data.schema import Schema
+    from steadytree.distance.collection import collection_facts
+    from steadytree.distance.path import path_distance
+    from steadytree.distance.tree_distance import tree_distance, tree_distances
+    from steadytree.federated.coordinator import Coordinator
+    from steadytree.federated.holder import Holder
+    from steadytree.metrics.calibration import calibration
+    from steadytree.metrics.complexity import complexity
+    from steadytree.metrics.groups import by_group
+    from steadytree.metrics.measurement import Reading
+    from steadytree.models.boxes import Boxes
+    from steadytree.models.export import card_to_sql, card_to_tree
+    from steadytree.models.files import load, save
+    from steadytree.models.one_hot import one_hot
+    from steadytree.models.scorecard import Condition, Scorecard
+    from steadytree.models.sklearn import as_tree, from_sklearn, to_sklearn
+    from steadytree.models.tree import Tree
+    from steadytree.privacy.audit import audit_privacy
+    from steadytree.privacy.evaluation import private_accuracy
     from steadytree.privacy.ledger import Ledger
-    from steadytree.reporting.card_html import card_html
-    from steadytree.reporting.card_svg import draw_card
-    from steadytree.reporting.card_text import card_text
-    from steadytree.reporting.collection_plot import plot_collection
-    from steadytree.reporting.compare import compare
+    from steadytree.privacy.private_tree import PrivateTreeClassifier
+    from steadytree.privacy.simulation import simulate
+    from steadytree.reporting.comparison import compare
     from steadytree.reporting.diff import diff
-    from steadytree.reporting.draw import draw
+    from steadytree.reporting.matplotlib_plots import plot_collection, plot_stability_curve
+    from steadytree.reporting.plot import draw
     from steadytree.reporting.report import report
-    from steadytree.reporting.stability_plot import plot_stability_curve
-    from steadytree.sources.holder import Holder
+    from steadytree.reporting.scorecard import card_html, card_text
+    from steadytree.reporting.svg.scorecard import draw_card
+    from steadytree.riskscore.risk_score import RiskScoreClassifier
+    from steadytree.robustness.certify import certify
+    from steadytree.robustness.perturbation import Perturbation
+    from steadytree.robustness.robust_tree import RobustTreeClassifier
+    from steadytree.robustness.separation import separation
+    from steadytree.robustness.shift import shift_accuracy
+    from steadytree.stability.curve import stability_curve
+    from steadytree.stability.distributional import distributional_sensitivity
+    from steadytree.stability.pareto_tree import ParetoTreeClassifier
+    from steadytree.stability.refits import refits
+    from steadytree.stability.sensitivity import average_sensitivity
+    from steadytree.stability.stable_tree import StableTreeClassifier
 
 _WHERE = {
-    "Boxes": "core.boxes",
-    "Condition": "core.condition",
-    "Coordinator": "learn.coordinator",
-    "FeatureSpace": "core.space",
-    "Holder": "sources.holder",
+    "Boxes": "models.boxes",
+    "Condition": "models.scorecard",
+    "Coordinator": "federated.coordinator",
+    "FeatureSpace": "data.feature_space",
+    "Holder": "federated.holder",
     "Ledger": "privacy.ledger",
-    "ParetoTreeClassifier": "learn.pareto",
-    "Perturbation": "core.perturbation",
-    "PrivateTreeClassifier": "learn.private",
-    "Reading": "core.reading",
-    "RiskScoreClassifier": "learn.risk_score",
-    "RobustTreeClassifier": "learn.robust",
-    "Schema": "core.schema",
-    "Scorecard": "core.scorecard",
-    "StableTreeClassifier": "learn.stable",
-    "Tree": "core.tree",
-    "as_tree": "interop.sklearn_tree",
-    "audit_privacy": "measure.privacy_audit",
-    "average_sensitivity": "measure.sensitivity",
-    "by_group": "measure.groups",
-    "calibration": "measure.calibration",
-    "card_html": "reporting.card_html",
-    "card_text": "reporting.card_text",
-    "card_to_sql": "interop.card_sql",
-    "card_to_tree": "interop.card_tree",
-    "certify": "measure.certify",
-    "collection_facts": "measure.collection",
-    "compare": "reporting.compare",
-    "complexity": "measure.complexity",
+    "ParetoTreeClassifier": "stability.pareto_tree",
+    "Perturbation": "robustness.perturbation",
+    "PrivateTreeClassifier": "privacy.private_tree",
+    "Reading": "metrics.measurement",
+    "RiskScoreClassifier": "riskscore.risk_score",
+    "RobustTreeClassifier": "robustness.robust_tree",
+    "Schema": "data.schema",
+    "Scorecard": "models.scorecard",
+    "StableTreeClassifier": "stability.stable_tree",
+    "Tree": "models.tree",
+    "as_tree": "models.sklearn",
+    "audit_privacy": "privacy.audit",
+    "average_sensitivity": "stability.sensitivity",
+    "by_group": "metrics.groups",
+    "calibration": "metrics.calibration",
+    "card_html": "reporting.scorecard",
+    "card_text": "reporting.scorecard",
+    "card_to_sql": "models.export",
+    "card_to_tree": "models.export",
+    "certify": "robustness.certify",
+    "collection_facts": "distance.collection",
+    "compare": "reporting.comparison",
+    "complexity": "metrics.complexity",
     "diff": "reporting.diff",
-    "distributional_sensitivity": "measure.distributional",
-    "draw": "reporting.draw",
-    "draw_card": "reporting.card_svg",
-    "from_sklearn": "interop.sklearn_tree",
-    "load": "interop.tree_file",
-    "one_hot": "interop.one_hot",
-    "path_distance": "measure.path_distance",
-    "plot_collection": "reporting.collection_plot",
-    "plot_stability_curve": "reporting.stability_plot",
-    "private_accuracy": "measure.private_accuracy",
-    "refits": "measure.refits",
+    "distributional_sensitivity": "stability.distributional",
+    "draw": "reporting.plot",
+    "draw_card": "reporting.svg.scorecard",
+    "from_sklearn": "models.sklearn",
+    "load": "models.files",
+    "one_hot": "models.one_hot",
+    "path_distance": "distance.path",
+    "plot_collection": "reporting.matplotlib_plots",
+    "plot_stability_curve": "reporting.matplotlib_plots",
+    "private_accuracy": "privacy.evaluation",
+    "refits": "stability.refits",
     "report": "reporting.report",
-    "save": "interop.tree_file",
-    "separation": "measure.separation",
-    "shift_accuracy": "measure.shift",
-    "simulate": "learn.simulate",
-    "stability_curve": "measure.stability_curve",
-    "to_sklearn": "interop.sklearn_tree",
-    "tree_distance": "measure.distance",
-    "tree_distances": "measure.distance",
+    "save": "models.files",
+    "separation": "robustness.separation",
+    "shift_accuracy": "robustness.shift",
+    "simulate": "privacy.simulation",
+    "stability_curve": "stability.curve",
+    "to_sklearn": "models.sklearn",
+    "tree_distance": "distance.tree_distance",
+    "tree_distances": "distance.tree_distance",
 }
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Lets ``python -m steadytree`` be the command line."""
 
-from steadytree.cli import main
+from steadytree.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -10,11 +10,11 @@ import sys
 import time
 
 from cells import alternatives, measure_cell
-from data import all_sets, quick_sets
 from pictures import frequent_trees, over_epsilon, trade_off
 from tables import table, verdict
 
-from steadytree.reporting.study_results import Results
+from data import all_sets, quick_sets
+from steadytree.reporting.study import Results
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
 QUICK = {"samples": 3, "seeds": 3, "repeats": 30}

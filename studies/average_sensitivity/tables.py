@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from steadytree.measure.sensitivity import mean_interval
+from steadytree.stability.sensitivity import mean_interval
 
 
 def table(cells):

@@ -5,11 +5,11 @@ import tempfile
 import numpy as np
 import pandas as pd
 
-from steadytree.core.schema import Schema
-from steadytree.learn.coordinator import Coordinator
-from steadytree.learn.private import PrivateTreeClassifier
+from steadytree.data.schema import Schema
+from steadytree.federated.coordinator import Coordinator
+from steadytree.federated.holder import Holder
 from steadytree.privacy.ledger import Ledger
-from steadytree.sources.holder import Holder
+from steadytree.privacy.private_tree import PrivateTreeClassifier
 
 MOST_CATEGORIES = 200
 

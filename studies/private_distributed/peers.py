@@ -98,7 +98,7 @@ def cart(frame, y, epsilon, seed):
 def steadytree(frame, y, epsilon, seed):
     from common import public_schema
 
-    from steadytree.learn.private import PrivateTreeClassifier
+    from steadytree.privacy.private_tree import PrivateTreeClassifier
 
     schema = public_schema(frame, y)
 

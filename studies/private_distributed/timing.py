@@ -12,7 +12,7 @@ import time
 
 from common import public_schema, read
 
-from steadytree.learn.private import PrivateTreeClassifier
+from steadytree.privacy.private_tree import PrivateTreeClassifier
 
 CASES = (  # set, method, parameters, aim in seconds
     ("adult", "gibbs", {"max_depth": 4}, 3.0),

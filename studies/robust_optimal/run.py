@@ -13,7 +13,7 @@ import time
 from instances import MADE, available, has_data, load
 from measure import gain, proof
 
-from steadytree.reporting.study_results import Results
+from steadytree.reporting.study import Results
 
 CONFIDENCES = (0.5, 0.75, 0.85, 0.9, 0.95, 0.97, 0.99)
 MEANS = (0.6, 0.7, 0.8, 0.9)

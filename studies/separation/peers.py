@@ -53,15 +53,14 @@ def worker(name):
 
 
 def _space(n_columns):
-    from steadytree.core.space import FeatureSpace
+    from steadytree.data.feature_space import FeatureSpace
 
     return FeatureSpace.declare(bounds={f"x{j}": (0.0, 1.0) for j in range(n_columns)})
 
 
 def as_card(model, n_columns):
     """Conditions [column, "at_least" or "below", threshold, points] and an offset as a card."""
-    from steadytree.core.condition import Condition
-    from steadytree.core.scorecard import Scorecard
+    from steadytree.models.scorecard import Condition, Scorecard
 
     points = {}
     for column, sort, threshold, given in model["conditions"]:
@@ -73,7 +72,7 @@ def as_card(model, n_columns):
 
 def as_tree(root, n_columns):
     """Nested questions as a tree."""
-    from steadytree.core.tree import LEAF, Tree
+    from steadytree.models.tree import LEAF, Tree
 
     rows, queue = [], [root]
     for node in queue:  # parents before children

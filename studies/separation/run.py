@@ -14,7 +14,6 @@ import pathlib
 import sys
 
 import numpy as np
-from data import full_sets, quick_sets, split
 from methods import METHODS, PEERS, box, judge, published, warm_up
 from tables import (
     PAIRS,
@@ -25,8 +24,9 @@ from tables import (
     separation_table,
 )
 
+from data import full_sets, quick_sets, split
 from steadytree import RiskScoreClassifier, separation
-from steadytree.reporting.study_results import Results
+from steadytree.reporting.study import Results
 
 NOISES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)

@@ -1,8 +1,9 @@
 """Results as tables."""
 
 import numpy as np
-from data import DEPTHS, NAMES, PRINTED, SEPARATION
 from scipy import stats
+
+from data import DEPTHS, NAMES, PRINTED, SEPARATION
 
 # who is set beside whom, split by split
 PAIRS = (

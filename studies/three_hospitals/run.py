@@ -23,16 +23,14 @@ import time
 
 import numpy as np
 
-from steadytree.core.schema import Schema
-from steadytree.interop.tree_file import load
-from steadytree.learn.coordinator import Coordinator
+from steadytree.data.schema import Schema
+from steadytree.federated.coordinator import Coordinator
+from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.messages import Request, question
+from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
-from steadytree.reporting.draw import draw
-from steadytree.sources.answer_store import AnswerStore
-from steadytree.sources.gateway import Gateway
-from steadytree.sources.holder import Holder, schema_digest
-from steadytree.sources.messages import Request
-from steadytree.sources.wire import question
+from steadytree.reporting.plot import draw
 
 HOSPITALS = ("north", "south", "east")
 SCHEMA = Schema(

@@ -13,10 +13,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from tables import show, spread
 
-from steadytree.interop.sklearn_tree import from_sklearn
-from steadytree.learn.pareto import ParetoTreeClassifier
-from steadytree.measure.collection import collection_facts, gini_importance
-from steadytree.measure.path_distance import path_distance, path_distances
+from steadytree.distance.collection import collection_facts, gini_importance
+from steadytree.distance.path import path_distance, path_distances
+from steadytree.models.sklearn import from_sklearn
+from steadytree.stability.pareto_tree import ParetoTreeClassifier
 
 HEAD = ("", "AUC", "distance to first batch", "depth", "leaves", "imp. dev.", "top-3 features")
 AGAIN = ("", "distance", "same root", "agreement", "AUC")

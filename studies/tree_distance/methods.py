@@ -5,7 +5,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.learn.pareto import ParetoTreeClassifier
+from steadytree.stability.pareto_tree import ParetoTreeClassifier
 
 GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 
@@ -30,7 +30,7 @@ def pareto(X, y, seed, n_trees=100, **options):
 
 def chosen_trees(model):
     """The two ends of the frontier, the knee, and the nearest within 0.01 of the best score."""
-    from steadytree.learn._frontier import choose
+    from steadytree.stability.bootstrap import choose
 
     columns, frontier = model.candidates_, model.frontier_
     picks = {

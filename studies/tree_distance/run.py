@@ -14,8 +14,9 @@ import frontier
 import sensitivity
 import sequence
 import shallow
-from data import data_sets
 from pictures import trade_off
+
+from data import data_sets
 
 STUDIES = {
     "frontier": frontier.study,

@@ -6,8 +6,8 @@ import numpy as np
 from methods import cross_validated
 from tables import show, spread
 
-from steadytree.interop.sklearn_tree import from_sklearn
-from steadytree.measure.path_distance import path_distance
+from steadytree.distance.path import path_distance
+from steadytree.models.sklearn import from_sklearn
 
 SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 REPLACED = (0.2, 0.4, 0.6, 0.8, 1.0)

@@ -8,10 +8,10 @@ from methods import cross_validated
 from sklearn.model_selection import train_test_split
 from tables import show
 
-from steadytree.interop.sklearn_tree import from_sklearn
-from steadytree.learn.pareto import ParetoTreeClassifier
-from steadytree.learn.stable import StableTreeClassifier
-from steadytree.measure.path_distance import path_distance
+from steadytree.distance.path import path_distance
+from steadytree.models.sklearn import from_sklearn
+from steadytree.stability.pareto_tree import ParetoTreeClassifier
+from steadytree.stability.stable_tree import StableTreeClassifier
 
 BATCHES = 8
 STABLE = {"max_depth": 4, "epsilon": 0, "criterion": "gini", "min_samples_leaf": 5}

@@ -7,8 +7,8 @@ from methods import cross_validated, pareto, size_matched
 from sklearn.model_selection import train_test_split
 from tables import show, spread
 
-from steadytree.interop.sklearn_tree import from_sklearn
-from steadytree.measure.path_distance import path_distance
+from steadytree.distance.path import path_distance
+from steadytree.models.sklearn import from_sklearn
 
 DEPTH = 4
 GRID = {"max_depth": [2, 3, 4], "min_samples_leaf": [3, 5, 10, 30, 50]}

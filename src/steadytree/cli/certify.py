@@ -7,11 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree.cli._command import check_order
-from steadytree.cli._limits import EXCEEDED, parse_share
-from steadytree.cli._options import AsJson, Data
-from steadytree.cli._output import echo_json
-from steadytree.cli._places import READS
+from steadytree.cli.options import EXCEEDED, AsJson, Data, parse_share
+from steadytree.cli.output import check_order, echo_json
+from steadytree.cli.paths import READS
 
 EXAMPLES = """\b
 Examples:
@@ -51,11 +49,11 @@ def certify(
     The worst-case accuracy is the share of rows that are right and stay so, whatever happens within
     the perturbation's budget.
     """
-    from steadytree.core.perturbation import Perturbation
-    from steadytree.interop.tree_file import load
-    from steadytree.measure.certify import certify as certify_tree
+    from steadytree.cli.output import Progress
+    from steadytree.models.files import load
     from steadytree.reporting.data_set import DataSet
-    from steadytree.reporting.progress import Progress
+    from steadytree.robustness.certify import certify as certify_tree
+    from steadytree.robustness.perturbation import Perturbation
 
     check_order("certify", model, data)
     perturbation = Perturbation.from_toml(noise)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli._options import AsJson, Drop, MaybeTarget, Noise
-from steadytree.cli._output import echo_json, say_written, show_page, warn_of_row_numbers
-from steadytree.cli._places import READS, WRITES
+from steadytree.cli.options import AsJson, Drop, MaybeTarget, Noise
+from steadytree.cli.output import echo_json, say_written, show_page, warn_of_row_numbers
+from steadytree.cli.paths import READS, WRITES
 
 if TYPE_CHECKING:
     from steadytree.reporting.data_set import DataSet
@@ -53,18 +53,18 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Put learners side by side on the same folds: accuracy, size, stability, robustness, time."""
-    from steadytree.core.atomic import check_can_write, write_text_atomically
-    from steadytree.reporting.progress import Progress
+    from steadytree._base.files import check_can_write, write_text_atomically
+    from steadytree.cli.output import Progress
 
     check_can_write(out)
     named = [name.strip() for name in learners.split(",") if name.strip()]
     with Progress() as progress:
         progress.say("starting")
-        from steadytree.core.perturbation import Perturbation
-        from steadytree.core.schema import Schema
-        from steadytree.reporting.compare import compare as compare_models
+        from steadytree.data.schema import Schema
+        from steadytree.reporting.comparison import compare as compare_models
         from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.render_html import render_comparison
+        from steadytree.reporting.html import render_comparison
+        from steadytree.robustness.perturbation import Perturbation
 
         perturbation = None if noise is None else Perturbation.from_toml(noise)
         declared = None if schema is None else Schema.load(schema)
@@ -92,9 +92,9 @@ def compare(
 
 
 def _page(found: Any, rows: DataSet) -> dict[str, Any]:
-    from steadytree.cli._command import command_line
-    from steadytree.reporting.compare import page_data
-    from steadytree.reporting.fingerprint import hash_data
+    from steadytree.cli.output import command_line
+    from steadytree.data.fingerprint import hash_data
+    from steadytree.reporting.comparison import page_data
 
     sha256 = hash_data(rows.features, rows.labels)
     return page_data(found, rows.title, sha256, rows.origin(command_line(), None))
@@ -104,7 +104,7 @@ def _show(page: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
         echo_json({**page, "written": [str(out)]})
         return
-    from steadytree.reporting.render_text import comparison_text, comparison_view
+    from steadytree.reporting.text import comparison_text, comparison_view
 
     show_page(page["comparison"], comparison_view, comparison_text)
     typer.echo()

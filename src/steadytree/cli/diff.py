@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree.cli._options import AsJson, MaxFlips
-from steadytree.cli._output import echo_json, names_of, say_written
-from steadytree.cli._places import READS, WRITES
+from steadytree.cli.options import AsJson, MaxFlips
+from steadytree.cli.output import echo_json, names_of, say_written
+from steadytree.cli.paths import READS, WRITES
 
 EXAMPLES = """\b
 Examples:
@@ -40,8 +40,8 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show what changed between two saved trees, and which decisions change with it."""
-    from steadytree.cli._limits import parse_flips, stop_if_exceeded
-    from steadytree.core.atomic import check_can_write
+    from steadytree._base.files import check_can_write
+    from steadytree.cli.options import parse_flips, stop_if_exceeded
 
     if data is None and (max_flips is not None or target is not None):
         raise ValueError("--max-flips and --target are about rows: pass these too, with --data.")
@@ -49,7 +49,7 @@ def diff(
         parse_flips(max_flips, 1)  # a limit that cannot be read is said before any work is done
     if out is not None:
         check_can_write(out)
-    from steadytree.interop.tree_file import load
+    from steadytree.models.files import load
     from steadytree.reporting.diff import diff as find_diff
 
     rows, labels = (None, None) if data is None else _read(data, target)
@@ -68,7 +68,7 @@ def show_diff(found: Any, as_json: bool, *written: Path | None) -> None:
         return
     from rich.console import Console
 
-    from steadytree.reporting.diff_text import diff_text
+    from steadytree.reporting.diff import diff_text
 
     console = Console()
     if console.is_terminal:
@@ -80,8 +80,8 @@ def show_diff(found: Any, as_json: bool, *written: Path | None) -> None:
 
 def _read(path: Path, target: str | None) -> tuple[Any, Any]:
     """Rows of a file, and their classes where a column is named."""
-    from steadytree.interop.data_file import read_data
-    from steadytree.reporting.table_checks import check_names, labels_of
+    from steadytree.data.readers import read_data
+    from steadytree.reporting.checks import check_names, labels_of
 
     table = read_data(path)
     if target is None:

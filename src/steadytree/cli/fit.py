@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytree.cli._options import AsJson, Drop, MaxDepth, Target
-from steadytree.cli._output import echo_json, say_written, warn_of_row_numbers
-from steadytree.cli._places import FILLS, READS, WRITES
+from steadytree.cli.options import AsJson, Drop, MaxDepth, Target
+from steadytree.cli.output import echo_json, say_written, warn_of_row_numbers
+from steadytree.cli.paths import FILLS, READS, WRITES
 
 if TYPE_CHECKING:
-    from steadytree.learn.stable import StableTreeClassifier
+    from steadytree.stability.stable_tree import StableTreeClassifier
 
 TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
@@ -55,15 +55,15 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a stable tree on files of any size and write it."""
-    from steadytree.core.atomic import check_can_write
+    from steadytree._base.files import check_can_write
 
     if not target:  # some versions of typer let a needed option be left out
         raise ValueError("say which column to predict, with --target NAME.")
     check_can_write(out)
-    from steadytree.interop.tree_file import tree_hash
-    from steadytree.learn.stable import StableTreeClassifier
-    from steadytree.reporting.progress import Progress
-    from steadytree.reporting.table_checks import check_categories
+    from steadytree.cli.output import Progress
+    from steadytree.models.files import tree_hash
+    from steadytree.reporting.checks import check_categories
+    from steadytree.stability.stable_tree import StableTreeClassifier
 
     model = StableTreeClassifier(
         max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
@@ -94,8 +94,8 @@ def _fit_text(
     say: Callable[[str], None],
 ) -> None:
     """Fit on one file of text, in memory."""
+    from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
-    from steadytree.reporting.table_checks import check_texts
 
     if len(data) > 1 or cache is not None:
         raise ValueError(
@@ -119,8 +119,8 @@ def _fit_blocks(
     say: Callable[[str], None],
 ) -> None:
     """Fit on files that may hold more rows than memory."""
-    from steadytree.core.table import quote
-    from steadytree.sources.data_files import DataFiles
+    from steadytree.data.blocks import DataFiles
+    from steadytree.data.table import quote
 
     names = DataFiles(data, target).names
     unknown = [name for name in drop if name not in names]

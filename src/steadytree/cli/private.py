@@ -7,22 +7,143 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli import (
-    private_evaluate,
-    private_files,
-    private_holder,
-    private_simulate,
-    private_study,
+from steadytree.cli import private as private_evaluate
+from steadytree.cli import private as private_simulate
+from steadytree.cli import private_holder, private_study
+from steadytree.cli import private_study as private_files
+from steadytree.cli.options import (
+    AsJson,
+    Budget,
+    Data,
+    LedgerFile,
+    Method,
+    NewLedger,
+    Target,
+    open_ledger,
 )
-from steadytree.cli._ledger import NewLedger, open_ledger
-from steadytree.cli._method import Method
-from steadytree.cli._options import AsJson, Budget, Data, LedgerFile, Target
-from steadytree.cli._output import echo_json, refuse_spending, say_written
-from steadytree.cli._places import CHANGES, READS, WRITES, App
+from steadytree.cli.output import check_order, echo_json, names_of, refuse_spending, say_written
+from steadytree.cli.paths import CHANGES, READS, WRITES, App
 
 if TYPE_CHECKING:
-    from steadytree.core.schema import Schema
-    from steadytree.core.table import Table
+    from steadytree.data.schema import Schema
+    from steadytree.data.table import Table
+
+
+def evaluate(
+    tree: Annotated[Path, typer.Argument(metavar="TREE", help="A tree file."), READS],
+    data: Data,
+    target: Target,
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema."), READS],
+    epsilon: Annotated[float, typer.Option(help="What this answer may cost.")],
+    ledger: LedgerFile,
+    budget: Budget,
+    new_ledger: NewLedger = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell with noise how often a tree is right on private rows; exit 3 where nothing is left."""
+    from steadytree.data.readers import column_names
+    from steadytree.data.schema import Schema
+    from steadytree.models.files import load
+    from steadytree.privacy.evaluation import private_accuracy
+    from steadytree.privacy.ledger import BudgetError
+
+    check_order("private evaluate", tree, data)
+    if target not in column_names(data):
+        raise ValueError(f"--target {target!r} is no column of the data.")
+    declared, model = Schema.load(schema), load(tree)
+    account = open_ledger(ledger, budget, new_ledger)
+    X, y = read_rows(data, declared, target)
+    try:
+        found = private_accuracy(model, X, y, epsilon, declared, account)
+    except BudgetError as error:
+        refuse_spending(error)
+    low, high = found.interval
+    if as_json:
+        told = {"accuracy": float(found.accuracy), "interval": [float(low), float(high)]}
+        echo_json({**told, **found.privacy.to_dict(), "left": account.left})
+        return
+    typer.echo(f"accuracy {found.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}")
+    typer.echo(found.privacy.guarantee)
+    typer.echo(f"left in the ledger: {account.left:g}")
+
+
+DEFAULT_EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def simulate(
+    schema: Annotated[Path, typer.Option(metavar="FILE", help="The filled-in schema."), READS],
+    rows: Annotated[int, typer.Option(help="Rows that the private fit will have, about.")],
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="What a fit may cost; may be given several times.")
+    ] = None,
+    public_data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="PUBLIC rows, csv or parquet; NEVER the private ones: nothing protects these. "
+            "Without it, rows are made up from the schema.",
+        ),
+        READS,
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The public data's column to predict.")
+    ] = None,
+    method: Annotated[Method, typer.Option(help="How to grow the trees.")] = Method.GIBBS,
+    repeats: Annotated[int, typer.Option(help="Fits at each epsilon.", min=2)] = 10,
+    seed: Annotated[int, typer.Option(help="For the same figures again.", min=0)] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to draw it (png, svg, pdf)."), WRITES
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell how accurate private trees would be, before anything is spent.
+
+    Only for public or made-up rows: what is printed is exact, charged to no ledger and protects
+    nobody. Choosing epsilon by trying it on the private rows is a release of its own.
+    """
+    from steadytree._base.files import check_can_write
+    from steadytree._base.optional import require
+    from steadytree.data.schema import Schema
+    from steadytree.privacy.simulation import simulate as simulate_fits
+
+    if (public_data is None) != (target is None):
+        raise ValueError("--public-data and --target belong together.")
+    if out is not None:
+        check_can_write(out)
+        require("matplotlib", extra="plot", purpose="--out")
+        if out.suffix not in PICTURES:
+            raise ValueError(f"--out must end in one of {', '.join(PICTURES)}, got {str(out)!r}.")
+    declared, data = Schema.load(schema), None
+    if public_data is not None and target is not None:
+        data = _public_rows(public_data, declared, target)
+    found = simulate_fits(
+        declared,
+        rows,
+        epsilon or DEFAULT_EPSILONS,
+        data,
+        method=method.value,
+        repeats=repeats,
+        random_state=seed,
+    )
+    if out is not None:
+        found.plot().figure.savefig(out)
+    if as_json:
+        echo_json({**found.to_dict(), "written": names_of([out])})
+        return
+    typer.echo(str(found))
+    source = "made-up rows" if data is None else f"{public_data}, taken to be public"
+    typer.echo(f"from {source}: nothing was spent, and nothing of this is private")
+    say_written(out)
+
+
+def _public_rows(path: Path, declared: object, target: str) -> tuple[object, object]:
+    from steadytree.data.readers import column_names
+
+    if target not in column_names(path):
+        raise ValueError(f"--target {target!r} is no column of the data.")
+    return read_rows(path, declared, target)  # type: ignore[arg-type]
+
 
 EXAMPLES = """\b
 Examples:
@@ -61,9 +182,9 @@ def schema(
     as_json: AsJson = False,
 ) -> None:
     """Write a schema to fill in, from column names alone; no value is read."""
-    from steadytree.core.atomic import check_can_write, write_text_atomically
-    from steadytree.core.schema_file import template_of_names
-    from steadytree.interop.data_file import column_names
+    from steadytree._base.files import check_can_write, write_text_atomically
+    from steadytree.data.readers import column_names
+    from steadytree.data.schema import template_of_names
 
     if check_can_write(out).exists():
         raise ValueError(f"{out} exists: name another file, so that none is lost.")
@@ -92,12 +213,12 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
-    from steadytree.core.atomic import check_can_write
-    from steadytree.core.schema import Schema
-    from steadytree.interop.data_file import column_names
-    from steadytree.learn.private import PrivateTreeClassifier
+    from steadytree._base.files import check_can_write
+    from steadytree.cli.output import Progress
+    from steadytree.data.readers import column_names
+    from steadytree.data.schema import Schema
     from steadytree.privacy.ledger import BudgetError
-    from steadytree.reporting.progress import Progress
+    from steadytree.privacy.private_tree import PrivateTreeClassifier
 
     check_can_write(out)
     _check_target(target, column_names(data))
@@ -133,7 +254,7 @@ def show_ledger(
 ) -> None:
     """Show what was spent on what, and what is left."""
     from steadytree.privacy.ledger import Ledger
-    from steadytree.privacy.old_ledger import upgrade_ledger
+    from steadytree.privacy.ledger_version1 import upgrade_ledger
 
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")
@@ -160,7 +281,7 @@ def _check_target(target: str, names: list[str]) -> None:
 
 def read_rows(data: Path, declared: Schema, target: str) -> tuple[Table, Any]:
     """Rows and labels of a file, each cell read by itself."""
-    from steadytree.interop.data_file import read_cells
+    from steadytree.data.readers import read_cells
 
     listed = [*declared.classes, *(text for known in declared.space.categories for text in known)]
     as_they_stand = {str(value) for value in listed}

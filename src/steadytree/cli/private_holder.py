@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli._ledger import NewLedger, check_ledger
-from steadytree.cli._options import AsJson, Budget, LedgerFile, SchemaFile
-from steadytree.cli._output import echo_json
-from steadytree.cli._places import CONNECTS, READS, WRITES, App, Does
-from steadytree.core.places import Place
+from steadytree._base.paths import Place
+from steadytree.cli.options import AsJson, Budget, LedgerFile, NewLedger, SchemaFile, check_ledger
+from steadytree.cli.output import echo_json
+from steadytree.cli.paths import CONNECTS, READS, WRITES, App, Does
 
 if TYPE_CHECKING:
-    from steadytree.sources.gateway import Terms
-    from steadytree.sources.holder import Holder
+    from steadytree.federated.gateway import Terms
+    from steadytree.federated.holder import Holder
 
 EXAMPLES = """\b
 Examples:
@@ -98,7 +97,7 @@ def serve(
     import logging
     import signal
 
-    from steadytree.sources.gateway_socket import GatewayServer
+    from steadytree.federated.gateway_server import GatewayServer
 
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(filename=log, level=logging.INFO, format=form)
@@ -125,8 +124,8 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Show what a serving gateway has spent and what is left."""
-    from steadytree.sources.letters import VERSION, carry, read, write
-    from steadytree.sources.supernode import ASKING
+    from steadytree.federated.flower.supernode import ASKING
+    from steadytree.federated.framing import VERSION, carry, read, write
 
     try:
         reply = carry(str(socket), write({"version": VERSION, "type": "status"}), ASKING)
@@ -158,7 +157,7 @@ def join(
     """Connect a gateway to a coordinator over Flower, again and again until stopped."""
     import logging
 
-    from steadytree.sources.supernode import SuperNode, check_gateway
+    from steadytree.federated.flower.supernode import SuperNode, check_gateway
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     node = SuperNode(keys, superlink, socket, port)
@@ -173,10 +172,10 @@ def read_terms(
     name: str, studies: list[str] | None, least_epsilon: float, key: Path | None
 ) -> Terms:
     """What the options of `serve` say that a holder agreed to."""
-    from steadytree.privacy.entry import decimal_of
-    from steadytree.sources.gateway import Terms
-    from steadytree.sources.letters import unsigned
-    from steadytree.sources.signed import letter_opener
+    from steadytree.federated.framing import unsigned
+    from steadytree.federated.gateway import Terms
+    from steadytree.federated.signed_files import letter_opener
+    from steadytree.privacy.ledger_lines import decimal_of
 
     agreed = {}
     for each in studies or ():
@@ -201,10 +200,10 @@ def load_holder(
 ) -> Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""
     from steadytree.cli.private import read_rows
-    from steadytree.core.schema import Schema
-    from steadytree.interop.data_file import column_names
+    from steadytree.data.readers import column_names
+    from steadytree.data.schema import Schema
+    from steadytree.federated.holder import Holder
     from steadytree.privacy.ledger import Ledger
-    from steadytree.sources.holder import Holder
 
     declared = Schema.load(schema)
     names = column_names(data)
@@ -224,9 +223,8 @@ def load_holder(
 
 def open_gateway(holder: Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:
     """The gateway of a holder and its store of answers, in a folder beside the ledger."""
-    from steadytree.sources.answer_store import AnswerStore
-    from steadytree.sources.gateway import Gateway
-    from steadytree.sources.holder import schema_digest
+    from steadytree.federated.gateway import AnswerStore, Gateway
+    from steadytree.federated.holder import schema_digest
 
     store = AnswerStore(store_of(ledger), holder.name, schema_digest(holder.schema))
     try:

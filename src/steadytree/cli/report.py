@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli._command import command_line
-from steadytree.cli._limits import EXCEEDED
-from steadytree.cli._options import AsJson, Drop, MaxDepth, MaybeTarget, Noise
-from steadytree.cli._output import echo_json, say_written, show_page, warn_of_row_numbers
-from steadytree.cli._places import CHANGES, READS, WRITES
+from steadytree.cli.options import EXCEEDED, AsJson, Drop, MaxDepth, MaybeTarget, Noise
+from steadytree.cli.output import (
+    command_line,
+    echo_json,
+    say_written,
+    show_page,
+    warn_of_row_numbers,
+)
+from steadytree.cli.paths import CHANGES, READS, WRITES
 
 if TYPE_CHECKING:
     from steadytree.reporting.report import Report
@@ -120,8 +124,8 @@ def report(
 
     Without --model, 70 % of the rows are used to fit a tree and the others to judge it.
     """
-    from steadytree.core.atomic import check_can_write
-    from steadytree.reporting.progress import Progress
+    from steadytree._base.files import check_can_write
+    from steadytree.cli.output import Progress
 
     check_can_write(out)
     if data is None and target is not None:
@@ -160,11 +164,11 @@ def report(
 
 def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]:
     """What the named files hold."""
-    from steadytree.core.perturbation import Perturbation
-    from steadytree.core.schema import Schema
-    from steadytree.interop.tree_file import load
+    from steadytree.data.schema import Schema
+    from steadytree.models.files import load
     from steadytree.privacy.ledger import Ledger
     from steadytree.reporting.limits import Limits
+    from steadytree.robustness.perturbation import Perturbation
 
     account = files["ledger"]
     if (account is None) != (budget is None):
@@ -186,7 +190,7 @@ def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
         echo_json({**data, "written": [str(out)]})
         return
-    from steadytree.reporting.render_text import render_text, terminal_view
+    from steadytree.reporting.text import render_text, terminal_view
 
     show_page(data, terminal_view, render_text)
     typer.echo()

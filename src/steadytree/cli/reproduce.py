@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree.cli._output import echo_json, names_of, say_written
-from steadytree.cli._places import READS, Does
-from steadytree.core.places import Place
+from steadytree._base.paths import Place
+from steadytree.cli.output import echo_json, names_of, say_written
+from steadytree.cli.paths import READS, Does
 
 PAGE = "study.html"
 USUALLY = (("matplotlib", "plot"), ("pandas", "frame"))
@@ -91,7 +91,7 @@ def reproduce(
 
 def _make(folder: Path) -> None:
     """The folder, made where it is not there; refused where nothing can be written into it."""
-    from steadytree.core.atomic import check_can_write
+    from steadytree._base.files import check_can_write
 
     if not folder.exists():
         check_can_write(folder)
@@ -131,9 +131,9 @@ def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[in
 
 def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
     """The page of a run, with the pictures that it drew."""
-    from steadytree.cli._command import command_line
-    from steadytree.core.atomic import write_text_atomically
-    from steadytree.reporting.study_page import KINDS, study_page
+    from steadytree._base.files import write_text_atomically
+    from steadytree.cli.output import command_line
+    from steadytree.reporting.study import KINDS, study_page
 
     drawn = [
         path

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from steadytree.cli._options import AsJson, Drop, MaxFlips, Target
-from steadytree.cli._output import warn_of_row_numbers
-from steadytree.cli._places import READS, WRITES
+from steadytree.cli.options import AsJson, Drop, MaxFlips, Target
+from steadytree.cli.output import warn_of_row_numbers
+from steadytree.cli.paths import READS, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,22 +52,22 @@ def retrain(
     A quarter of the rows is held out. Of many trees that score at most --max-loss below plain
     retraining on them (area under the ROC curve), the one nearest to the tree in use is taken.
     """
-    from steadytree.cli._limits import parse_flips, parse_share, stop_if_exceeded
+    from steadytree._base.files import check_can_write
     from steadytree.cli.diff import show_diff
-    from steadytree.core.atomic import check_can_write
+    from steadytree.cli.options import parse_flips, parse_share, stop_if_exceeded
 
     loss = parse_share(max_loss, "--max-loss")
     if max_flips is not None:
         parse_flips(max_flips, 1)
     for path in filter(None, (out, picture)):
         check_can_write(path)
-    from steadytree.core.labels import told_as
-    from steadytree.interop.tree_file import load, save
-    from steadytree.learn.pareto import ParetoTreeClassifier
+    from steadytree.cli.output import Progress
+    from steadytree.data.labels import told_as
+    from steadytree.models.files import load, save
+    from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
     from steadytree.reporting.diff import diff
-    from steadytree.reporting.progress import Progress
-    from steadytree.reporting.table_checks import check_texts
+    from steadytree.stability.pareto_tree import ParetoTreeClassifier
 
     with Progress() as progress:
         progress.say(f"reading {data}")
@@ -90,7 +90,7 @@ def retrain(
 
 
 def _check_no_new_columns(known: Sequence[str], given: Sequence[str]) -> None:
-    from steadytree.core.table import quote
+    from steadytree.data.table import quote
 
     new = [name for name in given if name not in set(known)]
     if new and set(known) <= set(given):

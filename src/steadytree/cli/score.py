@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from steadytree.cli._options import AsJson, Data, Drop
-from steadytree.cli._output import echo_json, names_of, say_written, warn_of_row_numbers
-from steadytree.cli._places import READS, WRITES
+from steadytree.cli.options import AsJson, Data, Drop
+from steadytree.cli.output import echo_json, names_of, say_written, warn_of_row_numbers
+from steadytree.cli.paths import READS, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,12 +71,12 @@ def score(
     if (target is None) == (card is None):
         raise ValueError("pass --target to fit a card, or --card to score with a saved one.")
     noise = tau if tau == "1se" else _share(tau)
-    from steadytree.core.atomic import check_can_write
+    from steadytree._base.files import check_can_write
 
     for path in filter(None, (out, save, svg, html)):
         check_can_write(path)
-    from steadytree.learn.risk_score import RiskScoreClassifier
-    from steadytree.reporting.progress import Progress
+    from steadytree.cli.output import Progress
+    from steadytree.riskscore.risk_score import RiskScoreClassifier
 
     with Progress() as progress:
         progress.say(f"reading {data}")
@@ -104,9 +104,9 @@ class Found(NamedTuple):
 
 
 def _read_card(card: Path, data: Path, drop: list[str]) -> Found:
-    from steadytree.core.scorecard import Scorecard
-    from steadytree.interop.data_file import read_data
-    from steadytree.interop.tree_file import load
+    from steadytree.data.readers import read_data
+    from steadytree.models.files import load
+    from steadytree.models.scorecard import Scorecard
 
     found = load(card)
     if not isinstance(found, Scorecard):
@@ -117,8 +117,8 @@ def _read_card(card: Path, data: Path, drop: list[str]) -> Found:
 def _fit_card(
     model: Any, data: Path, target: str, drop: list[str], say: Callable[[str], None]
 ) -> Found:
+    from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
-    from steadytree.reporting.table_checks import check_texts
 
     given = DataSet.read(data, target, drop)
     check_texts(given.features)
@@ -135,10 +135,10 @@ def _fit_card(
 
 def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path]:
     """Write what was asked for; returns where."""
-    from steadytree.core.atomic import write_text_atomically
-    from steadytree.interop.card_file import save_card
-    from steadytree.reporting.card_html import card_html
-    from steadytree.reporting.card_svg import draw_card
+    from steadytree._base.files import write_text_atomically
+    from steadytree.models.files import save_card
+    from steadytree.reporting.scorecard import card_html
+    from steadytree.reporting.svg.scorecard import draw_card
 
     if paths["save"] is not None:
         save_card(found.card, paths["save"])
@@ -155,7 +155,7 @@ def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path
 
 
 def _show(found: Found) -> None:
-    from steadytree.reporting.card_text import card_text
+    from steadytree.reporting.scorecard import card_text
 
     if found.fitted:
         loss, noise, accuracy = found.fitted.values()
@@ -164,8 +164,8 @@ def _show(found: Found) -> None:
 
 
 def _show_json(found: Found, written: list[Path], scored: bool) -> None:
-    from steadytree.interop.card_dict import card_to_dict
-    from steadytree.reporting.plain import plain
+    from steadytree.models.documents import card_to_dict
+    from steadytree.reporting.formatting import plain
 
     table = found.card.risk_table
     risks = [] if table is None else [vars(row) for row in table.rows]

@@ -1,1 +1,1 @@
-"""The only place where noise for privacy is drawn, and where spending it is written down."""
+"""Differential privacy: noise, budgets, and trees learned under them."""

@@ -9,11 +9,20 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
-from steadytree.core.atomic import check_can_write, sync_folder
-from steadytree.privacy._lock import locked
-from steadytree.privacy.chain import START, Chain, ChainError, seal
-from steadytree.privacy.entry import LONGEST_TEXT, ZERO, Entry, compose, decimal_of
-from steadytree.privacy.mark import Mark, mark_path
+from steadytree._base.files import check_can_write, locked, sync_folder
+from steadytree.privacy.ledger_lines import (
+    LONGEST_TEXT,
+    START,
+    ZERO,
+    Chain,
+    ChainError,
+    Entry,
+    Mark,
+    compose,
+    decimal_of,
+    mark_path,
+    seal,
+)
 
 HEADER = "steadytree ledger 2"
 OLD_HEADER = "steadytree ledger 1"

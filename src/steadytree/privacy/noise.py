@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.extras import require
+from steadytree._base.optional import require
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

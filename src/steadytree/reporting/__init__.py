@@ -1,1 +1,1 @@
-"""Text and pictures: collect (model and data -> plain dict), then render (dict -> text, HTML)."""
+"""Text, pages and pictures."""

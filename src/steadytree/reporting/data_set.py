@@ -1,7 +1,10 @@
 """DataSet: features and labels with where they came from."""
 
+import datetime
+import importlib.metadata
+import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -9,18 +12,62 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.core.table import Table, quote
-from steadytree.interop.data_file import column_names, read_data
-from steadytree.measure.holdout import hold_out
-from steadytree.reporting.fingerprint import hash_file
-from steadytree.reporting.origin import Origin
-from steadytree.reporting.table_checks import (
+from steadytree.data.fingerprint import hash_file
+from steadytree.data.readers import column_names, read_data
+from steadytree.data.table import Table, quote
+from steadytree.metrics.sampling import hold_out
+from steadytree.reporting.checks import (
     check_classes,
     check_features,
     check_groups,
     check_names,
     labels_of,
 )
+
+PACKAGES = ("steadytree", "numpy", "scipy", "scikit-learn", "numba")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where data and model came from, as far as the caller knows.
+
+    Parameters
+    ----------
+    data : str
+        Name of the data.
+    file_sha256 : str
+        Hash of the file they were read from.
+    command : str
+        The command that made the report.
+    seen : bool or None
+        Whether the rows were used in fitting; None where that is not known.
+    """
+
+    data: str = ""
+    file_sha256: str = ""
+    command: str = ""
+    seen: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def made_with(date: str | None = None) -> dict[str, Any]:
+    """Date and versions."""
+    return {
+        "date": date or datetime.date.today().isoformat(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "of unknown version"
+
 
 SHARE = 0.3  # of the rows is held out
 FEWEST = 2  # rows to hold out, so that there is something to judge

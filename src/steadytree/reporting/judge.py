@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.core.perturbation import Perturbation
-from steadytree.core.schema import Schema
-from steadytree.core.scorecard import Scorecard
-from steadytree.core.table import Table, quote
-from steadytree.judging.learners import NOISE_SHARE, Settings, make_learner
-from steadytree.learn.risk_score import RiskScoreClassifier
-from steadytree.learn.stable import StableTreeClassifier
+from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
+from steadytree.data.fingerprint import hash_data
+from steadytree.data.schema import Schema
+from steadytree.data.table import Table, quote
+from steadytree.models.scorecard import Scorecard
 from steadytree.privacy.ledger import Ledger
-from steadytree.reporting.compare import compare
+from steadytree.reporting.comparison import compare
 from steadytree.reporting.data_set import DataSet
-from steadytree.reporting.fingerprint import hash_data
 from steadytree.reporting.limits import Limits
 from steadytree.reporting.report import Report, report
+from steadytree.riskscore.risk_score import RiskScoreClassifier
+from steadytree.robustness.perturbation import Perturbation
+from steadytree.stability.stable_tree import StableTreeClassifier
 
 TREE_LEARNERS = ("greedy", "cart", "stable", "pareto", "robust")
 CARD_CONDITIONS = 6

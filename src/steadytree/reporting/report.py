@@ -7,18 +7,18 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from steadytree.core.atomic import check_can_write, write_text_atomically
-from steadytree.core.perturbation import Perturbation
-from steadytree.core.places import Place, check_apart
-from steadytree.core.schema import Schema
-from steadytree.core.table import Table, quote
+from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.paths import Place, check_apart
+from steadytree.data.schema import Schema
+from steadytree.data.table import Table, quote
 from steadytree.privacy.ledger import Ledger
-from steadytree.reporting.collect import collect
-from steadytree.reporting.evidence import Evidence
+from steadytree.reporting.build import collect
+from steadytree.reporting.data_set import Origin
+from steadytree.reporting.html import render_html
 from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
-from steadytree.reporting.origin import Origin
-from steadytree.reporting.render_html import render_html
-from steadytree.reporting.render_text import render_text
+from steadytree.reporting.options import Evidence
+from steadytree.reporting.text import render_text
+from steadytree.robustness.perturbation import Perturbation
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""What knows nothing of trees: errors, checks of parameters, files, compiled loops."""

@@ -1,0 +1,42 @@
+"""Compiled loops: one decorator for every kernel, and a folder for what it compiles."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from numba import config, njit
+
+
+def find_folder():
+    """Let numba keep what it compiles in a temporary folder, if it finds no other.
+
+    Without one, numba refuses to compile for good: as it is where the package belongs to somebody
+    else and the user has no home, in many containers.
+    """
+    try:
+        njit(cache=True)(own_folder)  # never called: it only has to find a folder
+    except RuntimeError:
+        config.CACHE_DIR = str(own_folder())  # type: ignore[attr-defined]
+
+
+def own_folder():
+    """A folder of this user's alone: what lies in it is run, so nobody else may have made it."""
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir()) / f"steadytree-numba-{user}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    known = folder.lstat()
+    if not stat.S_ISDIR(known.st_mode) or known.st_mode & 0o077 or known.st_uid != user:
+        return Path(tempfile.mkdtemp(prefix="steadytree-numba-"))
+    return folder
+
+
+find_folder()
+
+
+def kernel(function=None, **options):
+    """Compile a loop on its first call, keep the result on disk, and run it without the GIL."""
+    compiled = njit(cache=True, nogil=True, **options)
+    return compiled if function is None else compiled(function)

@@ -1,0 +1,374 @@
+"""Compare: every learner on the same folds, by the same measures."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
+
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.intervals import wilson_interval
+from steadytree._base.validation import check_whole_number
+from steadytree.comparison.learners import (
+    DESCRIPTIONS,
+    Settings,
+    fit_or_refuse,
+    make_learners,
+    usual_perturbation,
+)
+from steadytree.data.table import Table
+from steadytree.distance.tree_distance import tree_distances
+from steadytree.metrics.accuracy import accuracy
+from steadytree.metrics.measurement import Reading
+from steadytree.metrics.sampling import Sampled
+from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.sklearn import from_sklearn
+from steadytree.models.tree import Tree
+from steadytree.robustness.certify import Certificate, certify
+from steadytree.robustness.perturbation import Perturbation
+from steadytree.stability.removal import fresh, is_repeatable
+from steadytree.stability.sensitivity import average_sensitivity, mean_interval
+
+MOST_ROWS = 5_000
+REPEATS = 10  # removals of one row where trying all takes too long
+NOT_REPEATED = {
+    "RobustTreeClassifier": "a search takes too long to repeat",
+    "PrivateTreeClassifier": "noise is drawn anew at every fit, so see the retraining distance",
+    "RiskScoreClassifier": "a card is no tree",
+}
+# what is fitted together compiles much the same; long ones first keep all processes busy
+ORDER = ("robust", "cart", "private", "score", "stable", "pareto")
+HELD_OUT = "share of held-out rows"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One learner.
+
+    Parameters
+    ----------
+    name, description : str
+    readings : dict of Reading
+        accuracy, AUC (where every fold has rows of every class), size, sensitivity (where it was
+        measured), changed answers, retraining distance (of trees), certified accuracy, worst-case
+        accuracy, fit time.
+    epsilon : float or None
+        Privacy budget; None where nothing is promised.
+    exact_sensitivity : bool
+        Whether every single row was removed in turn.
+    notes : tuple of str
+        What was not measured, and why.
+    curve : pair of arrays
+        Sizes of moves, and the certified accuracy at each.
+    model : the learner fitted on all rows
+    """
+
+    name: str
+    description: str
+    readings: dict[str, Reading]
+    epsilon: float | None
+    exact_sensitivity: bool
+    notes: tuple[str, ...]
+    curve: tuple[NDArray[np.float64], NDArray[np.float64]]
+    model: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "readings": {name: _plain(one) for name, one in self.readings.items()},
+            "epsilon": self.epsilon,
+            "exact_sensitivity": self.exact_sensitivity,
+            "notes": list(self.notes),
+            "curve": {
+                "size": self.curve[0].tolist(),
+                "certified_accuracy": self.curve[1].tolist(),
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """All learners on the same folds.
+
+    Parameters
+    ----------
+    results : tuple of Result
+    perturbation : Perturbation
+        What certified and worst-case accuracy are about.
+    stated : bool
+        Whether the caller stated it; else numbers move by 2 % of their column's range.
+    n_rows, n_folds, max_depth : int
+    note : str
+        What was sampled, and which learners refused the rows; may be empty.
+    baseline : float
+        Share right when always giving the most frequent answer.
+    """
+
+    results: tuple[Result, ...]
+    perturbation: Perturbation
+    stated: bool
+    n_rows: int
+    n_folds: int
+    max_depth: int
+    note: str
+    baseline: float
+
+    def __getitem__(self, name: str) -> Result:
+        return next(one for one in self.results if one.name == name)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """One row a learner; ``pandas.DataFrame`` makes a frame of it."""
+        names = dict.fromkeys(name for one in self.results for name in one.readings)
+        found: dict[str, list[Any]] = {"learner": [one.name for one in self.results]}
+        for name in names:
+            readings = [one.readings.get(name) for one in self.results]
+            found[name] = [None if reading is None else reading.value for reading in readings]
+        return found | {"epsilon": [one.epsilon for one in self.results]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "learners": [one.to_dict() for one in self.results],
+            "perturbation": self.perturbation.to_dict(),
+            "perturbation_stated": self.stated,
+            "n_rows": self.n_rows,
+            "n_folds": self.n_folds,
+            "max_depth": self.max_depth,
+            "note": self.note,
+            "baseline": self.baseline,
+        }
+
+
+def compare_learners(
+    models: Sequence[str] | Mapping[str, Any],
+    X: Any,
+    y: Any,
+    settings: Settings,
+    n_folds: int = 5,
+    n_jobs: int | None = None,
+    say: Say | None = None,
+) -> Results:
+    """Fit and measure every learner; see `steadytree.compare`."""
+    rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
+    labels = rows.labels
+    check_whole_number(n_folds, "n_folds", 2, 20)
+    classes, counts = np.unique(labels, return_counts=True)
+    rarest = str(classes[counts.argmin()])
+    if len(classes) < 2 or counts.min() < n_folds:
+        raise ValueError(
+            f"each class needs at least n_folds={n_folds} rows, but {rarest!r} "
+            f"has {counts.min()}: leave it out, or ask for fewer folds."
+        )
+    sample = rows.features
+    noise = settings.perturbation or usual_perturbation(sample)
+    learners = make_learners(models, sample, labels, settings)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
+    parts = list(folds.split(np.zeros(len(labels)), labels))
+    case = sample, labels, parts, noise
+    results, refusals = _measure_all(learners, case, n_jobs, say or _silent)
+    note = " ".join([rows.note, *refusals]).strip()
+    stated = settings.perturbation is not None
+    share = float(counts.max() / len(labels))
+    depth = settings.max_depth
+    return Results(tuple(results), noise, stated, len(labels), n_folds, depth, note, share)
+
+
+def _silent(message: str) -> None:
+    """Say nothing."""
+
+
+def _measure_all(
+    learners: dict[str, Any], case: tuple[Any, ...], n_jobs: int | None, say: Say
+) -> tuple[list[Result], list[str]]:
+    """Results in the order of the learners, and a sentence for each that refuses these rows."""
+    named = list(learners)
+    queue = sorted(named, key=lambda name: ORDER.index(name) if name in ORDER else -1)
+    if n_jobs in (None, 1):
+        queue = named
+    say(f"comparing {queue[0]} (1 of {len(queue)})")
+    parallel = Parallel(n_jobs=n_jobs, return_as="generator")
+    found = {}
+    jobs = (delayed(_measure_or_refuse)(name, learners[name], *case) for name in queue)
+    for name, result in parallel(jobs):
+        found[name] = result
+        done = len(found)
+        if done < len(queue):
+            say(f"comparing {queue[done]} ({done + 1} of {len(queue)})")
+    refused = {name: one for name in named if isinstance(one := found[name], UnsuitableDataError)}
+    if len(refused) == len(named):
+        raise refused[named[0]]
+    results = [one for name in named if isinstance(one := found[name], Result)]
+    return results, [f"Left out: {name}, since {error}" for name, error in refused.items()]
+
+
+def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | UnsuitableDataError]:
+    """One learner that cannot take these rows should not keep the others from being compared."""
+    try:
+        return name, _measure(name, *case)
+    except UnsuitableDataError as error:
+        return name, error
+
+
+def _measure(
+    name: str,
+    learner: Any,
+    X: Any,
+    labels: NDArray[Any],
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    noise: Perturbation,
+) -> Result:
+    # compiles what it needs, so that folds are timed fairly
+    whole = fit_or_refuse(fresh(learner), X, labels)
+    folds = [
+        _measure_fold(_seeded(learner, place), X, labels, fit, held, noise)
+        for place, (fit, held) in enumerate(parts)
+    ]
+    readings = _pooled(folds, X)
+    exact, notes = False, []
+    kind = type(learner).__name__
+    if kind in NOT_REPEATED:
+        notes.append(f"sensitivity was not measured: {NOT_REPEATED[kind]}")
+    else:
+        exact = is_repeatable(learner)
+        found = average_sensitivity(learner, X, labels, repeats=None if exact else REPEATS)
+        readings["sensitivity"], readings["changed trees"] = found.readings[:2]
+    epsilon = getattr(getattr(whole, "privacy_", None), "epsilon", None)
+    if epsilon is not None and not whole.privacy_.private:
+        notes.append("fitted with a seed, and bounds may come from the data: for comparison only")
+    if getattr(whole, "proven_", True) is False:
+        notes.append(f"the search ended by its {whole.status_}, so a better tree may exist")
+    curve = _pooled_curve([fold.certificate for fold in folds])
+    about = DESCRIPTIONS.get(name, type(learner).__name__)
+    return Result(name, about, readings, epsilon, exact, tuple(notes), curve, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    accuracy: Any
+    certificate: Certificate
+    model: Tree | Scorecard
+    answers: NDArray[Any]
+    seconds: float
+
+
+def _measure_fold(
+    learner: Any,
+    X: Any,
+    labels: NDArray[Any],
+    fit: NDArray[np.int64],
+    held: NDArray[np.int64],
+    noise: Perturbation,
+) -> _Fold:
+    rows, truth = Table.pick(X, held), labels[held]
+    start = time.process_time()
+    model = learner.fit(Table.pick(X, fit), labels[fit])
+    seconds = time.process_time() - start
+    inside = as_card(model) or getattr(model, "tree_", None)
+    plain = inside if isinstance(inside, Tree | Scorecard) else from_sklearn(model, X)
+    found = accuracy(model, rows, truth), certify(model, rows, truth, noise)
+    return _Fold(*found, plain, plain.predict(X), seconds)
+
+
+def _seeded(learner: Any, place: int) -> Any:
+    """A copy; noise for privacy differs from fold to fold, as it would from fit to fit."""
+    copy = fresh(learner)
+    seed = copy.get_params().get("testing_seed")
+    return copy if seed is None else copy.set_params(testing_seed=seed + place + 1)
+
+
+def _pooled(folds: list[_Fold], X: Any) -> dict[str, Reading]:
+    right, rows = (sum(getattr(f.accuracy, name) for f in folds) for name in ("n_right", "n_rows"))
+    areas = [fold.accuracy.auc for fold in folds]
+    meaning = f"{HELD_OUT} that are right"
+    found = {"accuracy": Reading("accuracy", right / rows, meaning, wilson_interval(right, rows))}
+    if all(area is not None for area in areas):
+        mean = np.array(areas, float)
+        found["AUC"] = Reading(
+            "AUC", float(mean.mean()), "mean over folds, with Student's interval", _within(mean)
+        )
+    found["size"] = _size([fold.model for fold in folds])
+    pairs = list(combinations(folds, 2))
+    differ = float(np.mean([np.mean(a.answers != b.answers) for a, b in pairs]))
+    meaning = "share of rows that get another answer from the model of another fold"
+    found["changed answers"] = Reading("changed answers", differ, meaning)
+    trees = [fold.model for fold in folds if isinstance(fold.model, Tree)]
+    if len(trees) == len(folds):
+        apart = tree_distances(trees, space=X)[np.triu_indices(len(folds), 1)]
+        meaning = "mean path distance between the trees of two folds"
+        found["retraining distance"] = Reading("retraining distance", float(apart.mean()), meaning)
+    found |= _pooled_robustness(folds)
+    seconds = float(np.mean([fold.seconds for fold in folds]))
+    found["fit time"] = Reading("fit time", seconds, "processor time of one fit", unit="s")
+    return found
+
+
+def _pooled_robustness(folds: list[_Fold]) -> dict[str, Reading]:
+    """What stays right under the perturbation; nothing where it states no budget."""
+    noise = folds[0].certificate.perturbation
+    if noise.budget is None:
+        return {}
+    weights = [fold.accuracy.n_rows for fold in folds]
+    shares = {"worst-case accuracy": [fold.certificate.worst_case_accuracy for fold in folds]}
+    meanings = {
+        "certified accuracy": "that are right and stay so under every move of half the stated size",
+        "worst-case accuracy": "still right after the worst perturbation within the budget",
+    }
+    if noise.scope == "row":
+        half = [fold.certificate.certified_accuracy(noise.budget / 2) for fold in folds]
+        shares = {"certified accuracy": half, **shares}
+    return {
+        name: Reading(
+            name, float(np.average(each, weights=weights)), f"{HELD_OUT} {meanings[name]}"
+        )
+        for name, each in shares.items()
+    }
+
+
+def _size(models: list[Tree | Scorecard]) -> Reading:
+    """Leaves of trees or conditions of cards, the mean."""
+    counts = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
+    unit = "leaves" if isinstance(models[0], Tree) else "conditions"
+    meaning = "how much there is to read, mean over folds"
+    return Reading("size", float(np.mean(counts)), meaning, unit=unit)
+
+
+def _within(values: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = mean_interval(values)
+    return max(float(low), 0.0), min(float(high), 1.0)
+
+
+def _pooled_curve(
+    certificates: list[Certificate], most: int = 200
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Certified accuracy of all held-out rows at some of the sizes where it drops."""
+    right = np.concatenate([one.right for one in certificates])
+    distance = np.concatenate([one.distance for one in certificates])
+    return thin_curve(right, distance, most)
+
+
+def thin_curve(
+    right: NDArray[np.bool_], distance: NDArray[np.float64], most: int = 200
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Share right and further than a size from another answer, at 0 and up to `most` sizes."""
+    finite = np.unique(distance[right & np.isfinite(distance)])
+    if len(finite) > most:
+        finite = finite[np.linspace(0, len(finite) - 1, most).round().astype(np.int64)]
+    sizes = np.unique(np.concatenate([[0.0], finite]))
+    kept = np.sort(distance[right])
+    beyond = len(kept) - np.searchsorted(kept, sizes, side="right")
+    if len(kept):
+        beyond[0] = len(kept) if kept[0] > 0 else beyond[0]
+    return sizes, beyond / len(right)
+
+
+def _plain(reading: Reading) -> dict[str, Any]:
+    interval = None if reading.interval is None else list(reading.interval)
+    return reading.to_dict() | {"interval": interval}

@@ -1,0 +1,306 @@
+"""Files as parts: looked at once, binned once into a map on disk, then counted from there."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree._base.optional import require
+from steadytree.data._kernels import occupied_bins
+from steadytree.data.binning import Grid
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.memmap import MapFolder, MappedRows, Say
+from steadytree.data.out_of_core import Look, label_codes
+from steadytree.data.splits import Rules
+from steadytree.data.table import Table, check_unique, quote
+
+PARQUET_ENDINGS = (".parquet", ".pq")
+ARROW_ENDINGS = (".arrow", ".feather", ".ipc")
+ENDINGS = PARQUET_ENDINGS + ARROW_ENDINGS
+BLOCK_ROWS = 1_000_000
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+class DataFiles:
+    """Rows of several files of one schema, as blocks of features and labels.
+
+    Parameters
+    ----------
+    paths : path of a file or of a folder of files, or a list of them
+        Parquet or Arrow files; in folders, files whose names begin with ``.`` or ``_`` are
+        passed over.
+    target : str
+        The column of labels.
+    columns : list of str, optional
+        The columns to learn from; by default all others.
+    """
+
+    def __init__(self, paths: Paths, target: str, columns: Sequence[str] | None = None) -> None:
+        self._arrow = require("pyarrow", extra="parquet", purpose="reading Parquet or Arrow files")
+        self.paths = list_files(paths)
+        schemas = [self._schema(path) for path in self.paths]
+        for path, schema in zip(self.paths, schemas, strict=True):
+            _check_same(self.paths[0], schemas[0], path, schema)
+        known = schemas[0]
+        self.target = target
+        self.names = _check_columns(list(known), target, columns)
+        self.n_rows = self._count_rows()
+
+    @property
+    def marks(self) -> list[tuple[str, int, int]]:
+        """What tells whether the files changed: names, sizes, times."""
+        found = [(path, path.stat()) for path in self.paths]
+        return [(str(path.resolve()), stat.st_size, stat.st_mtime_ns) for path, stat in found]
+
+    def blocks(self) -> Iterator[tuple[Table, NDArray[Any]]]:
+        """Features and labels of about a million rows at a time."""
+        for part in self._parts():
+            features = Table.read(part.select(self.names))
+            yield features, self._labels(part.column(self.target))
+
+    def _parts(self) -> Iterator[Any]:
+        """Arrow tables of at most BLOCK_ROWS rows, full ones as far as there are rows."""
+        waiting: list[Any] = []
+        n_waiting = 0
+        for batch in self._batches():
+            while batch.num_rows:
+                room = BLOCK_ROWS - n_waiting
+                waiting.append(batch.slice(0, room))
+                n_waiting += waiting[-1].num_rows
+                batch = batch.slice(room)
+                if n_waiting == BLOCK_ROWS:
+                    yield self._arrow.Table.from_batches(waiting)
+                    waiting, n_waiting = [], 0
+        if waiting:
+            yield self._arrow.Table.from_batches(waiting)
+
+    def _batches(self) -> Iterator[Any]:
+        wanted = [*self.names, self.target]
+        for path in self.paths:
+            with _arrow_errors(self._arrow, path):
+                if path.suffix.lower() in PARQUET_ENDINGS:
+                    yield from self._parquet_batches(path, wanted)
+                else:
+                    yield from self._arrow_batches(path, wanted)
+
+    def _parquet_batches(self, path: Path, wanted: list[str]) -> Iterator[Any]:
+        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet files")
+        with parquet.ParquetFile(path, pre_buffer=False) as file:
+            for batch in file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False):
+                yield batch.select(wanted)
+
+    def _arrow_batches(self, path: Path, wanted: list[str]) -> Iterator[Any]:
+        with self._arrow.memory_map(str(path)) as mapped, _open_arrow(self._arrow, mapped) as file:
+            stored = getattr(file, "num_record_batches", None)
+            batches = file if stored is None else map(file.get_batch, range(stored))
+            for batch in batches:
+                yield batch.select(wanted)
+
+    def _schema(self, path: Path) -> dict[str, Any]:
+        with _arrow_errors(self._arrow, path):
+            if path.suffix.lower() in PARQUET_ENDINGS:
+                parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+                schema = parquet.read_schema(path)
+            else:
+                with self._arrow.memory_map(str(path)) as mapped:
+                    schema = _open_arrow(self._arrow, mapped).schema
+        check_unique(schema.names)
+        return dict(zip(schema.names, schema.types, strict=True))
+
+    def _count_rows(self) -> int | None:
+        """From the files' own tables of contents; None where one has none."""
+        if any(path.suffix.lower() not in PARQUET_ENDINGS for path in self.paths):
+            return None
+        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet files")
+        return sum(parquet.read_metadata(path).num_rows for path in self.paths)
+
+    def _labels(self, column: Any) -> NDArray[Any]:
+        if column.null_count:
+            raise ValueError(
+                f"target {self.target!r} has {column.null_count:,} missing label(s) in one block "
+                "of rows alone: drop those rows or label them."
+            )
+        if self._arrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return np.asarray(column.to_numpy())
+
+
+def list_files(paths: Paths) -> list[Path]:
+    """Data files by name; folders stand for the files in them, in order of their names."""
+    listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    if not listed:
+        raise ValueError("paths is empty: name at least one Parquet or Arrow file.")
+    found: list[Path] = []
+    for path in map(Path, listed):
+        if not path.exists():
+            raise FileNotFoundError(f"there is no file or folder {str(path)!r}: check the path.")
+        if path.is_dir():
+            inside = sorted(each for each in path.iterdir() if _is_data_file(each))
+            if not inside:
+                raise ValueError(
+                    f"folder {str(path)!r} holds no file that ends in {', '.join(ENDINGS)}."
+                )
+            found += inside
+        elif path.suffix.lower() not in ENDINGS:
+            raise ValueError(
+                f"{str(path)!r} ends in {path.suffix or 'nothing'!r}: "
+                f"pass files that end in {', '.join(ENDINGS)}."
+            )
+        else:
+            found.append(path)
+    return found
+
+
+def _is_data_file(path: Path) -> bool:
+    return path.is_file() and path.suffix.lower() in ENDINGS and path.name[0] not in "._"
+
+
+def _check_columns(known: list[str], target: str, columns: Sequence[str] | None) -> list[str]:
+    if target not in known:
+        raise ValueError(f"target {target!r} is no column of the files: they have {quote(known)}.")
+    if columns is None:
+        names = [name for name in known if name != target]
+    else:
+        names = list(columns)
+        absent = [name for name in names if name not in known]
+        if absent:
+            raise ValueError(f"columns names {quote(absent)}, but the files have {quote(known)}.")
+        check_unique(names)
+        if target in names:
+            raise ValueError(f"column {target!r} is both the target and in columns: choose one.")
+    if not names:
+        raise ValueError(f"there is no column to learn from beside the target {target!r}.")
+    return names
+
+
+def _check_same(first: Path, known: dict[str, Any], path: Path, found: dict[str, Any]) -> None:
+    """Refuse a file whose columns differ from those of the first, and say which."""
+    for one, other, name in (
+        (first, path, next(iter(known.keys() - found.keys()), None)),
+        (path, first, next(iter(found.keys() - known.keys()), None)),
+    ):
+        if name is not None:
+            raise ValueError(
+                f"files differ: {str(one)!r} has a column {name!r}, {str(other)!r} has none."
+            )
+    for name, type_ in known.items():
+        if found[name] != type_:
+            raise ValueError(
+                f"files differ: column {name!r} is {type_} in {str(first)!r} and {found[name]} "
+                f"in {str(path)!r}: write both alike."
+            )
+
+
+def _open_arrow(arrow: Any, mapped: Any) -> Any:
+    """Files come with or without a table of contents at their end."""
+    try:
+        return arrow.ipc.open_file(mapped)
+    except arrow.ArrowInvalid:
+        mapped.seek(0)
+        return arrow.ipc.open_stream(mapped)
+
+
+@contextmanager
+def _arrow_errors(arrow: Any, path: Path) -> Iterator[None]:
+    """Turn the reader's own errors into one that names the file."""
+    try:
+        yield
+    except arrow.ArrowException as error:
+        raise ValueError(
+            f"{str(path)!r} is no Parquet or Arrow file, or is damaged: write it anew."
+        ) from error
+
+
+Known = tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]]
+
+
+class FileParts:
+    """Rows of files, binned into a folder; use it in a `with` statement, which cleans up.
+
+    Parameters
+    ----------
+    files : DataFiles
+    cache : path-like, optional
+        Folder for the binned rows that is kept; by default a temporary one.
+    say : callable, optional
+        Told, in words, what is being done.
+    """
+
+    def __init__(
+        self,
+        files: DataFiles,
+        cache: str | PathLike[str] | None = None,
+        say: Say | None = None,
+    ) -> None:
+        self._files = files
+        self._say = say or _say_nothing
+        self._folder = MapFolder(cache)
+        self._n_rows = 0
+        self._marks: Any = None
+        self._known: Known | None = None
+
+    def __enter__(self) -> "FileParts":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._folder.close()
+
+    def recall(self, grid: Grid, n_thresholds: int) -> Known | None:
+        """What a kept map of the same files and grid holds; None where there is none."""
+        how = [grid, n_thresholds, self._files.target, self._files.names]
+        self._marks = [self._files.marks, how]
+        self._known = self._folder.recall(self._marks)
+        return self._known
+
+    def look(self, grid: Grid) -> Look:
+        """First pass over the files."""
+        whole: Look | None = None
+        for table, labels in self._files.blocks():
+            here = Look.at(table, labels, grid)
+            whole = here if whole is None else whole + here
+            self._tell("first reading", whole.summary.n_rows)
+        if whole is None:
+            raise ValueError("the files hold no rows.")
+        self._n_rows = whole.summary.n_rows
+        return whole
+
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Second pass: the bins of all rows are written to the folder."""
+        self._folder.begin(space, self._n_rows)
+        offsets = np.concatenate([[0], np.cumsum([column.n_bins + 1 for column in space])])
+        occupied, n_read = np.zeros(offsets[-1], bool), 0
+        for table, labels in self._files.blocks():
+            codes = space.codes_of(table)
+            occupied |= occupied_bins(codes, offsets)
+            self._folder.append(codes, label_codes(labels, table.n_rows, classes))
+            n_read += table.n_rows
+            self._tell("binning", n_read)
+        self._known = None
+        self._new = (space, classes, occupied)
+        return occupied
+
+    def source(self, rules: Rules, n_classes: int) -> MappedRows:
+        """The folder as a source of counts."""
+        if self._known is None:
+            self._folder.recode(rules)
+            self._folder.keep(self._marks, *self._new)
+        return MappedRows(self._folder, rules, n_classes, self._say)
+
+    def _tell(self, what: str, n_rows: int) -> None:
+        whole = self._n_rows or self._files.n_rows
+        of = f" of {whole:,}" if whole else ""
+        self._say(f"{what}: {n_rows:,}{of} rows")
+
+
+def _say_nothing(text: str) -> None:
+    pass

@@ -1,0 +1,322 @@
+"""Dask collections as parts: aligned, looked at, binned once on the workers, then counted there."""
+
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree._base.optional import require
+from steadytree.data._kernels import RuleTable, occupied_bins
+from steadytree.data.binning import Grid
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.out_of_core import Look, label_codes, named
+from steadytree.data.sources import Parted, Pass, pass_over
+from steadytree.data.splits import Rules
+from steadytree.data.table import Table, is_dask
+
+ADDED_AT_ONCE = 8
+SMALL = 10_000  # open nodes; what is to be done with more of them is sent once
+Part = tuple[NDArray[Any], NDArray[np.int32]]  # codes (p, n) and labels
+Ready = tuple[NDArray[Any], NDArray[np.int32], RuleTable]
+
+
+def check_both_dask(X: Any, y: Any) -> None:
+    """Refuse one Dask collection without the other."""
+    for name, other, one in (("X", "y", X), ("y", "X", y)):
+        rest = y if name == "X" else X
+        if is_dask(one) and not is_dask(rest):
+            raise TypeError(
+                f"{name} is a Dask collection, so {other} must be one too, "
+                f"got {type(rest).__name__}: use dask.array.from_array."
+            )
+
+
+class DaskParts:
+    """Partitions of X with their labels, on a cluster or wherever Dask computes.
+
+    Parameters
+    ----------
+    X : dask array (n, p) or dask dataframe
+    y : dask array (n,), series or dataframe of one column
+    client : distributed.Client, optional
+        By default the active client, and without one Dask's own scheduler.
+    """
+
+    def __init__(self, X: Any, y: Any, client: Any = None) -> None:
+        check_both_dask(X, y)
+        self.runner = Runner(client)
+        self.sample, self._pairs = _align(X, y)
+
+    def recall(self, grid: Grid, n_thresholds: int) -> None:
+        """Nothing is kept from one fit to the next."""
+
+    def look(self, grid: Grid) -> Look:
+        """What all partitions tell together; reads the data once."""
+        looks = [self.runner.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
+        return self.runner.get(self.runner.add_up(looks))
+
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Bin every partition on its worker, keep it there; tell which bins any row is in."""
+        shared = self.runner.share((space, classes))
+        parts = [self.runner.call(_encode, k, x, y, shared) for k, (x, y) in enumerate(self._pairs)]
+        occupied = self.runner.add_up([self.runner.call(_occupied, part, shared) for part in parts])
+        *self._parts, occupied = self.runner.keep([*parts, occupied])
+        return self.runner.get(occupied) > 0
+
+    def source(self, rules: Rules, n_classes: int) -> "DaskRows":
+        """The binned partitions as a source of counts."""
+        shared = self.runner.share(rules)
+        ready = self.runner.keep([self.runner.call(_ready, part, shared) for part in self._parts])
+        self._parts = []
+        return DaskRows(ready, rules, n_classes, self.runner)
+
+    # ---- for learners that read rows in their own way ----
+    def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
+        """``function(X, y, *shared)`` of every partition, left on its worker."""
+        given = self.runner.share((function, *shared))
+        calls = (self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs))
+        return self.runner.keep(list(calls))
+
+    def chain(self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
+        """``function(part, *shared)`` of what was kept, left there too."""
+        given = self.runner.share(shared)
+        return self.runner.keep([self.runner.call(_spread, function, p, given) for p in parts])
+
+    def gather(
+        self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any
+    ) -> tuple[Any, ...]:
+        """``function(part, *shared)`` of what was kept, brought here."""
+        given = self.runner.share(shared)
+        calls = [self.runner.call(_spread, function, part, given) for part in parts]
+        return self.runner.get_all(calls)
+
+
+class DaskRows(Parted):
+    """Binned partitions on the workers; a level is one task a partition, and a sum.
+
+    Tasks change nothing in place, so that what a lost worker held can be computed again.
+
+    Parameters
+    ----------
+    parts : list of delayed Ready
+    rules : Rules
+    n_classes : int
+    run : Runner
+    """
+
+    def __init__(self, parts: Sequence[Any], rules: Rules, n_classes: int, run: "Runner") -> None:
+        super().__init__(rules, n_classes)
+        self._parts, self._run = parts, run
+        self.start()
+
+    def restart(self) -> None:
+        self._done: list[Any] = [None] * len(self._parts)  # slots and counts of each part
+
+    def sum_over(self, todo: Pass) -> NDArray[np.int64]:
+        given = self._run.share(todo) if todo.place.size > SMALL else Parcel(todo)
+        pairs = zip(self._parts, self._done, strict=True)
+        done = [self._run.call(_step, part, before, given) for part, before in pairs]
+        groups = [done[k : k + ADDED_AT_ONCE] for k in range(0, len(done), ADDED_AT_ONCE)]
+        total = self._run.add_up([self._run.call(_add_counts, group) for group in groups])
+        *self._done, total = self._run.keep([*done, total])
+        return self._run.take(total)
+
+
+class Parcel:
+    """A small value that goes along with every call; Dask would take apart a dataclass or tuple."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Runner:
+    """Dask's verbs, on one client where there is one.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+    """
+
+    def __init__(self, client: Any = None) -> None:
+        self._dask = require("dask", extra="dask", purpose="learning from a Dask collection")
+        if client is not None:
+            distributed = require("distributed", extra="dask", purpose="learning on a cluster")
+            if not isinstance(client, distributed.Client):
+                raise TypeError(
+                    f"client must be a distributed.Client, got {type(client).__name__}."
+                )
+        self._where = {"scheduler": client}
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self._dask.delayed(function, pure=False)(*arguments)
+
+    def share(self, value: Any) -> Any:
+        """One value for many calls, sent once."""
+        return self._dask.delayed(value, traverse=False, pure=False)
+
+    def add_up(self, values: Sequence[Any]) -> Any:
+        """The sum as a tree, so that no machine holds more than a few terms."""
+        while len(values) > 1:
+            groups = [values[k : k + ADDED_AT_ONCE] for k in range(0, len(values), ADDED_AT_ONCE)]
+            values = [self.call(_add, group) for group in groups]
+        return values[0]
+
+    def keep(self, values: Sequence[Any]) -> list[Any]:
+        """Compute and leave the results where they are."""
+        return list(self._dask.persist(*values, optimize_graph=False, **self._where))
+
+    def take(self, kept: Any) -> Any:
+        """A result that was kept, asked for without another task."""
+        distributed = sys.modules.get("distributed")
+        futures = distributed.futures_of(kept) if distributed else []
+        return futures[0].result() if futures else self.get(kept)
+
+    def get(self, value: Any) -> Any:
+        return self._dask.compute(value, **self._where)[0]
+
+    def get_all(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        return self._dask.compute(*values, **self._where)
+
+
+def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, sample: NDArray[Any]) -> Any:
+    """``function`` of every partition as a dask array, computed when that is.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows and returns an array with an entry a row.
+    X : dask array or dataframe
+    sample : array
+        What function returns for no rows: its type, and its width where it has one.
+    """
+    require("dask", extra="dask", purpose="predicting for a Dask collection")
+    if not hasattr(X, "numblocks"):
+        return X.map_partitions(function, meta=sample)
+    whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    if sample.ndim == 1:
+        return whole.map_blocks(function, dtype=sample.dtype, drop_axis=1, meta=sample)
+    chunks = (whole.chunks[0], (sample.shape[1],))
+    return whole.map_blocks(function, dtype=sample.dtype, chunks=chunks, meta=sample)
+
+
+# ---- what runs on the workers ----
+def _look(number: int, X: Any, y: Any, grid: Grid) -> Look:
+    try:
+        return Look.at(X, y, grid)
+    except (ValueError, TypeError) as error:
+        raise named(f"partition {number}", error) from None
+
+
+def _encode(number: int, X: Any, y: Any, shared: tuple[FeatureSpace, NDArray[Any]]) -> Part:
+    space, classes = shared
+    try:
+        table = Table.read(X)
+        return space.codes_of(table), label_codes(y, table.n_rows, classes)
+    except (ValueError, TypeError) as error:
+        raise named(f"partition {number}", error) from None
+
+
+def _occupied(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[np.int64]:
+    sizes = [column.n_bins + 1 for column in shared[0]]
+    return occupied_bins(part[0], np.concatenate([[0], np.cumsum(sizes)])).astype(np.int64)
+
+
+def _ready(part: Part, rules: Rules) -> Ready:
+    # arrays that came over a network cannot be written to, and kernels are compiled for those apart
+    table = RuleTable(*(np.array(array) for array in rules.table))
+    return np.ascontiguousarray(rules.recode(part[0])), part[1], table
+
+
+def _step(
+    part: Ready, before: tuple[NDArray[np.int32], Any] | None, given: Pass | Parcel
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    codes, labels, table = part
+    todo = given.value if isinstance(given, Parcel) else given
+    slots = np.zeros(len(labels), np.int32) if before is None else before[0]
+    if todo.moves:
+        slots = slots.copy()
+    moves = [type(splits)(*(np.array(array) for array in splits)) for splits in todo.moves]
+    return slots, pass_over(codes, labels, slots, table, todo._replace(moves=moves))
+
+
+def _add_counts(done: Sequence[tuple[Any, NDArray[np.int64]]]) -> NDArray[np.int64]:
+    return reduce(operator.add, [counts for _, counts in done])
+
+
+def _add(values: Sequence[Any]) -> Any:
+    return reduce(operator.add, values)
+
+
+def _apply(number: int, X: Any, y: Any, kept: tuple[Any, ...]) -> Any:
+    function, *shared = kept
+    try:
+        return function(X, y, *shared)
+    except (ValueError, TypeError) as error:
+        raise named(f"partition {number}", error) from None
+
+
+def _spread(function: Callable[..., Any], part: Any, shared: tuple[Any, ...]) -> Any:
+    return function(part, *shared)
+
+
+# ---- alignment ----
+def _align(X: Any, y: Any) -> tuple[Any, list[tuple[Any, Any]]]:
+    """An empty X that has the names, and (X, y) of every partition as delayed objects."""
+    for name, data in (("X", X), ("y", y)):
+        if not hasattr(data, "_meta"):  # a bag, or a delayed object, which claims to have all else
+            kind = "array or dataframe" if name == "X" else "array or series"
+            raise TypeError(f"{name} must be a dask {kind}, got {type(data).__name__}.")
+    x_is_array, y_is_array = (hasattr(data, "numblocks") for data in (X, y))
+    if x_is_array and X.ndim != 2:
+        raise ValueError(f"X must be a table of rows and columns, got {X.ndim} dimension(s).")
+    if not x_is_array and not hasattr(X, "columns"):
+        raise TypeError(f"X must be a dask array or dataframe, got {type(X).__name__}.")
+    y = _one_column(y)
+    if x_is_array and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    if x_is_array and y_is_array:
+        y = _same_chunks(X, y)
+    x_parts = list(X.to_delayed()[:, 0] if x_is_array else X.to_delayed())
+    y_parts = list(y.to_delayed())
+    if len(x_parts) != len(y_parts):
+        raise ValueError(
+            f"X has {len(x_parts)} partitions and y has {len(y_parts)}: take both from one "
+            "collection, or repartition one of them like the other."
+        )
+    sample = np.empty((0, X.shape[1])) if x_is_array else X._meta
+    return sample, list(zip(x_parts, y_parts, strict=True))
+
+
+def _one_column(y: Any) -> Any:
+    if hasattr(y, "numblocks"):
+        if y.ndim == 2 and y.shape[1] == 1:
+            return y[:, 0]
+        if y.ndim == 1:
+            return y
+        raise ValueError(f"y must be one column of labels, got {y.ndim} dimension(s).")
+    columns = getattr(y, "columns", None)
+    if columns is not None and getattr(y, "ndim", 1) == 2:
+        if len(columns) != 1:
+            raise ValueError(f"y must be one column of labels, got {len(columns)} columns.")
+        return y[columns[0]]
+    return y
+
+
+def _same_chunks(X: Any, y: Any) -> Any:
+    """The labels in the chunks of X; only they are moved."""
+    if np.isnan(X.shape[0]) or np.isnan(y.shape[0]):
+        if X.numblocks[0] == y.numblocks[0]:
+            return y  # every chunk is checked when it is read
+        raise ValueError(
+            f"X and y have unknown chunk sizes and {X.numblocks[0]} and {y.numblocks[0]} chunks: "
+            "call compute_chunk_sizes() on both."
+        )
+    if X.shape[0] != y.shape[0]:
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: {X.shape[0]} rows, {y.shape[0]} labels."
+        )
+    return y if X.chunks[0] == y.chunks[0] else y.rechunk((X.chunks[0],))

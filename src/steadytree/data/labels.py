@@ -1,0 +1,132 @@
+"""Labels as a user hands them over: checked, and found among known classes."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from steadytree.data.table import quote
+
+UNKNOWN = -1
+
+
+def label_array(y: Any) -> NDArray[Any]:
+    """Labels as an array of the type they have: whole numbers and bools do not stay objects.
+
+    Nullable columns keep their type too, which scikit-learn would turn into float64.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> label_array(pd.Series([1, 0], dtype="Int64")).dtype
+    dtype('int64')
+    >>> label_array(pd.Series([True, False], dtype=object)).dtype
+    dtype('bool')
+    """
+    labels = np.asarray(y)
+    if labels.dtype != object:
+        return labels
+    kinds = {type(label) for label in labels.ravel().tolist()}
+    for kind, dtype in ((bool, np.bool_), (int, np.int64)):
+        if kinds == {kind}:
+            with contextlib.suppress(OverflowError):
+                return labels.astype(dtype)
+    return labels
+
+
+def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
+    """One label a row; refuses missing labels, mixed types and numbers that go on."""
+    if not (isinstance(y, np.ndarray) and y.ndim == 1):
+        y = column_or_1d(np.asarray(y) if hasattr(y, "dtype") else y, warn=True)
+    y = label_array(y)
+    if len(y) != n_rows:
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."
+        )
+    gone = _missing_labels(y)
+    if gone.any():
+        raise ValueError(
+            f"Input y contains NaN. {gone.sum()} label(s) are missing, the first in row "
+            f"{int(gone.argmax())}: drop those rows or label them."
+        )
+    if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
+        raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise ValueError(
+            "Input y contains infinity or a value too large for dtype('float64'). "
+            "y must hold class labels."
+        )
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise ValueError(
+            "Unknown label type: continuous. y holds fractions, so it is no class label: "
+            "cut it into classes, or use a regression method."
+        )
+    return y
+
+
+def _missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype != object:
+        return np.zeros(len(y), bool)
+    return np.array([v is None or v != v or type(v).__name__ == "NAType" for v in y.tolist()])
+
+
+def place_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
+    """Place of each label among known ones, UNKNOWN (-1) where it is none of them.
+
+    Labels are compared as text where none fits as it is: a file in which one label is text gives
+    the numbers beside it as text too.
+
+    Examples
+    --------
+    >>> place_labels(["1", "unclear"], [0, 1])
+    [1, -1]
+    """
+    if not set(labels) & set(known):
+        labels, known = ([label_as_text(label) for label in each] for each in (labels, known))
+    place = {label: index for index, label in enumerate(known)}
+    return [place.get(label, UNKNOWN) for label in labels]
+
+
+def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """All classes of an old tree and of new rows, sorted; old ones in another order keep theirs.
+
+    Which class wins a tie is a matter of order, so the old tree goes on to decide as before.
+
+    Examples
+    --------
+    >>> unite_classes(np.array(["a", "c"]), np.array(["b", "c"])).tolist()
+    ['a', 'b', 'c']
+    """
+    known, given = old.tolist(), new.tolist()
+    kinds = {isinstance(label, str) for label in (*known, *given)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"the tree in use answers {quote(known)}, y holds {quote(given)}, and one of them is "
+            "text, the other numbers: bring the labels to one form."
+        )
+    added = sorted(set(given) - set(known))
+    united = [*known, *added] if known != sorted(known) else sorted([*known, *added])
+    return np.array(united, dtype=np.result_type(old, new))
+
+
+def told_as(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+    """Labels as text where the classes are text and the labels are not.
+
+    Examples
+    --------
+    >>> told_as(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist()
+    ['0', '1']
+    """
+    if isinstance(classes.tolist()[0], str) and y.dtype.kind in "biuf":
+        return np.array([label_as_text(label) for label in y.tolist()])
+    return y
+
+
+def label_as_text(label: Any) -> str:
+    """A label as a file of text holds it: 1.0 is "1"."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,0 +1,139 @@
+"""Rows that are elsewhere, on a cluster or on disk: a fit made ready in two passes over them."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.binning import Grid
+from steadytree.data.feature_space import FeatureSpace, Summary
+from steadytree.data.labels import check_labels
+from steadytree.data.sources import Source
+from steadytree.data.splits import Rules
+from steadytree.data.table import Table
+
+MOST_DISTINCT = 2_000_000  # values of one column that may be kept: 32 MB
+Distinct = tuple[NDArray[np.float64], NDArray[np.int64]]
+NOTHING: Distinct = (np.empty(0), np.empty(0, np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Summary of the columns, the labels that occur, and distinct values where the grid needs them.
+
+    Parameters
+    ----------
+    summary : Summary
+    labels : array of the distinct labels
+    distinct : tuple of (values, counts) a column, or None
+        None for an equidistant grid, whose cuts follow from the ranges alone.
+    """
+
+    summary: Summary
+    labels: NDArray[Any]
+    distinct: tuple[Distinct, ...] | None = None
+
+    @classmethod
+    def at(cls, X: Any, y: Any, grid: Grid = "equidistant") -> "Look":
+        """Look at the rows of one part, which may be none, and check its labels."""
+        table = Table.read(X)
+        labels = np.unique(check_labels(y, table.n_rows))
+        distinct = None
+        if grid != "equidistant":
+            distinct = tuple(_distinct(values) for values in table.columns)
+        return cls(Summary.of(table), labels, distinct)
+
+    def __add__(self, other: "Look") -> "Look":
+        if self.summary.n_rows == 0 or other.summary.n_rows == 0:
+            return other if self.summary.n_rows == 0 else self
+        summary = self.summary + other.summary
+        distinct = None
+        if self.distinct is not None and other.distinct is not None:
+            pairs = zip(summary.names, self.distinct, other.distinct, strict=True)
+            distinct = tuple(_merge(name, one, two) for name, one, two in pairs)
+        return Look(summary, _merge_labels(self.labels, other.labels), distinct)
+
+    def space(self, grid: Grid, n_cuts: int) -> FeatureSpace:
+        """The columns with their candidate cuts, as all rows together give them."""
+        if self.summary.n_rows == 0:
+            raise ValueError("X has 0 sample(s) while a minimum of 1 is required.")
+        bare = FeatureSpace(self.summary.columns())
+        return bare.with_cuts_at(grid, n_cuts, self.distinct or ())
+
+
+def _distinct(values: NDArray[Any]) -> Distinct:
+    if values.dtype == object:
+        return NOTHING
+    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return found, counts
+
+
+def _merge(name: str, one: Distinct, two: Distinct) -> Distinct:
+    values, place = np.unique(np.concatenate([one[0], two[0]]), return_inverse=True)
+    if len(values) > MOST_DISTINCT:
+        raise ValueError(
+            f"column {name!r} has more than {MOST_DISTINCT:,} distinct values, too many to gather "
+            "from parts of the data: use grid='equidistant'."
+        )
+    counts = np.bincount(place, weights=np.concatenate([one[1], two[1]]), minlength=len(values))
+    return values, counts.astype(np.int64)
+
+
+def _merge_labels(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
+    both = np.concatenate([one, two])
+    if both.dtype == object and len({isinstance(label, str) for label in both.tolist()}) > 1:
+        raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
+    if (one.dtype.kind in "US") != (two.dtype.kind in "US") and both.dtype.kind in "US":
+        raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
+    return np.unique(both)
+
+
+def label_codes(y: Any, n_rows: int, classes: NDArray[Any]) -> NDArray[np.int32]:
+    """Place of each label among the classes of all parts."""
+    labels = check_labels(y, n_rows)
+    places = np.searchsorted(classes, labels)
+    inside = np.minimum(places, len(classes) - 1)
+    if not (classes[inside] == labels).all():
+        raise ValueError(
+            "y holds a label that was not there when it was first read: data that are read twice "
+            "must not change between."
+        )
+    return inside.astype(np.int32)
+
+
+def named(place: str, error: Exception) -> Exception:
+    """The same error, telling in which part of the data it arose."""
+    return type(error)(f"{place}: {error}")
+
+
+class Elsewhere(Protocol):
+    """Parts of the data that are read where they lie."""
+
+    def recall(
+        self, grid: Grid, n_thresholds: int
+    ) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
+        """Space, classes and occupied bins where the rows were binned before."""
+
+    def look(self, grid: Grid) -> Look:
+        """First pass: ranges, categories and labels of all rows."""
+
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Second pass: bin all rows, keep the codes, tell which bins any row is in."""
+
+    def source(self, rules: Rules, n_classes: int) -> Source:
+        """The binned rows as a source of counts."""
+
+
+def make_ready(
+    parts: Elsewhere, grid: Grid, n_thresholds: int
+) -> tuple[FeatureSpace, NDArray[Any], Source]:
+    """Space with cuts, classes, and the source; all as rows in memory would give them."""
+    known = parts.recall(grid, n_thresholds)
+    if known is None:
+        look = parts.look(grid)
+        space = look.space(grid, n_thresholds)
+        known = space, look.labels, parts.encode(space, look.labels)
+    space, classes, occupied = known
+    rules = Rules.of(space.columns, occupied)
+    return space, classes, parts.source(rules, len(classes))

@@ -1,0 +1,339 @@
+"""Data files: csv and parquet read into a Table, the same wherever it runs."""
+
+import csv
+import gc
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.cell_reader import Cells, read_columns
+from steadytree.data.table import Table, check_unique, quote
+
+CSV_ENDINGS = (".csv", ".tsv", ".txt")
+PARQUET_ENDINGS = (".parquet", ".pq")
+MISSING = frozenset(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"])
+DELIMITERS = (",", ";", "\t", "|")
+ROWS_AT_ONCE = 2_000
+
+
+def column_names(path: str | PathLike[str]) -> list[str]:
+    """Names of the columns of a csv or parquet file, as `read_data` gives them."""
+    path, is_csv = _check_path(path)
+    if not is_csv:
+        return _with_parquet(path, None)
+    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        return _read_header(path, file)[1]
+
+
+def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
+    r"""Read a csv or parquet file.
+
+    A csv file is UTF-8 text whose first line names the columns, with commas, semicolons, tabs or
+    bars between the fields. A column is numbers where every value is one (with a decimal comma
+    too, unless commas stand between fields), else text; empty fields, ``NA``, ``NaN``, ``null``
+    and ``?`` are missing. A column without a name is called ``(unnamed 1)``, by its place.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Ends in ``.csv``, ``.tsv``, ``.txt``, ``.parquet`` or ``.pq``.
+    skip : names of columns to leave out
+
+    Returns
+    -------
+    table : Table
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = Path(f"{folder}/a.csv").write_text("age,town\n34,Ulm\n,Bonn\n")
+    ...     table = read_data(f"{folder}/a.csv")
+    >>> table.names, table.columns[0].tolist(), table.columns[1].tolist()
+    (('age', 'town'), [34.0, nan], ['Ulm', 'Bonn'])
+    """
+    path, is_csv = _check_path(path)
+    return _read_csv(path, skip) if is_csv else _read_parquet(path, skip)
+
+
+def read_cells(
+    path: str | PathLike[str], names: Sequence[str], as_they_stand: Collection[str] = ()
+) -> Table:
+    """Some columns of a file, each cell by itself, for `Schema` to read.
+
+    Cells of a csv file are text (None is missing). Whether they may have a decimal comma is
+    decided by the delimiter alone, and no message tells anything of a row.
+
+    Parameters
+    ----------
+    path : str or path-like
+    names : names of the columns to read
+    as_they_stand : texts that are never read as numbers with a decimal comma
+    """
+    path, is_csv = _check_path(path)
+    found = column_names(path)
+    absent = [name for name in names if name not in found]
+    if absent:
+        raise ValueError(f"{str(path)!r} lacks the column(s) {quote(absent)}.")
+    if is_csv:
+        return Table(tuple(names), _text_columns(path, names, as_they_stand), {})
+    frame = _with_parquet(path, [name for name in found if name not in names])
+    columns, _ = read_columns(frame, names)
+    return Table(tuple(names), [_as_array(cells) for cells in columns], {})
+
+
+def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
+    """The path, and whether it is a csv file; refuses what is no data file."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path.")
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name a csv or parquet file in it.")
+    ending = path.suffix.lower()
+    if ending not in CSV_ENDINGS + PARQUET_ENDINGS:
+        raise ValueError(
+            f"{str(path)!r} ends in {ending or 'nothing'!r}: "
+            f"pass a file that ends in {', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}."
+        )
+    return path, ending in CSV_ENDINGS
+
+
+# ---- csv ----
+def _read_csv(path: Path, skip: Collection[str]) -> Table:
+    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        delimiter, names = _read_header(path, file)
+        kept = [place for place, name in enumerate(names) if name not in skip]
+        columns = _read_columns(path, file, delimiter, len(names), kept)
+    return Table(tuple(names[place] for place in kept), columns, {})
+
+
+def _text_columns(
+    path: Path, names: Sequence[str], as_they_stand: Collection[str]
+) -> list[NDArray[Any]]:
+    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        delimiter, header = _read_header(path, file)
+        places = [header.index(name) for name in names]
+        parts: list[list[NDArray[Any]]] = [[np.empty(0, object)] for _ in names]
+        try:
+            for block in _blocks(path, file, delimiter, len(header)):
+                for part, place in zip(parts, places, strict=True):
+                    part.append(_texts(block[place]))
+        except (csv.Error, ValueError):  # whose words tell of the row, so they are not kept
+            raise _bad_row(path) from None
+    columns = [np.concatenate(part) for part in parts]
+    if delimiter != ",":
+        point = np.frompyfunc(lambda cell: _with_point(cell, as_they_stand), 1, 1)
+        columns = [point(column) for column in columns]
+    return columns
+
+
+def _bad_row(path: Path) -> ValueError:
+    return ValueError(
+        f"{str(path)!r} has rows that do not fit its header or are no csv in UTF-8: mend them "
+        "where you may see them. Which rows is not said, since that would tell of them."
+    )
+
+
+def _with_point(cell: str | None, as_they_stand: Collection[str]) -> str | None:
+    """A number's decimal comma as a point; any other text as it stands."""
+    if cell is None or cell in as_they_stand or cell.count(",") != 1 or "." in cell:
+        return cell
+    changed = cell.replace(",", ".")
+    return changed if _is_number(changed) else cell
+
+
+def _as_array(cells: Cells) -> NDArray[Any]:
+    if isinstance(cells, np.ndarray):
+        return cells
+    array = np.empty(len(cells), dtype=object)
+    for row, cell in enumerate(cells):  # one by one, since numpy would unpack lists
+        array[row] = cell
+    return array
+
+
+@contextmanager
+def _csv_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{str(path)!r} is not a csv file of UTF-8 text: save it as 'CSV UTF-8'."
+        ) from error
+    except csv.Error as error:
+        raise ValueError(f"{str(path)!r} is not a csv file: {error}.") from error
+
+
+def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
+    """Delimiter and names of the columns; leaves the file at its first line."""
+    line = file.readline(1_000_000)
+    file.seek(0)
+    if not line.strip():
+        raise ValueError(f"{str(path)!r} is empty: it needs a line of column names, then rows.")
+    if "\0" in line:
+        raise ValueError(f"{str(path)!r} is not a csv file: it holds bytes that are no text.")
+    delimiter = max(DELIMITERS, key=lambda each: len(next(csv.reader([line], delimiter=each))))
+    header = [name.strip() for name in next(csv.reader(file, delimiter=delimiter))]
+    file.seek(0)
+    if all(_is_number(name) for name in header):
+        raise ValueError(
+            f"{str(path)!r} begins with numbers: add a first line that names the columns."
+        )
+    names = [name or f"(unnamed {place})" for place, name in enumerate(header, start=1)]
+    check_unique(names)
+    return delimiter, names
+
+
+def _read_columns(
+    path: Path, file: TextIO, delimiter: str, n_columns: int, kept: Sequence[int]
+) -> list[NDArray[Any]]:
+    """The kept columns; the file is read again where one of them turned to text late."""
+    text = dict.fromkeys(kept, False)
+    while True:
+        parts: dict[int, list[NDArray[Any]]] = {place: [] for place in kept}
+        n_blocks = 0
+        file.seek(0)
+        for columns in _blocks(path, file, delimiter, n_columns):
+            n_blocks += 1
+            for place in kept:
+                numbers = None
+                if not text[place]:
+                    numbers = _numbers(columns[place], decimal_comma=delimiter != ",")
+                    text[place] = numbers is None
+                parts[place].append(_texts(columns[place]) if numbers is None else numbers)
+        if not any(len({block.dtype for block in part}) > 1 for part in parts.values()):
+            break
+    if n_blocks == 0:
+        raise ValueError(f"{str(path)!r} has column names but no rows.")
+    return [np.concatenate(part) for part in parts.values()]
+
+
+def _blocks(
+    path: Path, file: TextIO, delimiter: str, n_columns: int
+) -> Iterator[list[tuple[str, ...]]]:
+    """Some rows at a time, column by column; blank lines are skipped."""
+    reader = csv.reader(file, delimiter=delimiter, strict=True)
+    next(reader)
+    n_before = 0
+    while True:
+        with _no_garbage_collection():
+            rows = list(islice(reader, ROWS_AT_ONCE))
+        if not rows:
+            return
+        if any(len(row) != n_columns for row in rows):
+            rows = [row for row in rows if row]
+            for place, row in enumerate(rows, start=n_before + 1):
+                if len(row) != n_columns:
+                    raise ValueError(
+                        f"{str(path)!r}: row {place} has {len(row)} field(s) where the header has "
+                        f"{n_columns}: it begins {quote(row[:2])}. Mend or delete that row."
+                    )
+        n_before += len(rows)
+        if rows:
+            yield list(zip(*rows, strict=True))
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    # millions of short lists make the collector look again and again, for nothing
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _numbers(values: Sequence[str], decimal_comma: bool) -> NDArray[np.float64] | None:
+    """Values as numbers, missing ones nan; None where one is neither."""
+    with suppress(ValueError):
+        numbers = np.fromiter(map(float, values), np.float64, len(values))
+        return None if "_" in "".join(values) else numbers
+    found = np.empty(len(values))
+    for row, value in enumerate(values):
+        value = value.strip()
+        if value in MISSING:
+            found[row] = np.nan
+            continue
+        if decimal_comma and value.count(",") == 1 and "." not in value:
+            value = value.replace(",", ".")
+        if not _is_number(value):
+            return None
+        found[row] = float(value)
+    return found
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return "_" not in value  # Python reads 2024_01 as a number, people do not
+
+
+def _texts(values: Sequence[str]) -> NDArray[Any]:
+    seen: dict[str, str | None] = {}
+    texts = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        if value not in seen:
+            stripped = value.strip()
+            seen[value] = None if stripped in MISSING else stripped
+        texts[row] = seen[value]
+    return texts
+
+
+# ---- parquet ----
+def _read_parquet(path: Path, skip: Collection[str]) -> Table:
+    table = Table.read(_with_parquet(path, skip))
+    if table.n_rows == 0:
+        raise ValueError(f"{str(path)!r} has no rows.")
+    return table
+
+
+def _with_parquet(path: Path, skip: Collection[str] | None) -> Any:
+    """The frame without the skipped columns, or the names where `skip` is None."""
+    for reader, name in ((_with_pyarrow, "pyarrow"), (_with_polars, "polars")):
+        try:
+            return reader(path, skip)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != name:
+                raise
+    raise ImportError(
+        f"reading {str(path)!r} needs pyarrow or polars: pip install pyarrow, or use csv."
+    )
+
+
+def _with_pyarrow(path: Path, skip: Collection[str] | None) -> Any:
+    from pyarrow import ArrowException, parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            check_unique(names)
+            if skip is None:
+                return list(names)
+            return file.read([name for name in names if name not in skip])
+    except ArrowException as error:
+        raise _no_parquet(path) from error
+
+
+def _with_polars(path: Path, skip: Collection[str] | None) -> Any:
+    import polars
+
+    try:
+        names = list(polars.read_parquet_schema(path))
+        if skip is None:
+            return names
+        return polars.read_parquet(path, columns=[name for name in names if name not in skip])
+    except polars.exceptions.PolarsError as error:
+        raise _no_parquet(path) from error
+
+
+def _no_parquet(path: Path) -> ValueError:
+    return ValueError(f"{str(path)!r} is not a parquet file, or is damaged: write it anew.")

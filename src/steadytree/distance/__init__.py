@@ -1,0 +1,1 @@
+"""How far two trees are apart, and what changed between them."""

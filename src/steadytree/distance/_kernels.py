@@ -1,0 +1,240 @@
+"""Compare two trees node by node, from the root down."""
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+
+
+@kernel
+def unit_place(x, low, high):
+    """Where x lies between low and high: 0 and 1 at and beyond the ends."""
+    if x >= high:
+        return 1.0
+    if x <= low:
+        return 0.0
+    return (x - low) / (high - low)
+
+
+@kernel
+def place_features(used, n_categories):
+    """First entry of each feature in a vector, -1 where unused, and the entries of all."""
+    place = np.full(n_categories.shape[0], -1)
+    width = 0
+    for j in range(n_categories.shape[0]):
+        if used[j]:
+            place[j] = width
+            width += max(n_categories[j], 2)
+    return place, width
+
+
+@kernel
+def path_vectors(nodes, columns, classes, vectors, leaves):
+    """Fill vectors (n_leaves, width) with the paths to the leaves, and leaves with their nodes.
+
+    nodes = (feature, threshold, left, right, subset, value) of a tree, parents first.
+    columns = (place, low, high, n_categories), each (p,): feature j has its entries from place[j]
+    on, two for a number (n_categories[j] == 0, upper bound first), else one a category. A number
+    without range constrains nothing.
+    classes = (place, half, by_label): entry of each class, and what it holds: half where it is the
+    leaf's label, or half times its share. vectors comes filled with zeros.
+    """
+    feature, threshold, left, right, subset, value = nodes
+    place, low, high, n_categories = columns
+    class_place, half, by_label = classes
+    n_nodes, n_leaves = feature.shape[0], 0
+    state = np.zeros((n_nodes, vectors.shape[1]))
+    for j in range(place.shape[0]):
+        if place[j] >= 0 and n_categories[j] == 0:
+            state[0, place[j]] = 0.5
+        elif place[j] >= 0:
+            state[0, place[j] : place[j] + n_categories[j]] = 1.0 / n_categories[j]
+    for node in range(n_nodes):
+        if left[node] < 0:
+            vectors[n_leaves] = state[node]
+            if by_label:
+                vectors[n_leaves, class_place[np.argmax(value[node])]] = half
+            else:
+                for class_ in range(class_place.shape[0]):
+                    vectors[n_leaves, class_place[class_]] = half * value[node, class_]
+            leaves[n_leaves] = node
+            n_leaves += 1
+            continue
+        yes, no, j = left[node], right[node], feature[node]
+        state[yes], state[no] = state[node], state[node]
+        start = place[j]
+        if n_categories[j] > 0:
+            for code in range(n_categories[j]):
+                side = no if subset[node, code] else yes
+                state[side, start + code] = 0.0
+        elif low[j] < high[j]:
+            edge = 0.5 * unit_place(threshold[node], low[j], high[j])
+            state[yes, start] = min(state[yes, start], edge)
+            state[no, start + 1] = max(state[no, start + 1], edge)
+
+
+@kernel
+def path_weights(vectors, place, n_categories):
+    """Weight of each path: what it leaves open of the features that it constrains."""
+    weights = np.zeros(vectors.shape[0])
+    for path in range(vectors.shape[0]):
+        for j in range(place.shape[0]):
+            start, size = place[j], n_categories[j]
+            if start < 0:
+                continue
+            if size == 0:
+                upper, lower = vectors[path, start], vectors[path, start + 1]
+                if upper != 0.5 or lower != 0.0:
+                    weights[path] += 2.0 * max(upper - lower, 0.0)
+                continue
+            n_open = 0
+            for code in range(size):
+                n_open += vectors[path, start + code] > 0.0
+            if n_open < size:
+                weights[path] += n_open / size
+    return weights
+
+
+@kernel
+def city_block(rows, columns):
+    """City-block distance of every row (n, width) to every column (m, width)."""
+    cost = np.empty((rows.shape[0], columns.shape[0]))
+    width = rows.shape[1]
+    for i in range(rows.shape[0]):
+        for j in range(columns.shape[0]):
+            total = 0.0
+            for k in range(width):
+                total += abs(rows[i, k] - columns[j, k])
+            cost[i, j] = total
+    return cost
+
+
+@kernel
+def assign_rows(cost):
+    """Column of each row (n <= m) such that columns differ and the summed cost is least.
+
+    Shortest augmenting paths, one row at a time; row_price and column_price prove the optimum.
+    """
+    n, m = cost.shape
+    row_price, column_price = np.zeros(n), np.zeros(m)
+    row_of = np.full(m, -1)  # row that holds each column
+    reach = np.empty(m)  # shortest way to each column so far
+    before = np.empty(m, dtype=np.int64)  # row from which it was reached
+    done = np.empty(m, dtype=np.bool_)
+    column_of = np.full(n, -1)
+    for start in range(n):
+        reach[:] = np.inf
+        done[:] = False
+        row, length, end = start, 0.0, -1
+        while end < 0:
+            nearest, shortest = -1, np.inf
+            for column in range(m):
+                if done[column]:
+                    continue
+                way = length + (cost[row, column] - row_price[row] - column_price[column])
+                if way < reach[column]:
+                    reach[column] = way
+                    before[column] = row
+                # a free column ends the search, so it is preferred where two are as near
+                if reach[column] < shortest or (reach[column] == shortest and row_of[column] < 0):
+                    nearest, shortest = column, reach[column]
+            length = shortest
+            done[nearest] = True
+            if row_of[nearest] < 0:
+                end = nearest
+            else:
+                row = row_of[nearest]
+        row_price[start] += length
+        for column in range(m):
+            if done[column] and column != end:
+                row_price[row_of[column]] += length - reach[column]
+                column_price[column] -= length - reach[column]
+        while True:
+            row = before[end]
+            row_of[end] = row
+            column_of[row], end = end, column_of[row]
+            if row == start:
+                break
+    return column_of
+
+
+@kernel
+def match_paths(many, weights, few, surjective):
+    """Match the paths of the larger tree (many) with those of the smaller one (few).
+
+    Every path of the smaller tree gets one of the larger. A path that is left over costs its
+    weight, or, where surjective, its distance to the nearest path of the smaller tree.
+    Returns partner (n_many,), -1 where left over, and cost (n_many,).
+    """
+    n_many, n_few = many.shape[0], few.shape[0]
+    distance = city_block(few, many)
+    alone = np.zeros(n_many)
+    nearest = np.full(n_many, -1)
+    gain = distance.copy()
+    if n_many > n_few:
+        for p in range(n_many):
+            alone[p] = weights[p]
+            if surjective:
+                nearest[p] = np.argmin(distance[:, p])
+                alone[p] = distance[nearest[p], p]
+            for q in range(n_few):
+                gain[q, p] -= alone[p]
+    chosen = assign_rows(gain)
+    partner, cost = nearest.copy(), alone.copy()
+    for q in range(n_few):
+        partner[chosen[q]] = q
+        cost[chosen[q]] = distance[q, chosen[q]]
+    return partner, cost
+
+
+@kernel
+def path_distance_matrix(ours, theirs, surjective, symmetric):
+    """Distance of every tree of ours to every tree of theirs.
+
+    Both are (vectors, weights, offsets): tree k has the paths offsets[k] up to offsets[k + 1].
+    Where symmetric, theirs are ours and each pair is matched once.
+    """
+    vectors, weights, offsets = ours
+    other_vectors, other_weights, other_offsets = theirs
+    result = np.zeros((offsets.shape[0] - 1, other_offsets.shape[0] - 1))
+    for a in range(result.shape[0]):
+        mine = vectors[offsets[a] : offsets[a + 1]]
+        my_weights = weights[offsets[a] : offsets[a + 1]]
+        for b in range(a + 1 if symmetric else 0, result.shape[1]):
+            other = other_vectors[other_offsets[b] : other_offsets[b + 1]]
+            if mine.shape[0] >= other.shape[0]:
+                _, cost = match_paths(mine, my_weights, other, surjective)
+            else:
+                other_weight = other_weights[other_offsets[b] : other_offsets[b + 1]]
+                _, cost = match_paths(other, other_weight, mine, surjective)
+            result[a, b] = cost.sum()
+            if symmetric:
+                result[b, a] = result[a, b]
+    return result
+
+
+@kernel
+def node_distance(a, b):
+    """Nodes that are left when the common top of two FlatTrees is taken away; and where they part.
+
+    Two leaves with other labels count 2; a leaf against a split, or two other splits, count both
+    sub-trees. Returns the distance and the pairs (n_pairs, 2) of nodes at which the trees part.
+    """
+    most = min(a.key.shape[0], b.key.shape[0])
+    pairs = np.empty((most, 2), dtype=np.int64)
+    stack = np.zeros((most + 2, 2), dtype=np.int64)
+    height, n_pairs, distance = 1, 0, 0
+    while height > 0:
+        height -= 1
+        one, other = stack[height, 0], stack[height, 1]
+        label, other_label = a.label[one], b.label[other]
+        if label >= 0 and label == other_label:
+            continue
+        if label < 0 and other_label < 0 and a.key[one] == b.key[other]:
+            stack[height, 0], stack[height, 1] = a.right[one], b.right[other]
+            stack[height + 1, 0], stack[height + 1, 1] = a.left[one], b.left[other]
+            height += 2
+            continue
+        distance += a.size[one] + b.size[other]
+        pairs[n_pairs, 0], pairs[n_pairs, 1] = one, other
+        n_pairs += 1
+    return distance, pairs[:n_pairs]

@@ -1,0 +1,386 @@
+"""Diff: what changed from one tree to another, node by node and row by row."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.labels import UNKNOWN, label_as_text, place_labels
+from steadytree.distance.path import path_distance
+from steadytree.metrics.accuracy import distinct_labels
+from steadytree.models.boxes import rebase, shared_space, widen
+from steadytree.models.sklearn import as_tree, from_sklearn
+from steadytree.models.tree import LEAF, Tree
+
+ClassStatus = Literal["new", "gone", "unknown"]
+
+
+@dataclass(frozen=True)
+class ClassChange:
+    """A class that is not the same matter for both trees.
+
+    Parameters
+    ----------
+    label : label
+    status : str
+        "new", the old tree does not know it and so never answers it; "gone", the old tree answers
+        it somewhere and no leaf of the new one does; "unknown", rows have it and neither tree
+        knows it.
+    answered : bool
+        Whether some leaf of the new tree answers it.
+    n_rows : int or None
+        Rows given that have it; None without labels.
+    n_right : int or None
+        Of those, the rows that the new tree decides rightly.
+    """
+
+    label: Any
+    status: ClassStatus
+    answered: bool
+    n_rows: int | None
+    n_right: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return dict(vars(self))
+
+
+def class_changes(
+    old: Tree,
+    new: Tree,
+    classes: list[Any],
+    truth: NDArray[np.int64] | None = None,
+    new_leaf: NDArray[np.int64] | None = None,
+) -> tuple[ClassChange, ...]:
+    """Classes that are new, gone or known to neither tree, in the order of `classes`.
+
+    Parameters
+    ----------
+    old, new : Tree
+    classes : list of labels
+        All of both trees, then those that only rows have.
+    truth, new_leaf : int64 arrays (n_rows,), optional
+        Place of each row's class, and the leaf of the new tree that the row reaches.
+    """
+    known = [tree.classes.tolist() for tree in (old, new)]
+    answers = [
+        {labels[k] for k in tree.label[tree.is_leaf]}
+        for tree, labels in zip((old, new), known, strict=True)
+    ]
+    found = []
+    for place, label in enumerate(classes):
+        status: ClassStatus
+        if label not in known[0]:
+            status = "new" if label in known[1] else "unknown"
+        elif label in answers[0] and label not in answers[1]:
+            status = "gone"
+        else:
+            continue
+        n_rows = n_right = None
+        if truth is not None and new_leaf is not None:
+            own = new.label[new_leaf[truth == place]]
+            n_rows = len(own)
+            n_right = int((own == known[1].index(label)).sum()) if label in known[1] else 0
+        found.append(ClassChange(label, status, label in answers[1], n_rows, n_right))
+    return tuple(found)
+
+
+def labels_alike(old: Tree, new: Tree) -> tuple[Tree, Tree]:
+    """Both trees with labels as text, where no two are equal otherwise and some are as text."""
+    own, others = old.classes.tolist(), new.classes.tolist()
+    if set(own) & set(others) or set(place_labels(own, others)) == {UNKNOWN}:
+        return old, new
+    return _as_text(old), _as_text(new)
+
+
+def _as_text(tree: Tree) -> Tree:
+    return replace(tree, classes=np.array([*map(label_as_text, tree.classes.tolist())]))
+
+
+Status = Literal["same", "moved", "replaced", "relabelled", "grown", "cut"]
+STATUSES: tuple[Status, ...] = ("same", "moved", "replaced", "relabelled", "grown", "cut")
+NONE = -1
+ROUNDING = 1e-7  # share of a threshold and its range below which it has not moved
+
+
+@dataclass(frozen=True)
+class NodeChange:
+    """One place of the two trees laid over each other.
+
+    Parameters
+    ----------
+    status : str
+        "same"; "moved", the same feature with another threshold, set of categories or side for
+        missing values; "replaced", another feature; "relabelled", a leaf with another label;
+        "grown", there is more in the new tree; "cut", there is less.
+    old, new : int
+        Node of each tree at this place, -1 where it has none.
+    parent : int
+        Place above, -1 at the root.
+    side : str
+        "yes" or "no" as the place above is answered, empty at the root.
+    depth : int
+    left, right : int
+        Places below, -1 where both trees end.
+    """
+
+    status: Status
+    old: int
+    new: int
+    parent: int
+    side: str
+    depth: int
+    left: int
+    right: int
+
+
+@dataclass(frozen=True, eq=False)
+class RowChanges:
+    """Where given rows went in the old tree and go in the new one.
+
+    Parameters
+    ----------
+    old_leaf, new_leaf : int64 arrays of shape (n_rows,)
+        Leaf of each row.
+    flipped : int64 array
+        Rows whose decision changed.
+    flows : tuple of (old leaf, new leaf, rows, whether the decision changed)
+        In order of the leaves.
+    old_accuracy, new_accuracy : float or None
+        Share right, where labels were given.
+    mended, broken : int or None
+        Rows decided wrongly before and rightly now, and the other way round.
+    """
+
+    old_leaf: NDArray[np.int64]
+    new_leaf: NDArray[np.int64]
+    flipped: NDArray[np.int64]
+    flows: tuple[tuple[int, int, int, bool], ...]
+    old_accuracy: float | None = None
+    new_accuracy: float | None = None
+    mended: int | None = None
+    broken: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.old_leaf)
+
+    @property
+    def flip_share(self) -> float:
+        """Share of the rows whose decision changed."""
+        return len(self.flipped) / self.n_rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        keys = ("old_leaf", "new_leaf", "rows", "flips")
+        return {
+            "n_rows": self.n_rows,
+            "n_flipped": len(self.flipped),
+            "flip_share": self.flip_share,
+            "flipped": self.flipped.tolist(),
+            "flows": [dict(zip(keys, flow, strict=True)) for flow in self.flows],
+            "old_accuracy": self.old_accuracy,
+            "new_accuracy": self.new_accuracy,
+            "mended": self.mended,
+            "broken": self.broken,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TreeChanges:
+    """All that changed from one tree to another.
+
+    Parameters
+    ----------
+    old, new : Tree
+        Over one space.
+    nodes : tuple of NodeChange
+        In the order root, left, right; places are indices into it.
+    distance : float or None
+        Path distance; None where no bounds are known to measure it in.
+    rows : RowChanges or None
+        Where rows were given.
+    classes : tuple of ClassChange
+        Classes that are new, gone, or known to neither tree.
+    """
+
+    old: Tree
+    new: Tree
+    nodes: tuple[NodeChange, ...]
+    distance: float | None
+    rows: RowChanges | None
+    classes: tuple[ClassChange, ...] = ()
+
+    @property
+    def counts(self) -> dict[Status, int]:
+        """Number of places by status."""
+        found = [node.status for node in self.nodes]
+        return {status: found.count(status) for status in STATUSES}
+
+    @property
+    def is_same(self) -> bool:
+        """Whether every question and every label stayed."""
+        return self.counts["same"] == len(self.nodes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "counts": dict(self.counts),
+            "distance": self.distance,
+            "classes": [one.to_dict() for one in self.classes],
+            "nodes": [dict(vars(node)) for node in self.nodes],
+            "rows": None if self.rows is None else self.rows.to_dict(),
+        }
+
+
+def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChanges:
+    """Lay two trees over each other from the root down, and send rows through both.
+
+    Parameters
+    ----------
+    old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+        Over the same features.
+    X : array-like or frame of shape (n_rows, n_features), optional
+        Rows whose decisions are compared.
+    y : array-like of shape (n_rows,), optional
+        Their classes. A tree is wrong on every row of a class that it does not know.
+
+    Returns
+    -------
+    changes : TreeChanges
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = [[0.0], [1.0], [2.0], [4.0]]
+    >>> old = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
+    >>> new = DecisionTreeClassifier().fit(X, [0, 1, 1, 1])
+    >>> changes = find_changes(old, new, X)
+    >>> [node.status for node in changes.nodes], changes.rows.flipped.tolist()
+    (['moved', 'same', 'same'], [1])
+    """
+    if y is not None and X is None:
+        raise ValueError("y was given without X: pass the rows that the labels belong to.")
+    trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)
+    trees = labels_alike(*trees)
+    bounds = [tree.space for tree, has_bounds in zip(trees, known, strict=True) if has_bounds]
+    space = shared_space([tree.space for tree in trees])
+    if len(bounds) == 1:  # the other, from scikit-learn, keeps none
+        space = widen(bounds[0], trees)
+    before, after = (rebase(tree, space) for tree in trees)
+    distance = None
+    if bounds:
+        distance = path_distance(before, after, space=space).value
+    classes = [*dict.fromkeys([*before.classes.tolist(), *after.classes.tolist()])]
+    truth = None if y is None else _truth(classes, y)
+    rows = None if X is None else _row_changes(before, after, X, truth)
+    found = class_changes(before, after, classes, truth, None if rows is None else rows.new_leaf)
+    return TreeChanges(before, after, _overlay(before, after), distance, rows, found)
+
+
+def _read(model: Any, X: Any) -> tuple[Tree, bool]:
+    """The tree inside a model, and whether the bounds of its columns are known."""
+    if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
+        return as_tree(model), True
+    return from_sklearn(model, X), X is not None
+
+
+def _overlay(old: Tree, new: Tree) -> tuple[NodeChange, ...]:
+    """Places of both trees, root first, then all to the left, then all to the right."""
+    nodes: list[NodeChange] = []
+    _visit(old, new, nodes, (0, 0), NONE, "", 0)
+    return tuple(nodes)
+
+
+def _visit(
+    old: Tree,
+    new: Tree,
+    nodes: list[NodeChange],
+    pair: tuple[int, int],
+    parent: int,
+    side: str,
+    depth: int,
+) -> int:
+    """Add a place and all below it; returns its number."""
+    place = len(nodes)
+    status = _status(old, new, *pair)
+    nodes.append(NodeChange(status, *pair, parent, side, depth, NONE, NONE))
+    below = [_children(tree, node) for tree, node in zip((old, new), pair, strict=True)]
+    if any(child != NONE for children in below for child in children):
+        lefts, rights = ((below[0][k], below[1][k]) for k in (0, 1))
+        left = _visit(old, new, nodes, lefts, place, "yes", depth + 1)
+        right = _visit(old, new, nodes, rights, place, "no", depth + 1)
+        nodes[place] = NodeChange(status, *pair, parent, side, depth, left, right)
+    return place
+
+
+def _children(tree: Tree, node: int) -> tuple[int, int]:
+    if node == NONE or tree.left[node] == LEAF:
+        return NONE, NONE
+    return int(tree.left[node]), int(tree.right[node])
+
+
+def _status(old: Tree, new: Tree, a: int, b: int) -> Status:
+    if a == NONE or b == NONE:
+        return "grown" if a == NONE else "cut"
+    if old.is_leaf[a] != new.is_leaf[b]:
+        return "grown" if old.is_leaf[a] else "cut"
+    if old.is_leaf[a]:
+        same = old.classes[old.label[a]] == new.classes[new.label[b]]
+        return "same" if same else "relabelled"
+    if old.feature[a] != new.feature[b]:
+        return "replaced"
+    return "same" if _same_question(old, new, a, b) else "moved"
+
+
+def _same_question(old: Tree, new: Tree, a: int, b: int) -> bool:
+    column = old.space[int(old.feature[a])]
+    if column.missing and old.missing_left[a] != new.missing_left[b]:
+        return False
+    if column.is_categorical:
+        return bool((old.subset[a] == new.subset[b]).all())
+    one, other = float(old.threshold[a]), float(new.threshold[b])
+    scale = abs(one) + column.high - column.low  # float32 and float64 forms of one threshold agree
+    return one == other or abs(one - other) <= ROUNDING * scale
+
+
+def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:
+    """Place of each row's class; one that neither tree knows is added to the classes."""
+    labels, inverse = distinct_labels(y)
+    places = place_labels(labels, classes)
+    for k, place in enumerate(places):
+        if place == UNKNOWN:
+            places[k] = len(classes)
+            classes.append(labels[k])
+    return np.array(places, dtype=np.int64)[inverse]
+
+
+def _row_changes(old: Tree, new: Tree, X: Any, truth: NDArray[np.int64] | None) -> RowChanges:
+    before, after = old.apply(X), new.apply(X)
+    if len(before) == 0:
+        raise ValueError("X has no rows: pass rows to compare decisions on, or leave X out.")
+    if truth is not None and len(truth) != len(before):
+        raise ValueError(f"X has {len(before)} rows, but y has {len(truth)} labels.")
+    place = {label: k for k, label in enumerate(old.classes.tolist())}
+    codes = np.array([place.setdefault(label, len(place)) for label in new.classes.tolist()])
+    was, now = old.label[before], codes[new.label[after]]
+    pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    flows = tuple(
+        (int(a), int(b), int(n), bool(old.label[a] != codes[new.label[b]]))
+        for (a, b), n in zip(pairs.tolist(), counts.tolist(), strict=True)
+    )
+    flipped = np.flatnonzero(was != now)
+    if truth is None:
+        return RowChanges(before, after, flipped, flows)
+    right_before, right_now = was == truth, now == truth
+    return RowChanges(
+        before,
+        after,
+        flipped,
+        flows,
+        int(right_before.sum()) / len(truth),
+        int(right_now.sum()) / len(truth),
+        int((~right_before & right_now).sum()),
+        int((right_before & ~right_now).sum()),
+    )

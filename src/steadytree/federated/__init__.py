@@ -1,0 +1,1 @@
+"""Several holders of data, none of whom shows a row."""

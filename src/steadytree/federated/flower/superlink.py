@@ -1,0 +1,352 @@
+"""A SuperLink of Flower for one study: started, told who may take part, stopped."""
+
+import contextlib
+import http.client
+import json
+import logging
+import os
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.optional import require
+from steadytree.federated.study_config import Plan
+
+ALLOWED = re.compile(r"/v1/fleet/[a-z-]+")
+LARGEST = 80 * 2**20  # bytes of a call
+SMALL = 2**16
+PATIENCE = 120.0  # seconds
+DROPPED = frozenset(["connection", "host", "keep-alive", "transfer-encoding", "content-length"])
+_LOG = logging.getLogger(__name__)
+
+
+class Front:
+    """Listens with TLS and hands calls of SuperNodes to Flower, for as long as a `with` block.
+
+    Parameters
+    ----------
+    address : (host, port)
+        Where to listen.
+    inner : (host, port)
+        Flower's own address, on this machine.
+    keys : Path
+        The coordinator's folder: ``server.pem``, ``server.key``, ``ca.crt``.
+    """
+
+    def __init__(self, address: tuple[str, int], inner: tuple[str, int], keys: Path) -> None:
+        ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ours.load_cert_chain(keys / "server.pem", keys / "server.key")
+        theirs = ssl.create_default_context(cafile=str(keys / "ca.crt"))
+        self._server = _Server(address, ours, (*inner, theirs))
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def __enter__(self) -> "Front":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, inner: Any) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._tls, self.inner = tls, inner
+        super().__init__(address, _Caller)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own: a caller slow to shake hands keeps nobody waiting."""
+        request.settimeout(PATIENCE)
+        with self._tls.wrap_socket(request, server_side=True) as wrapped:
+            super().finish_request(wrapped, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _LOG.info("a call was broken off")
+
+
+class _Caller(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = PATIENCE
+    server: _Server
+
+    def do_POST(self) -> None:
+        text = self.headers.get("content-length", "")
+        size = int(text) if text.isdecimal() and len(text) < 12 else LARGEST + 1
+        if not ALLOWED.fullmatch(self.path):
+            self._refuse(403, size)
+        elif size > LARGEST or "transfer-encoding" in self.headers:
+            self._refuse(413, size)
+        else:
+            self._pass_on(self.rfile.read(size))
+
+    def _refuse(self, code: int, size: int) -> None:
+        self.close_connection = True
+        if size <= SMALL:  # or the caller would hear of a broken connection, and try again
+            self.rfile.read(size)
+        self.send_error(code)
+
+    def _pass_on(self, body: bytes) -> None:
+        host, port, tls = self.server.inner
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in DROPPED}
+        inner = http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=tls)
+        try:
+            inner.request("POST", self.path, body, headers)
+            reply = inner.getresponse()
+            content = reply.read()
+        except OSError:
+            self.close_connection = True
+            self.send_error(502)
+            return
+        finally:
+            inner.close()
+        self.send_response(reply.status)
+        for name, value in reply.getheaders():
+            if name.lower() not in DROPPED | {"date", "server"}:
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        _LOG.debug(format, *arguments)
+
+
+LOCAL = "127.0.0.1"
+STARTING, STOPPING, CALLING = 90.0, 20.0, 60.0  # seconds
+QUIET = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+}
+# What Flower ships to holders: two lines that call what each holder has installed itself.
+APP = {
+    "pyproject.toml": """[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "steadytree-study"
+version = "1.0.0"
+description = "Relays letters of a study to the holder's own gateway."
+license = "BSD-3-Clause"
+dependencies = []
+
+[tool.flwr.app]
+publisher = "steadytree"
+
+[tool.flwr.app.components]
+serverapp = "steadytree_study.server_app:app"
+clientapp = "steadytree_study.client_app:app"
+
+[tool.flwr.app.config]
+plan = ""
+nodes = ""
+""",
+    "steadytree_study/__init__.py": "",
+    "steadytree_study/server_app.py": (
+        "from steadytree.federated.flower.transport import make_server_app\n\n"
+        "app = make_server_app()\n"
+    ),
+    "steadytree_study/client_app.py": (
+        "from steadytree.federated.flower.transport import make_client_app\n\n"
+        "app = make_client_app()\n"
+    ),
+}
+
+
+def check_ready(plan: Plan) -> None:
+    """Refuse a study whose keys are missing or whose port is taken, before anything is started."""
+    require("flwr", extra="federated", purpose="coordinating a study")
+    keys = plan.keys / "coordinator"
+    wanted = [keys / name for name in ("ca.crt", "server.pem", "server.key", "sign.key")]
+    wanted += [keys / f"{name}.node.pub" for name in plan.holders]
+    for path in wanted:
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+            )
+    host, _, port = plan.superlink.rpartition(":")
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host.strip("[]"), int(port)))
+        except OSError:
+            raise ValueError(
+                f"{plan.superlink} cannot be listened at: another program uses the port, or the "
+                "address is not of this machine. Stop that program or change `superlink`."
+            ) from None
+
+
+class SuperLink:
+    """Flower's SuperLink as a process, for as long as the `with` block lasts.
+
+    Parameters
+    ----------
+    plan : Plan
+    plan_path : Path
+    folder : Path
+        For Flower's own files and logs.
+    """
+
+    def __init__(self, plan: Plan, plan_path: Path, folder: Path) -> None:
+        self._plan, self._plan_path, self._folder = plan, plan_path.resolve(), folder
+        self._keys = plan.keys / "coordinator"
+        home = folder / "flwr"
+        self._environment = {**os.environ, **QUIET, "FLWR_HOME": str(home)}
+        scripts = str(Path(sys.executable).parent)  # Flower starts its parts by name
+        self._environment["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
+        self.log = folder / "superlink.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._inner, self._front = 0, contextlib.ExitStack()
+
+    def __enter__(self) -> "SuperLink":
+        # Flower lets anybody who reaches it start runs: only SuperNodes' calls come through a front
+        self._inner = free_port()
+        self._write_files()
+        command = [
+            *(script("flower-superlink"), "--host", LOCAL, "--port", str(self._inner)),
+            *("--ssl-ca-certfile", str(self._keys / "ca.crt")),
+            *("--ssl-certfile", str(self._keys / "server.pem")),
+            *("--ssl-keyfile", str(self._keys / "server.key")),
+            *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
+        ]
+        with self.log.open("ab") as log:
+            self._process = start_on_leash(command, log, self._environment, self._folder)
+        try:
+            self._wait()
+            host, _, port = self._plan.superlink.rpartition(":")
+            address, inner = (host.strip("[]"), int(port)), (LOCAL, self._inner)
+            self._front.enter_context(Front(address, inner, self._keys))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._front.close()
+        if self._process is None:
+            return
+        end_process(self._process)
+        self._process = None
+
+    def register(self) -> dict[str, int]:
+        """Admit the holders' keys and no others; node ids by holder."""
+        found = {}
+        for name in self._plan.holders:
+            key = self._keys / f"{name}.node.pub"
+            known = self._call("supernode", "register", str(key), "study", "--name", name)
+            found[name] = int(known["node-id"])
+        return found
+
+    def run(self, nodes: dict[str, int]) -> str:
+        """Start the study; returns Flower's id of the run."""
+        config = self._folder / "run.toml"
+        values = {"plan": str(self._plan_path), "nodes": json.dumps(nodes)}
+        config.write_text("".join(f"{k} = {json.dumps(v)}\n" for k, v in values.items()))
+        app = str(self._folder / "app")
+        return str(self._call("run", app, "study", "--run-config", str(config))["run-id"])
+
+    def status(self, run: str) -> str:
+        """What Flower says of a run: 'running', 'finished:completed', ..."""
+        known = self._call("list", "study", "--run-id", run)
+        runs = known.get("runs") or [{}]
+        return str(runs[0].get("status", ""))
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    # ---- inside ----
+    def _write_files(self) -> None:
+        for name, content in APP.items():
+            path = self._folder / "app" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        home = self._folder / "flwr"
+        home.mkdir(exist_ok=True)
+        certificate = json.dumps(str(self._keys / "ca.crt"))
+        (home / "config.toml").write_text(
+            f"[superlink]\ndefault = 'study'\n\n[superlink.study]\n"
+            f'address = "{LOCAL}:{self._inner}"\nroot-certificates = {certificate}\n'
+        )
+
+    def _wait(self) -> None:
+        limit = Limit(STARTING)
+        while limit.left > 0:
+            if not self.is_alive:
+                raise OSError(f"the SuperLink did not start: see {str(self.log)!r}.")
+            address = (LOCAL, self._inner)
+            with contextlib.suppress(OSError), socket.create_connection(address, timeout=1):
+                return
+            CLOCK.sleep(0.1)
+        raise OSError(f"the SuperLink did not come up in {STARTING:g} s: see {str(self.log)!r}.")
+
+    def _call(self, *arguments: str) -> dict[str, Any]:
+        command = [script("flwr"), *arguments, "--format", "json"]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=self._environment,
+            cwd=self._folder,
+            timeout=CALLING,
+        )
+        text = done.stdout
+        with contextlib.suppress(ValueError):
+            found = json.loads(text[text.index("{") : text.rindex("}") + 1])
+            if found.get("success") is not False:
+                return dict(found)
+        with self.log.open("a") as log:
+            log.write(f"{' '.join(command)}\n{text}\n{done.stderr}\n")
+        raise OSError(f"Flower refused `flwr {arguments[0]}`: see {str(self.log)!r}.")
+
+
+def free_port() -> int:
+    """A port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind((LOCAL, 0))
+        return int(probe.getsockname()[1])
+
+
+def script(name: str) -> str:
+    """A command of the environment that this Python belongs to."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else name
+
+
+def start_on_leash(
+    command: list[str], log: Any, environment: dict[str, str], folder: Path | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start a command that ends when this process does, even by kill -9."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "steadytree.federated.flower.supervised_process", *command],
+        stdin=subprocess.PIPE,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        cwd=folder,
+        start_new_session=True,  # Ctrl-C is for this process, which then ends it
+    )
+
+
+def end_process(process: "subprocess.Popen[bytes]") -> None:
+    """End a command that `start_on_leash` started, kindly first."""
+    if process.stdin is not None:
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(STOPPING)
+        return
+    process.kill()
+    process.wait()

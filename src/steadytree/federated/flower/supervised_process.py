@@ -1,0 +1,47 @@
+"""Run a command for as long as the process that started it lives (``python -m`` this module).
+
+Its standard input is a pipe from the parent. When the parent ends, however it ends, the pipe
+closes, and the command and its children are ended too.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+KINDLY = 10.0  # seconds between SIGTERM and SIGKILL
+
+
+def hold(command: list[str]) -> int:
+    """Run a command until it ends or standard input closes; its exit code."""
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: _end(child))
+    threading.Thread(target=_watch, args=(child,), daemon=True).start()
+    code = child.wait()
+    _signal(child, signal.SIGKILL)  # children that outlive it
+    return code if code >= 0 else 128 - code
+
+
+def _watch(child: "subprocess.Popen[bytes]") -> None:
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    _end(child)
+    time.sleep(KINDLY)
+    _signal(child, signal.SIGKILL)
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    _signal(child, signal.SIGTERM)
+
+
+def _signal(child: "subprocess.Popen[bytes]", number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)
+
+
+if __name__ == "__main__":
+    sys.exit(hold(sys.argv[1:]))

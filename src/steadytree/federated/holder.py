@@ -1,0 +1,309 @@
+"""Holder: rows that stay where they are, with their own schema, ledger and noise."""
+
+import hashlib
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.candidates import Candidates
+from steadytree.data.schema import NO_CLASS, Schema, check_schema
+from steadytree.federated.messages import (
+    BLOCKS,
+    LARGEST,
+    NAME,
+    Answer,
+    RefusedError,
+    Request,
+    StaleError,
+)
+from steadytree.privacy.budget import check_block, check_released, check_scores, logged_refusal
+from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.mechanisms import release_counts, select
+from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
+from steadytree.privacy.sampled_tree import (
+    BlockRows,
+    Drawn,
+    extend,
+    from_numbers,
+    leaf_counts,
+    leaves_of,
+    rows_by_leaf,
+    to_numbers,
+)
+from steadytree.privacy.tree_mechanism import (
+    MOST_ROWS,
+    bin_counts,
+    draw_tree,
+    score_questions,
+    side_counts,
+)
+from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
+
+_LOG = logging.getLogger(__name__)
+TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
+Integers = NDArray[np.int64]
+Admitted = tuple[Candidates, list[Drawn]]
+
+
+class Holder:
+    """One data holder: answers requests with noised numbers and writes down what they cost.
+
+    Each answer alone is epsilon-differentially private for the request's epsilon, for adding or
+    removing one row of this holder; the ledger adds them up. The holder trusts nobody: it checks
+    the schema, refuses repeated and stale rounds, and spends before it answers.
+
+    Parameters
+    ----------
+    name : str
+        Letters, digits, ``_.-``.
+    schema : Schema, or path of a schema file
+    X, y : the rows, read through the schema
+    ledger : Ledger
+        Of these rows and of no others.
+    testing_seed : int, optional
+        FOR TESTS ONLY: seeded noise, which is not private.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
+    >>> ledger = Ledger(f"{folder.name}/north.ledger", budget=1.0)
+    >>> X, y = [[20], [70]] * 50, ["no", "yes"] * 50
+    >>> north = Holder("north", schema, X, y, ledger, testing_seed=0)
+    >>> answer = north.answer(Request("demo", 0, "rows", 0.5, schema_digest(schema)))
+    >>> answer.numbers.tolist(), ledger.left
+    ([102], 0.5)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        name: str,
+        schema: Any,
+        X: Any,
+        y: Any,
+        ledger: Ledger,
+        *,
+        testing_seed: int | None = None,
+    ) -> None:
+        with logged_refusal(_LOG, "to hold rows"):
+            values, labels = self._read(name, schema, X, y, ledger)
+        kept = labels != NO_CLASS
+        self._values, self._labels = values[kept], labels[kept]
+        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
+        self._digest = schema_digest(self.schema)
+        self._last_round: dict[str, int] = {}
+        self._joined: set[str] = set()  # sessions of secure sums that were paid for
+
+    def _read(
+        self, name: str, schema: Any, X: Any, y: Any, ledger: Ledger
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        if not NAME.fullmatch(str(name)):
+            raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
+        if not isinstance(ledger, Ledger):
+            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
+        self.name, self.ledger = str(name), ledger
+        self.schema: Schema = check_schema(schema)
+        values, labels = self.schema.encode(X), self.schema.encode_labels(y)
+        if len(values) != len(labels):
+            raise ValueError("X and y have different numbers of rows: pass one label a row.")
+        if len(values) == 0:
+            raise RefusedError("a holder needs rows: this one has none and should not take part.")
+        if len(values) > MOST_ROWS:
+            raise ValueError(
+                f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
+            )
+        return values, labels
+
+    @property
+    def private(self) -> bool:
+        """Whether answers are protected: False with a testing seed."""
+        return self._noise.private
+
+    def answer(self, request: Request) -> Answer:
+        """Answer one request, or refuse it; every refusal is logged."""
+        try:
+            candidates, trees = self._check(request)
+            self.pay(request)
+        except (RefusedError, BudgetError) as error:
+            _LOG.warning("holder %s refused round: %s", self.name, error)
+            raise
+        return self._compose(request, candidates, trees)
+
+    def admit(self, request: Request) -> Admitted:
+        """Refuse what `answer` refuses, from public numbers alone; for `draft`."""
+        admitted = self._check(request)
+        self.ledger.check(request.epsilon, request.kind, request=request.name)
+        return admitted
+
+    def draft(self, request: Request, admitted: Admitted) -> Answer:
+        """An answer that must not leave before `pay` has returned.
+
+        For a gateway, which stores the draft first: then neither a crash before the payment nor
+        one after it loses an answer or a budget. Rows are looked at here: whatever comes of it, an
+        error too, has to be paid for.
+        """
+        return self._compose(request, *admitted)
+
+    def pay(self, request: Request) -> None:
+        """Write the cost of a request into the ledger."""
+        mechanism = ledger_mark(self._noise, request.session)
+        self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
+        self._last_round[request.session] = request.round
+
+    def _compose(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Answer:
+        if isinstance(self._noise, SeededNoise):
+            # by round, so that a test's holder answers alike after a restart
+            self._noise = SeededNoise([self._testing_seed or 0, request.round])
+        numbers = self._numbers(request, candidates, trees)
+        names = (self.name, request.session, request.round, request.kind)
+        return Answer(*names, numbers, self._noise.private)
+
+    def check_session(self, schema: str, epsilon: float, delta: float = 0.0) -> None:
+        """Refuse a whole run that would be refused half-way; nothing is spent."""
+        try:
+            if schema != self._digest:
+                raise RefusedError("the run is for another schema.")
+            self.ledger.check(epsilon, "one tree", delta=delta)
+        except (RefusedError, BudgetError) as error:
+            _LOG.warning("holder %s refused a run: %s", self.name, error)
+            raise
+
+    def join_sum(self, session: str, schema: str, epsilon: float, delta: float) -> None:
+        """Pay for a whole run under secure aggregation, before any sum is formed."""
+        try:
+            if schema != self._digest:
+                raise RefusedError("the sums were asked for another schema.")
+            mechanism = ledger_mark(self._noise, session)
+            request = f"{session}:sums"
+            self.ledger.spend(epsilon, "secure sums", mechanism, delta=delta, request=request)
+        except (RefusedError, BudgetError) as error:
+            _LOG.warning("holder %s refused sums: %s", self.name, error)
+            raise
+        self._joined.add(session)
+
+    def _exact_counts(
+        self, session: str, tree: Drawn, candidates: Candidates, kind: str
+    ) -> Integers:
+        """Counts WITHOUT noise; exists for the in-process `SecureSum` only, which noises sums."""
+        if session not in self._joined:
+            raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
+        block = self._block(candidates)
+        if kind == "leaf counts":
+            return leaf_counts(tree, block, candidates)
+        if kind == "rows":
+            return np.array([len(self._labels)])
+        return np.array([bin_counts(r, candidates) for r in rows_by_leaf(tree, block, candidates)])
+
+    def _check(self, request: Request) -> Admitted:
+        if not isinstance(request, Request):
+            raise RefusedError("a holder answers a Request and nothing else.")
+        if request.schema != self._digest:
+            raise RefusedError("the request was made for another schema.")
+        if request.round <= self._last_round.get(request.session, -1):
+            raise StaleError(f"round {request.round} is stale: a later one was answered.")
+        candidates = Candidates.of(self.schema.space, request.n_bins)
+        try:
+            trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
+        if request.kind in BLOCKS and request.depth == 0:
+            raise RefusedError("a block needs a depth of 1 to 3.")
+        if request.kind == "side counts":
+            _check_questions(request, trees, len(candidates))
+        _check_scale(request)
+        try:
+            _check_size(request, trees, candidates, len(self.schema.classes))
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
+        return candidates, trees
+
+    def _block(self, candidates: Candidates) -> BlockRows:
+        every = np.arange(len(self._labels))
+        codes = candidates.codes(self._values)
+        return BlockRows(codes, self._labels, len(self.schema.classes), every)
+
+    def _numbers(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Integers:
+        block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
+        if request.kind == "rows":
+            return release_counts(np.array([len(self._labels)]), epsilon, noise)
+        if request.kind in BLOCKS:
+            depth = request.depth
+            # labels are drawn with a last block and dropped again: everyone counts its leaves
+            utility = "pure" if request.kind == "block" else "right"
+
+            def grow(rows: BlockRows) -> Drawn:
+                return draw_tree(rows, candidates, epsilon, depth, utility, noise)
+
+            return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
+        if request.kind == "choice":
+            parts = rows_by_leaf(trees[0], block, candidates)
+            return np.array([self._choose(rows, candidates, epsilon) for rows in parts])
+        if request.kind == "leaf counts":
+            exact = [leaf_counts(tree, block, candidates).ravel() for tree in trees]
+            # every row is counted once for each tree
+            return release_counts(np.concatenate(exact), epsilon, noise, len(trees))
+        return self._side_counts(request, block, candidates, trees[0])
+
+    def _choose(self, rows: BlockRows, candidates: Candidates, epsilon: float) -> int:
+        slots = np.full(rows.codes.shape[1], -1, np.int32)
+        slots[rows.rows] = 0
+        scores = score_questions(rows, candidates, slots, 1, "gini")[0]
+        limits = (epsilon, SENSITIVITY["gini"], self._noise, candidates.log_prior)
+        return select(scores, *limits, n_terms=rows.n_classes)
+
+    def _side_counts(
+        self, request: Request, block: BlockRows, candidates: Candidates, tree: Drawn
+    ) -> Integers:
+        parts = []
+        for rows, asked in zip(
+            rows_by_leaf(tree, block, candidates), request.questions, strict=True
+        ):
+            parts += [side_counts(rows, candidates, question).ravel() for question in asked]
+        # a row is in one leaf, and is counted once for each question there
+        most = max(len(asked) for asked in request.questions)
+        return release_counts(np.concatenate(parts), request.epsilon, self._noise, most)
+
+
+def _check_questions(request: Request, trees: list[Drawn], n_candidates: int) -> None:
+    if len(trees) != 1 or len(request.questions) != len(leaves_of(trees[0])):
+        raise RefusedError("side counts need one tree and questions for each of its leaves.")
+    for asked in request.questions:
+        valid = all(type(q) is int and 0 <= q < n_candidates for q in asked)  # bool is no place
+        if not asked or not valid:
+            raise RefusedError("questions must be places in the list of candidates.")
+        if len(set(asked)) < len(asked):
+            raise RefusedError("questions of a leaf must differ.")
+
+
+def _check_scale(request: Request) -> None:
+    """Refuse noise that could make a number too large to be a count, before any is drawn."""
+    most = max((len(asked) for asked in request.questions), default=1)
+    scale = max(most, len(request.trees)) / request.epsilon
+    if TAIL * scale + MOST_ROWS > LARGEST:
+        raise RefusedError("epsilon is too small for so many questions.")
+
+
+def _check_size(
+    request: Request, trees: list[Drawn], candidates: Candidates, n_classes: int
+) -> None:
+    """Refuse what could not be worked out or sent, before it is paid for."""
+    n_leaves = sum(len(leaves_of(tree)) for tree in trees)
+    if request.kind in BLOCKS:
+        check_block(len(candidates), n_classes, request.depth, request.epsilon)
+        check_released(n_leaves * 2 ** (request.depth + 1))
+    elif request.kind == "choice":
+        n_bins = sum(column.n_bins + 1 for column in candidates.space)
+        check_scores(n_bins, n_classes, 1)
+    elif request.kind == "leaf counts":
+        check_released(n_leaves * n_classes)
+    elif request.kind == "side counts":
+        check_released(2 * n_classes * sum(len(asked) for asked in request.questions))
+
+
+def schema_digest(schema: Schema) -> str:
+    """What tells schemas apart in a message."""
+    return hashlib.sha256(schema.key().encode()).hexdigest()

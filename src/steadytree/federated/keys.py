@@ -1,0 +1,167 @@
+"""Keys of a study: TLS certificates, SuperNodes' keys, keys that sign files."""
+
+import datetime
+import ipaddress
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from steadytree._base.optional import require
+
+DAYS = 365
+PURPOSE = "making keys"
+
+
+def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) -> list[Path]:
+    """Make all that a study needs, one folder a party; refuses to overwrite anything.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets ``coordinator`` and a folder for each holder.
+    holders : list of str
+    hosts : list of str
+        Names or addresses under which holders reach the coordinator.
+
+    Returns
+    -------
+    folders : list of Path
+        The coordinator's first, then those to hand to the holders.
+    """
+    names = list(holders)
+    if "coordinator" in names:
+        raise ValueError("no holder may be called 'coordinator'.")
+    folders = [folder / name for name in ("coordinator", *names)]
+    for each in folders:
+        if each.exists():
+            raise ValueError(f"{str(each)!r} exists: name another folder, so that no key is lost.")
+    coordinator = folders[0]
+    _serialization()  # where it is missing, say so before a folder is there
+    _make_folder(coordinator)
+    certificate = _make_tls(coordinator, list(hosts))
+    signing = _make_signing_key(coordinator)
+    for each in folders[1:]:
+        node, own = make_holder_keys(each)
+        (each / "ca.crt").write_bytes(certificate)
+        (each / "coordinator.sign.pub").write_bytes(signing)
+        (coordinator / f"{each.name}.node.pub").write_bytes(node)
+        (coordinator / f"{each.name}.sign.pub").write_bytes(own)
+    return folders
+
+
+def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
+    """A holder's own keys, made at the holder; the public parts are returned and written."""
+    if folder.exists():
+        raise ValueError(f"{str(folder)!r} exists: name another folder, so that no key is lost.")
+    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
+    _make_folder(folder)
+    key = crypto.generate_private_key(crypto.SECP384R1())  # what SuperNodes sign with
+    _write_private(folder / "node.key", _private_ssh(key))
+    public = _public_ssh(key)
+    (folder / "node.pub").write_bytes(public)
+    return public, _make_signing_key(folder)
+
+
+def _make_tls(folder: Path, hosts: list[str]) -> bytes:
+    """A certificate authority of the study's own, and the coordinator's certificate."""
+    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
+    root, server = (crypto.generate_private_key(crypto.SECP256R1()) for _ in range(2))
+    authority = _certificate(root, "steadytree study", root, "steadytree study", None)
+    own = _certificate(server, hosts[0], root, "steadytree study", hosts)
+    _write_private(folder / "ca.key", _private_pem(root))
+    _write_private(folder / "server.key", _private_pem(server))
+    (folder / "server.pem").write_bytes(own)
+    (folder / "ca.crt").write_bytes(authority)
+    return authority
+
+
+def _certificate(
+    key: Any, name: str, issuer: Any, issued_by: str, hosts: list[str] | None
+) -> bytes:
+    x509 = require("cryptography.x509", "private", PURPOSE)
+    hashes = require("cryptography.hazmat.primitives.hashes", "private", PURPOSE)
+    now = datetime.datetime.now(datetime.UTC)
+    is_root = hosts is None
+    usage = dict.fromkeys(
+        (
+            *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
+            *("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+        ),
+        False,
+    )
+    usage |= {"key_cert_sign": True, "crl_sign": True} if is_root else {"digital_signature": True}
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_named(x509, name))
+        .issuer_name(_named(x509, issued_by))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=DAYS))
+        .add_extension(x509.BasicConstraints(ca=is_root, path_length=None), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()), critical=False
+        )
+    )
+    if hosts is not None:
+        listed = x509.SubjectAlternativeName([_alternative(x509, host) for host in hosts])
+        builder = builder.add_extension(listed, critical=False)
+    return _public_pem(builder.sign(issuer, hashes.SHA256()))
+
+
+def _named(x509: Any, name: str) -> Any:
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name[:64])])
+
+
+def _alternative(x509: Any, host: str) -> Any:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _make_signing_key(folder: Path) -> bytes:
+    ed25519 = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
+    key = ed25519.Ed25519PrivateKey.generate()
+    _write_private(folder / "sign.key", _private_pem(key))
+    public = _public_ssh(key)
+    (folder / "sign.pub").write_bytes(public)
+    return public
+
+
+# ---- files ----
+def _make_folder(folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700)
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+
+
+def _serialization() -> Any:
+    return require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
+
+
+def _private_pem(key: Any) -> bytes:
+    form = _serialization()
+    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+
+
+def _private_ssh(key: Any) -> bytes:
+    form = _serialization()
+    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
+
+
+def _public_ssh(key: Any) -> bytes:
+    form = _serialization()
+    return key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH) + b"\n"
+
+
+def _public_pem(certificate: Any) -> bytes:
+    return certificate.public_bytes(_serialization().Encoding.PEM)

@@ -1,1 +1,0 @@
-"""Trees to and from scikit-learn and files, and tables from files."""

@@ -1,1 +1,0 @@
-"""Learners and measures brought together: comparisons, limits, what a report needs to know."""

@@ -1,1 +1,0 @@
-"""Everything with fit; each learner ends in a Tree."""

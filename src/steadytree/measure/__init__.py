@@ -1,1 +1,0 @@
-"""Numbers about a model."""

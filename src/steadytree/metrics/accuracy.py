@@ -1,0 +1,234 @@
+"""Accuracy: how often a tree is right, beside what guessing would give."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from steadytree._base.intervals import wilson_interval
+from steadytree.data.labels import UNKNOWN, label_array, place_labels
+from steadytree.data.table import Table, quote
+from steadytree.metrics.measurement import Reading
+from steadytree.models.scorecard import as_card
+from steadytree.models.sklearn import as_tree
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """How often a tree is right on given rows.
+
+    Parameters
+    ----------
+    labels : tuple
+        The classes, in order of the rows and columns of `confusion`.
+    confusion : int64 array (n_classes, n_classes)
+        Rows by true class (down) and answer of the tree (across).
+    auc : float or None
+        Area under the ROC curve, the mean over classes against the rest where there are more
+        than two; None where a class has no rows.
+    level : float
+        Confidence level of the interval.
+    """
+
+    labels: tuple[Any, ...]
+    confusion: NDArray[np.int64]
+    auc: float | None
+    level: float = 0.95
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def n_right(self) -> int:
+        return int(np.trace(self.confusion))
+
+    @property
+    def accuracy(self) -> float:
+        return self.n_right / self.n_rows
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson interval of the accuracy."""
+        return wilson_interval(self.n_right, self.n_rows, self.level)
+
+    @property
+    def baseline_label(self) -> Any:
+        """The most frequent class: the best answer without asking anything."""
+        return self.labels[int(self.confusion.sum(axis=1).argmax())]
+
+    @property
+    def baseline(self) -> float:
+        return int(self.confusion.sum(axis=1).max()) / self.n_rows
+
+    @property
+    def balanced(self) -> float:
+        """Mean over the classes that have rows of the share that is right."""
+        rows = self.confusion.sum(axis=1)
+        there = rows > 0
+        return float((np.diag(self.confusion)[there] / rows[there]).mean())
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        always = f"share right when always answering {str(self.baseline_label)!r}"
+        readings = [
+            Reading("accuracy", self.accuracy, "share of rows it gets right", self.interval),
+            Reading("majority baseline", self.baseline, always),
+            Reading("balanced accuracy", self.balanced, "share right, all classes counting alike"),
+        ]
+        if self.auc is not None:
+            pair = "chance that a row of a class is ranked above one of another class"
+            readings.append(Reading("AUC", self.auc, pair))
+        return tuple(readings)
+
+
+def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
+    """How often a tree is right, with an interval, the majority baseline and the confusion.
+
+    Parameters
+    ----------
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    X : array-like or frame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        True classes, all known to the model.
+    level : float, default=0.95
+        Confidence level of the interval.
+
+    Returns
+    -------
+    accuracy : Accuracy
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
+    >>> found = accuracy(model, [[0], [1], [1]], ["no", "yes", "no"])
+    >>> print(found.readings()[0])
+    accuracy: 0.6667 (95 % interval 0.2077 to 0.9385)
+    >>> found.confusion.tolist()
+    [[1, 1], [0, 1]]
+    """
+    found = answer_rows(model, X, y)
+    n = len(found.classes)
+    pairs = found.truth * n + found.answer
+    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
+    area = area_under_curve(found.shares, found.truth)
+    return Accuracy(tuple(found.classes.tolist()), confusion, area, level)
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a tree or card says of rows, beside the truth.
+
+    Parameters
+    ----------
+    classes : array of labels
+    truth, answer : int64 arrays (n_rows,)
+        Places among the classes.
+    shares : float64 array (n_rows, n_classes)
+        What it takes the probability of each class to be.
+    """
+
+    classes: NDArray[Any]
+    truth: NDArray[np.int64]
+    answer: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+def answer_rows(model: Any, X: Any, y: Any) -> Answers:
+    """Ask a tree or a card about rows whose classes are known."""
+    card = as_card(model)
+    tree = as_tree(model) if card is None else None
+    classes = card.classes if card is not None else tree.classes  # type: ignore[union-attr]
+    truth = label_indices(classes, y)
+    if card is not None:
+        values = np.asarray(card.space.encode(X), np.float64)
+        answer = card.answer_encoded(values)
+        shares = np.eye(len(classes))[answer]
+        if card.gives_risks:
+            totals = card.holds_encoded(values) @ card.points + card.offset
+            shares = card.risk(totals[:, 0] if card.is_binary else totals)
+    else:
+        leaves = tree.apply(X)  # type: ignore[union-attr]
+        answer, shares = tree.label[leaves], tree.value[leaves]  # type: ignore[union-attr]
+    if len(answer) != len(truth):
+        raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
+    if len(truth) == 0:
+        raise ValueError("X and y have no rows: at least one is needed.")
+    return Answers(classes, truth, answer, shares)
+
+
+def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
+    """Place of each label among the classes; labels are compared as text if none fits as it is."""
+    labels, inverse = distinct_labels(y)
+    known = classes.tolist()
+    places = place_labels(labels, known)
+    unknown = [str(label) for label, place in zip(labels, places, strict=True) if place == UNKNOWN]
+    if unknown:
+        raise ValueError(
+            f"y holds the label(s) {quote(sorted(unknown))}, but the model knows {quote(known)}: "
+            "leave those rows out, or fit a tree on data that has them."
+        )
+    return np.array(places, dtype=np.int64)[inverse]
+
+
+def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:
+    """Area under the ROC curve of class shares (n, n_classes); None where a class has no rows."""
+    n_classes = scores.shape[1]
+    rows = np.bincount(truth, minlength=n_classes)
+    if n_classes < 2 or (rows == 0).any():
+        return None
+    asked = [1] if n_classes == 2 else range(n_classes)
+    areas = []
+    for label in asked:
+        ranks = rankdata(scores[:, label])[truth == label].sum()
+        there, rest = int(rows[label]), len(truth) - int(rows[label])
+        areas.append((ranks - there * (there + 1) / 2) / (there * rest))
+    return float(np.mean(areas))
+
+
+def _plain_labels(y: Any) -> list[Any]:
+    """Labels as plain Python values; refuses missing ones."""
+    labels, inverse = distinct_labels(y)
+    return [labels[place] for place in inverse.tolist()]
+
+
+def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Labels that occur, as plain Python values, and which of them each row has.
+
+    Missing ones are refused.
+    """
+    column = Table.read(y) if hasattr(y, "columns") else None
+    values = label_array(column.columns[0] if column else y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"y must hold one label a row, got an array of shape {values.shape}.")
+    gone = _missing_rows(values)
+    if len(gone):
+        raise ValueError(
+            f"y lacks the label of {len(gone)} row(s), the first being row {gone[0]}: "
+            "drop those rows or label them."
+        )
+    if values.dtype.kind in "biuf":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return distinct.tolist(), inverse
+    labels = values.tolist()
+    place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    return list(place), np.array([place[label] for label in labels], dtype=np.int64)
+
+
+def _missing_rows(values: NDArray[Any]) -> NDArray[np.int64]:
+    if values.dtype.kind in "biuSU":
+        return np.empty(0, np.int64)
+    if values.dtype.kind == "f":
+        return np.flatnonzero(np.isnan(values))
+    return np.flatnonzero([_is_missing(label) for label in values.tolist()])
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(label, float) and label != label

@@ -1,0 +1,156 @@
+"""Complexity: how much a person has to read to understand a tree."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from steadytree.metrics.measurement import Reading
+from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import Tree
+
+MOST_TOTALS = 100_000  # counted no further
+
+
+@dataclass(frozen=True)
+class Complexity:
+    """Sizes of one tree.
+
+    Parameters
+    ----------
+    n_leaves, depth, n_nodes : int
+        Answers, most questions from the root to an answer, questions and answers together.
+    n_features : int
+        Distinct features asked about.
+    n_questions : int
+        Distinct pairs of a feature and a threshold (or a set of categories): the interpretation
+        complexity. A question that stands in two places counts once.
+    mean_questions : float
+        Questions asked of a row on average.
+    """
+
+    n_leaves: int
+    depth: int
+    n_nodes: int
+    n_features: int
+    n_questions: int
+    mean_questions: float
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The sizes with what they mean."""
+        return (
+            Reading("leaves", self.n_leaves, "different answers it can end in"),
+            Reading("depth", self.depth, "most questions asked of any row"),
+            Reading("nodes", self.n_nodes, "questions and answers together"),
+            Reading("features", self.n_features, "different columns asked about"),
+            Reading(
+                "interpretation complexity",
+                self.n_questions,
+                "different questions: pairs of a column and a threshold or set of categories",
+            ),
+            Reading("mean questions", self.mean_questions, "questions asked of a row on average"),
+        )
+
+
+def complexity(model: Any, X: Any = None) -> Complexity:
+    """Sizes of a tree or card: leaves, depth, questions.
+
+    A card asks all its conditions of every row; its leaves are the totals that rows can have,
+    of which about 100,000 are counted.
+
+    Parameters
+    ----------
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    X : array-like or frame, optional
+        Rows over which the mean number of questions is taken; without it, the training rows.
+
+    Returns
+    -------
+    complexity : Complexity
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = DecisionTreeClassifier().fit([[0], [1], [2], [3]], ["a", "b", "a", "a"])
+    >>> complexity(model)
+    Complexity(n_leaves=3, depth=2, n_nodes=5, n_features=1, n_questions=2, mean_questions=1.5)
+    >>> complexity(model, [[3], [3]]).mean_questions
+    1.0
+    """
+    card = as_card(model)
+    if card is not None:
+        return _card_complexity(card)
+    tree = as_tree(model)
+    asked = np.unique(tree.feature[~tree.is_leaf])
+    return Complexity(
+        n_leaves=tree.n_leaves,
+        depth=tree.depth,
+        n_nodes=tree.n_nodes,
+        n_features=len(asked),
+        n_questions=len(distinct_questions(tree)),
+        mean_questions=_mean_questions(tree, X),
+    )
+
+
+def _card_complexity(card: Scorecard) -> Complexity:
+    """A card asks all its conditions of every row; its answers are the totals it can give."""
+    used = [k for k, points in enumerate(card.points) if points.any()]
+    totals = _totals(card)
+    return Complexity(
+        n_leaves=len(totals),
+        depth=len(used),
+        n_nodes=len(used) + len(totals),
+        n_features=len({card.conditions[k].feature for k in used}),
+        n_questions=len(used),
+        mean_questions=float(len(used)),
+    )
+
+
+def _totals(card: Scorecard) -> set[tuple[int, ...]]:
+    """Totals that some row has: conditions on one column cannot hold in every combination."""
+    totals = {tuple(card.offset.tolist())}
+    for feature in sorted({condition.feature for condition in card.conditions}):
+        asked = [k for k, condition in enumerate(card.conditions) if condition.feature == feature]
+        column = card.space[feature]
+        tried = np.arange(float(len(column.categories)))
+        if not column.is_categorical:  # from each threshold to the next all is the same
+            at = np.array([card.conditions[k].threshold for k in asked])
+            tried = np.append(np.ceil(at) if column.kind in ("integer", "binary") else at, -np.inf)
+        tried = np.append(tried, np.nan)
+        held = np.stack([card.conditions[k].holds(tried) for k in asked], axis=1)
+        given = set(map(tuple, (held @ card.points[asked]).tolist()))
+        totals = {
+            tuple(a + b for a, b in zip(total, points, strict=True))
+            for total in totals
+            for points in given
+        }
+        if len(totals) > MOST_TOTALS:
+            break
+    return totals
+
+
+def distinct_questions(tree: Tree) -> set[tuple[int, float, bytes]]:
+    """Feature, threshold and set of categories of every question, each once."""
+    categorical = tree.space.categorical
+    return {
+        (
+            int(tree.feature[node]),
+            0.0 if categorical[tree.feature[node]] else float(tree.threshold[node]),
+            tree.subset[node].tobytes(),
+        )
+        for node in np.flatnonzero(~tree.is_leaf)
+    }
+
+
+def _mean_questions(tree: Tree, X: Any) -> float:
+    if X is not None:
+        leaves = tree.apply(X)
+        if len(leaves) == 0:
+            raise ValueError("X has no rows: the mean number of questions needs at least one.")
+        return float(tree.node_depth[leaves].mean())
+    leaves = np.flatnonzero(tree.is_leaf)
+    weight = tree.weight[leaves]
+    if not weight.any():  # a tree without training weights: every leaf counts once
+        weight = np.ones(len(leaves))
+    return float(np.average(tree.node_depth[leaves], weights=weight))

@@ -1,0 +1,169 @@
+"""Groups: how a model does on parts of the rows, such as men and women."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree._base.intervals import wilson_interval
+from steadytree.data.table import Table, quote
+from steadytree.metrics.accuracy import Answers, answer_rows
+from steadytree.metrics.measurement import Reading
+
+MOST_GROUPS = 50
+FEW_ROWS = 30  # fewer say little
+MISSING_NAME = "(missing)"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A part of the rows.
+
+    Parameters
+    ----------
+    name : str
+    n_rows : int
+    accuracy : float
+    interval : tuple of two floats
+        Wilson's 95 % interval of the accuracy.
+    answered, true_share : float or None
+        With two classes: share of rows that get the second as answer, and that are of it.
+    found, false_alarm : float or None
+        With two classes: share of rows of the second class that are found, and of the others
+        that are taken for it; None where there are no such rows.
+    """
+
+    name: str
+    n_rows: int
+    accuracy: float
+    interval: tuple[float, float]
+    answered: float | None = None
+    true_share: float | None = None
+    found: float | None = None
+    false_alarm: float | None = None
+
+    @property
+    def is_small(self) -> bool:
+        return self.n_rows < FEW_ROWS
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A model on each of several groups.
+
+    Parameters
+    ----------
+    column : str
+    groups : tuple of Group
+        Largest first.
+    label : str
+        The class that `answered` and `found` are about; empty above two classes.
+    """
+
+    column: str
+    groups: tuple[Group, ...]
+    label: str
+
+    @property
+    def gap(self) -> float:
+        """Greatest difference in accuracy between two groups of 30 rows or more."""
+        shown = [one.accuracy for one in self.groups if not one.is_small]
+        return max(shown) - min(shown) if shown else 0.0
+
+    @property
+    def worst(self) -> Group:
+        """The group with the least accuracy, out of those of 30 rows or more where there are."""
+        large = [one for one in self.groups if not one.is_small] or list(self.groups)
+        return min(large, key=lambda one: one.accuracy)
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        least = f"accuracy in the group it is least in, {self.worst.name!r}"
+        gap = "difference between the best and the worst group, of those of 30 rows or more"
+        return (
+            Reading("least group accuracy", self.worst.accuracy, least, self.worst.interval),
+            Reading("group gap", self.gap, gap),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        groups = [
+            asdict(one) | {"interval": list(one.interval), "is_small": one.is_small}
+            for one in self.groups
+        ]
+        return {"column": self.column, "label": self.label, "gap": self.gap, "groups": groups}
+
+
+def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> Groups:
+    """How often a model is right in each of several groups of rows.
+
+    Parameters
+    ----------
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    X : array-like or frame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+    groups : array-like of shape (n_rows,)
+        A label for each row; at most 50 different ones.
+    column : str, default="group"
+        What the groups are called.
+
+    Returns
+    -------
+    groups : Groups
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> model = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
+    >>> found = by_group(model, [[0], [1], [1]], ["no", "yes", "no"], ["a", "a", "b"])
+    >>> [(one.name, one.accuracy) for one in found.groups]
+    [('a', 1.0), ('b', 0.0)]
+    """
+    found = answer_rows(model, X, y)
+    names = group_names(groups)
+    if len(names) != len(found.truth):
+        raise ValueError(f"groups must name one a row, {len(found.truth)}, got {len(names)}.")
+    listed, sizes = np.unique(names, return_counts=True)
+    if len(listed) > MOST_GROUPS:
+        raise ValueError(
+            f"{column!r} holds {len(listed):,} different values, and a table has room for "
+            f"{MOST_GROUPS} groups: put values together first."
+        )
+    order = np.argsort(-sizes, kind="stable")
+    made = tuple(_group(str(listed[k]), names == listed[k], found) for k in order)
+    return Groups(column, made, str(found.classes[1]) if len(found.classes) == 2 else "")
+
+
+def group_names(groups: Any) -> NDArray[Any]:
+    """Labels of groups as text; whole numbers without a point, missing values by a name."""
+    if hasattr(groups, "columns"):
+        table = Table.read(groups)
+        if table.n_columns != 1:
+            raise ValueError(f"groups must be one column, got {quote(table.names or ())}.")
+        groups = table.columns[0]
+    return np.array([_name(value) for value in np.asarray(groups, dtype=object).tolist()])
+
+
+def _name(value: Any) -> str:
+    if value is None or value != value:
+        return MISSING_NAME
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
+    truth, answer, n = rows.truth[own], rows.answer[own], int(own.sum())
+    right = int((truth == answer).sum())
+    shared = (name, n, right / n, wilson_interval(right, n))
+    if len(rows.classes) != 2:
+        return Group(*shared)
+    said, true = answer == 1, truth == 1
+    return Group(
+        *shared,
+        answered=float(said.mean()),
+        true_share=float(true.mean()),
+        found=float(said[true].mean()) if true.any() else None,
+        false_alarm=float(said[~true].mean()) if (~true).any() else None,
+    )

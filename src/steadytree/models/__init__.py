@@ -1,0 +1,1 @@
+"""Fitted models, trees and scorecards, and their other forms."""

@@ -1,0 +1,243 @@
+"""A tree as plain arrays that can be compared: equal siblings merged, each sub-tree with a tag."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+
+
+@kernel
+def goes_left(x, threshold, missing_left, categorical, subset, single_precision):
+    """Answer one node's question for one value; nan and unknown categories count as missing.
+
+    Categories arrive as their index; an index outside the subset's width is unknown.
+    """
+    if np.isnan(x):
+        return missing_left
+    if categorical:
+        category = np.int64(x)
+        if category < 0 or category >= subset.shape[0]:
+            return missing_left
+        return subset[category]
+    if single_precision:
+        return np.float64(np.float32(x)) <= threshold
+    return x <= threshold
+
+
+@kernel
+def find_leaves(
+    X, feature, threshold, left, right, missing_left, categorical, subset, single_precision
+):
+    """Return the leaf index of each row of X (n, p) float; `left < 0` marks a leaf.
+
+    `categorical` (p,) bool tells how a feature is asked; `subset` (n_nodes, width) bool holds
+    the categories that go left. `single_precision` rounds X to float32 first, as scikit-learn does.
+    """
+    leaves = np.empty(X.shape[0], dtype=np.int64)
+    for row in range(X.shape[0]):
+        node = 0
+        while left[node] >= 0:
+            asked = feature[node]
+            if goes_left(
+                X[row, asked],
+                threshold[node],
+                missing_left[node],
+                categorical[asked],
+                subset[node],
+                single_precision,
+            ):
+                node = left[node]
+            else:
+                node = right[node]
+        leaves[row] = node
+    return leaves
+
+
+@kernel
+def is_tree(left, right):
+    """Whether node 0 is the root, each other node has one parent, and parents come first."""
+    n_nodes = left.shape[0]
+    parents = np.zeros(n_nodes, dtype=np.int64)
+    for node in range(n_nodes):
+        if (left[node] < 0) != (right[node] < 0):
+            return False
+        if left[node] < 0:
+            continue
+        for child in (left[node], right[node]):
+            if child <= node or child >= n_nodes:
+                return False
+            parents[child] += 1
+    return (parents[1:] == 1).all()
+
+
+@kernel
+def node_depths(left, right):
+    """Depth of each node, the root's being 0."""
+    depth = np.zeros(left.shape[0], dtype=np.int64)
+    for node in range(left.shape[0]):
+        if left[node] >= 0:
+            depth[left[node]] = depth[node] + 1
+            depth[right[node]] = depth[node] + 1
+    return depth
+
+
+@kernel
+def preorder_nodes(left, right):
+    """Nodes in the order root, left sub-tree, right sub-tree."""
+    order = np.empty(left.shape[0], dtype=np.int64)
+    stack = np.empty(left.shape[0] + 1, dtype=np.int64)
+    stack[0], height, filled = 0, 1, 0
+    while height > 0:
+        height -= 1
+        node = stack[height]
+        order[filled] = node
+        filled += 1
+        if left[node] >= 0:
+            stack[height], stack[height + 1] = right[node], left[node]
+            height += 2
+    return order
+
+
+@kernel
+def cut_back(left, right, cut):
+    """Make leaves of the flagged nodes.
+
+    Returns the nodes that stay (n_kept,), in order, and their children among them, -1 at leaves.
+    """
+    n_nodes = left.shape[0]
+    gone, place = np.zeros(n_nodes, dtype=np.bool_), np.empty(n_nodes, dtype=np.int64)
+    n_kept = 0
+    for node in range(n_nodes):
+        if left[node] >= 0:
+            gone[left[node]] = gone[right[node]] = cut[node] or gone[node]
+        place[node] = n_kept
+        n_kept += not gone[node]
+    kept = np.empty(n_kept, dtype=np.int64)
+    new_left, new_right = np.full(n_kept, -1), np.full(n_kept, -1)
+    for node in range(n_nodes):
+        if not gone[node]:
+            kept[place[node]] = node
+            if left[node] >= 0 and not cut[node]:
+                new_left[place[node]] = place[left[node]]
+                new_right[place[node]] = place[right[node]]
+    return kept, new_left, new_right
+
+
+@kernel
+def uniform_nodes(left, right, label):
+    """Flag every inner node whose leaves all have one label."""
+    shared = np.full(left.shape[0], -1, dtype=np.int64)
+    uniform = np.zeros(left.shape[0], dtype=np.bool_)
+    for node in range(left.shape[0] - 1, -1, -1):
+        if left[node] < 0:
+            shared[node] = label[node]
+        elif shared[left[node]] == shared[right[node]]:
+            shared[node] = shared[left[node]]
+            uniform[node] = shared[node] >= 0
+    return uniform
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+FIRST = np.uint64(0xBF58476D1CE4E5B9)
+SECOND = np.uint64(0x94D049BB133111EB)
+UNIT = 1.0 / 4503599627370496.0  # 2 ** -52; with the half below, never 0 and never 1
+
+
+@kernel
+def mix(z):
+    """Scramble 64 bits (the SplitMix64 finaliser)."""
+    z = np.uint64(z)
+    z = (z ^ (z >> np.uint64(30))) * FIRST
+    z = (z ^ (z >> np.uint64(27))) * SECOND
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def hash_node(seed, position):
+    """64 bits for a node: position is its index in the full binary tree, the root's being 0."""
+    return mix(mix(np.uint64(seed) + GOLDEN) + (np.uint64(position) + np.uint64(1)) * GOLDEN)
+
+
+@kernel
+def hash_feature(node_bits, feature):
+    """64 bits for a feature asked at a node."""
+    return mix(np.uint64(node_bits) ^ mix((np.uint64(feature) + np.uint64(1)) * SECOND))
+
+
+@kernel
+def uniform_at(feature_bits, threshold):
+    """A number strictly inside (0, 1) for one threshold of a feature asked at a node."""
+    bits = mix(np.uint64(feature_bits) + (np.uint64(threshold) + np.uint64(1)) * GOLDEN)
+    return (np.float64(bits >> np.uint64(12)) + 0.5) * UNIT
+
+
+@kernel
+def largest_uniform(feature_bits, first, last, side):
+    """The largest number among thresholds first..last with one missing side, and whose it is."""
+    best, where = -1.0, first
+    for threshold in range(first, last + 1):
+        u = uniform_at(feature_bits, 2 * threshold + side)
+        if u > best:
+            best, where = u, threshold
+    return best, where
+
+
+class FlatTree(NamedTuple):
+    """Arrays (n_nodes,), parents before children.
+
+    key numbers a node's question, equal numbers being equal questions; label is -1 where the
+    sub-tree is no leaf; size counts the nodes of the sub-tree, and tag stands for its content.
+    """
+
+    key: np.ndarray  # int64
+    left: np.ndarray  # int64, -1 at leaves
+    right: np.ndarray  # int64, -1 at leaves
+    label: np.ndarray  # int64
+    size: np.ndarray  # int64
+    tag: np.ndarray  # uint64
+
+
+@kernel
+def leaf_tag(label):
+    """64 bits that stand for a leaf."""
+    return mix(np.uint64(label) + np.uint64(0x5851F42D4C957F2D))
+
+
+@kernel
+def join_tag(key, left, right):
+    """64 bits that stand for a question and what follows it."""
+    bits = mix(np.uint64(key) ^ np.uint64(0x2545F4914F6CDD1D))
+    bits = mix(bits ^ mix(np.uint64(left) + np.uint64(1)))
+    return mix(bits + np.uint64(3) * mix(np.uint64(right)))
+
+
+@kernel
+def join(key, left, right):
+    """(label, size, tag) of a split from those of its children; equal labels merge.
+
+    label is -1 unless the merged sub-tree is a leaf.
+    """
+    if left[0] >= 0 and left[0] == right[0]:
+        return left[0], np.int64(1), leaf_tag(left[0])
+    return np.int64(-1), 1 + left[1] + right[1], join_tag(key, left[2], right[2])
+
+
+@kernel
+def flatten(key, left, right, label, merge):
+    """A FlatTree from questions and leaf labels; `merge` makes leaves of equal siblings."""
+    n_nodes = key.shape[0]
+    shared, size = np.full(n_nodes, -1, dtype=np.int64), np.ones(n_nodes, dtype=np.int64)
+    tag = np.empty(n_nodes, dtype=np.uint64)
+    for node in range(n_nodes - 1, -1, -1):
+        if left[node] < 0:
+            shared[node], tag[node] = label[node], leaf_tag(label[node])
+            continue
+        a, b = left[node], right[node]
+        one, other = (shared[a], size[a], tag[a]), (shared[b], size[b], tag[b])
+        if merge or shared[a] < 0 or shared[a] != shared[b]:
+            shared[node], size[node], tag[node] = join(key[node], one, other)
+        else:
+            size[node] = 1 + size[a] + size[b]
+            tag[node] = join_tag(key[node], tag[a], tag[b])
+    return FlatTree(key, left, right, shared, size, tag)

@@ -1,0 +1,111 @@
+"""TreeClassifierMixin: what every fitted tree learner can do."""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from steadytree.data.dask import map_rows
+from steadytree.data.labels import check_labels
+from steadytree.data.table import Table, is_dask
+from steadytree.models.files import save
+from steadytree.models.sklearn import to_sklearn
+from steadytree.models.tree import Tree
+
+
+class TreeClassifierMixin:
+    """Predictions, files and exports of a learner whose ``fit`` sets ``tree_``."""
+
+    tree_: Tree
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Index of the leaf each row falls in."""
+        if is_dask(X):
+            return self._map_rows(X, "apply", lambda tree: np.empty(0, np.int64))
+        table = self._check_rows(X)
+        return self.tree_.apply(table)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class shares of the leaf each row falls in, in order of ``classes_``."""
+        if is_dask(X):
+            return self._map_rows(X, "predict_proba", lambda tree: tree.value[:0])
+        leaves = self.apply(X)
+        return self.tree_.value[leaves]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most frequent class of the leaf each row falls in; a dask array where X is Dask's."""
+        if is_dask(X):
+            return self._map_rows(X, "predict", lambda tree: tree.classes[:0])
+        leaves = self.apply(X)
+        return self.tree_.classes[self.tree_.label[leaves]]
+
+    def decision_path(self, X: Any) -> Any:
+        """Nodes each row passes, as a sparse indicator matrix (n_rows, n_nodes)."""
+        table = self._check_rows(X)
+        return self.tree_.decision_path(table)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted tree to a ``*.tree.json`` file; `steadytree.load` reads it back."""
+        check_is_fitted(self)
+        save(self.tree_, path)
+
+    def to_sklearn(self) -> Any:
+        """The fitted tree as a genuine scikit-learn ``DecisionTreeClassifier``."""
+        check_is_fitted(self)
+        return to_sklearn(self.tree_)
+
+    def _map_rows(
+        self, X: Any, method: str, sample: Callable[[Tree], NDArray[Any]]
+    ) -> NDArray[Any]:
+        """A method's answers for a Dask collection, to be computed where its partitions lie."""
+        check_is_fitted(self)
+        return map_rows(getattr(self, method), X, sample(self.tree_))
+
+    def _check_rows(self, X: Any) -> Table:
+        check_is_fitted(self)
+        table = Table.read(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def read_rows(
+    learner: Any, X: Any, y: Any, sample_weight: Any
+) -> tuple[Table, NDArray[Any], NDArray[np.float64] | None]:
+    """Rows to learn from, their labels and weights, checked; rows of no weight are left out."""
+    X, y = validate_data(learner, X, y, skip_check_array=True)
+    table = Table.read(X)
+    table.check_not_empty()
+    weights = check_weights(sample_weight, table.n_rows)
+    y = check_labels(y, table.n_rows)
+    if weights is not None and not weights.all():
+        kept = weights > 0
+        table, y, weights = table.take(kept), y[kept], weights[kept]
+    return table, y, weights
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Weights as float64, or None where every row counts once."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight must hold one number a row, shape ({n_rows},), got {weights.shape}."
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("sample_weight must be finite and not negative: mend or drop such rows.")
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row: at least one row must count.")
+    return None if (weights == 1).all() else weights

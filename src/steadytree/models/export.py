@@ -1,0 +1,129 @@
+"""A card as an SQL expression."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.models.scorecard import Condition, Scorecard, card_of
+from steadytree.models.tree import LEAF, Tree
+
+MOST_CONDITIONS = 8
+
+
+def card_to_tree(card: Any) -> Tree:
+    """The tree that gives every row the card's answer and risk: a level of it for each condition.
+
+    Parameters
+    ----------
+    card : Scorecard or fitted RiskScoreClassifier
+        Of at most 8 conditions.
+
+    Examples
+    --------
+    >>> from steadytree.data.feature_space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> card_to_tree(card).predict([[74.0], [75.0]]).tolist()
+    ['no', 'yes']
+    """
+    card = card_of(card)
+    if card.n_conditions > MOST_CONDITIONS:
+        raise ValueError(
+            f"the card has {card.n_conditions} conditions, and a tree of more than "
+            f"{MOST_CONDITIONS} levels is too large to write out: fit with "
+            f"max_conditions={MOST_CONDITIONS}, or export the card itself."
+        )
+    n_inner = 2**card.n_conditions - 1
+    n_nodes, width = 2 * n_inner + 1, max(len(column.categories) for column in card.space)
+    feature, threshold = np.full(n_nodes, LEAF), np.full(n_nodes, np.nan)
+    left, right = np.full(n_nodes, LEAF), np.full(n_nodes, LEAF)
+    missing_left, subset = np.zeros(n_nodes, bool), np.zeros((n_nodes, width), bool)
+    totals = np.zeros((n_nodes, card.points.shape[1]), np.int64) + card.offset
+    for node in range(n_inner):
+        level = int(np.log2(node + 1))
+        condition = card.conditions[level]
+        yes_left = condition.sort not in ("at_least", "missing")
+        feature[node], missing_left[node] = condition.feature, condition.sort == "at_least"
+        _ask(card, condition, node, threshold, subset)
+        left[node], right[node] = 2 * node + 1, 2 * node + 2
+        totals[left[node]], totals[right[node]] = totals[node], totals[node]
+        totals[left[node] if yes_left else right[node]] += card.points[level]
+    weight = 2.0 ** -np.floor(np.log2(np.arange(n_nodes) + 1))
+    value = _shares(card, totals)
+    for node in range(n_inner - 1, -1, -1):
+        value[node] = (value[left[node]] + value[right[node]]) / 2
+    arrays = (feature, threshold, left, right, value, weight, missing_left, subset)
+    return Tree(card.space, card.classes, *arrays)
+
+
+def _ask(
+    card: Scorecard,
+    condition: Condition,
+    node: int,
+    threshold: NDArray[np.float64],
+    subset: NDArray[np.bool_],
+) -> None:
+    """Put a condition to a node; columns of categories ask for any value by naming all."""
+    categories = card.space[condition.feature].categories
+    if categories:
+        named = condition.categories if condition.sort == "among" else range(len(categories))
+        subset[node, list(named)] = True
+    elif condition.sort in ("missing", "present"):
+        threshold[node] = np.inf
+    else:
+        threshold[node] = np.nextafter(condition.threshold, -np.inf)
+
+
+def _shares(card: Scorecard, totals: np.ndarray) -> np.ndarray:
+    if card.gives_risks:
+        return card.risk(totals[:, 0] if card.is_binary else totals)
+    return np.eye(len(card.classes))[card.answer_of(totals)]
+
+
+def card_to_sql(card: Any, label: object = None) -> str:
+    """The total of a row as an expression of standard SQL; missing values are NULL.
+
+    Columns of yes and no are compared as the numbers 1 and 0: cast those that a database keeps as
+    BOOLEAN. A category that the card does not know counts as missing, as it does for the card.
+
+    Parameters
+    ----------
+    card : Scorecard or fitted RiskScoreClassifier
+    label : optional
+        The class whose total is wanted; needed above two classes.
+
+    Examples
+    --------
+    >>> from steadytree.data.feature_space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> card_to_sql(card)
+    '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
+    """
+    card = card_of(card)
+    place = card.total_of(label)
+    parts = [str(int(card.offset[place]))]
+    for condition, points in zip(card.conditions, card.points[:, place].tolist(), strict=True):
+        if points:
+            parts.append(f"(CASE WHEN {_condition(card, condition)} THEN {points} ELSE 0 END)")
+    return " + ".join(parts)
+
+
+def _condition(card: Scorecard, condition: Condition) -> str:
+    column = card.space[condition.feature]
+    name = '"' + column.name.replace('"', '""') + '"'
+    if condition.sort == "among":
+        return f"{name} IN ({_listed([column.categories[code] for code in condition.categories])})"
+    if column.is_categorical:
+        known = f"{name} IN ({_listed(column.categories)})"
+        return known if condition.sort == "present" else f"{name} IS NULL OR NOT {known}"
+    if condition.sort in ("missing", "present"):
+        return f"{name} IS {'' if condition.sort == 'missing' else 'NOT '}NULL"
+    sign = ">=" if condition.sort == "at_least" else "<"
+    return f"{name} {sign} {condition.threshold!r}"
+
+
+def _listed(categories: Sequence[str]) -> str:
+    return ", ".join("'" + each.replace("'", "''") + "'" for each in categories)

@@ -1,0 +1,186 @@
+"""Grow a tree level by level from class counts, wherever the rows live."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data._kernels import child_counts, split_level
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.sources import ClassCounts, Source, Splits
+from steadytree.models._kernels import cut_back, uniform_nodes
+from steadytree.models.tree import LEAF, Tree
+
+BLOCK_CELLS = 16_000_000  # counters asked for at once: 128 MB
+Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+def grow(
+    source: Source, choose: Choose, space: FeatureSpace, classes: NDArray[Any], max_depth: int
+) -> Tree:
+    """Grow a tree of at most `max_depth` levels of questions.
+
+    Parameters
+    ----------
+    source : Source
+        Asked once a level for the counts of all nodes that are still open.
+    choose : callable
+        ``choose(counts, positions)`` returns a rule (-1 for a leaf) and a threshold for each open
+        node; positions are indices in the full binary tree, the root's being 0.
+    space : FeatureSpace
+        With the cuts that the source's rules were made from.
+    classes : array of labels
+    max_depth : int
+
+    Returns
+    -------
+    tree : Tree
+        Nodes in order of their levels; sibling leaves with equal labels are merged.
+    """
+    source.start()
+    growth = _Growth()
+    nodes, positions = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+    for depth in range(max_depth):
+        rule, threshold, totals, below = _ask_level(source, choose, positions)
+        if depth == 0:
+            growth.totals.append(totals)
+        children, left_slot, right_slot, which, positions = split_level(
+            rule, below, positions, depth + 1 == max_depth
+        )
+        first_child = growth.add(nodes, rule, threshold, children)
+        if len(which) == 0:
+            break
+        source.advance(Splits(rule, left_slot, right_slot))
+        nodes = first_child + which
+    return growth.to_tree(source, space, classes)
+
+
+@dataclass
+class _Growth:
+    """What was decided so far; nodes are numbered as they come."""
+
+    n_nodes: int = 1
+    node: list[NDArray[np.int64]] = field(default_factory=list)
+    rule: list[NDArray[np.int64]] = field(default_factory=list)
+    threshold: list[NDArray[np.int64]] = field(default_factory=list)
+    totals: list[NDArray[Any]] = field(default_factory=list)
+
+    def add(
+        self,
+        nodes: NDArray[np.int64],
+        rule: NDArray[np.int64],
+        threshold: NDArray[np.int64],
+        children: NDArray[Any],
+    ) -> int:
+        """Split the nodes that have a rule; return the number of their first child.
+
+        Children are numbered in order of their parents, left before right.
+        """
+        first_child = self.n_nodes
+        self.n_nodes += len(children)
+        self.node.append(nodes)
+        self.rule.append(rule)
+        self.threshold.append(threshold)
+        self.totals.append(children)
+        return first_child
+
+    def to_tree(self, source: Source, space: FeatureSpace, classes: NDArray[Any]) -> Tree:
+        """The tree with sibling leaves of equal labels merged, upwards."""
+        left = np.full(self.n_nodes, LEAF)
+        rule, threshold, node = (
+            np.concatenate(part) for part in (self.rule, self.threshold, self.node)
+        )
+        split = rule >= 0
+        left[node[split]] = np.arange(1, self.n_nodes, 2)
+        right = np.where(left == LEAF, LEAF, left + 1)
+        of_node = np.full((2, self.n_nodes), -1)
+        of_node[:, node] = rule, threshold
+        totals = np.concatenate(self.totals).astype(np.float64)
+        # merged before the tree is made: making one costs as much as growing a small one
+        uniform = uniform_nodes(left, right, totals.argmax(axis=1))
+        kept, left, right = cut_back(left, right, uniform)
+        rule, threshold = np.where(left == LEAF, -1, of_node[:, kept])
+        return _make_tree(source, space, classes, rule, threshold, left, right, totals[kept])
+
+
+def _make_tree(
+    source: Source,
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    rule: NDArray[np.int64],
+    threshold: NDArray[np.int64],
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    totals: NDArray[np.float64],
+) -> Tree:
+    table = source.rules.table
+    node = np.flatnonzero(rule >= 0)
+    rule, threshold, weight = rule[node], threshold[node], totals.sum(axis=1)
+    feature, values = np.full(len(left), LEAF), np.full(len(left), np.nan)
+    feature[node] = asked = table.feature[rule]
+    pairs = zip(asked.tolist(), threshold.tolist(), strict=True)
+    values[node] = [_cut_value(space[j], place) for j, place in pairs]
+    # a column without missing values in training sends later ones where most rows went
+    seen = np.array([column.missing for column in space])[asked]
+    larger_left = weight[left[node]] >= weight[right[node]]
+    missing_left = np.zeros(len(left), bool)
+    missing_left[node] = np.where(seen, table.missing_left[rule], larger_left)
+    subset = _subsets(space, len(left), node, asked, threshold)
+    value = totals / weight[:, None]
+    return Tree(space, classes, feature, values, left, right, value, weight, missing_left, subset)
+
+
+def _ask_level(
+    source: Source, choose: Choose, positions: NDArray[np.uint64]
+) -> tuple[NDArray[Any], ...]:
+    """Rule, threshold, class counts and children's class counts of each open node, by blocks."""
+    block = max(1, BLOCK_CELLS // (source.rules.n_bins * source.n_classes))
+    parts = []
+    for first in range(0, len(positions), block):
+        last = min(first + block, len(positions))
+        counts = source.count(first, last)
+        rule, threshold = choose(counts, positions[first:last])
+        totals, children = child_counts(counts.values, source.rules.table, rule)
+        parts.append((rule, threshold, totals, children))
+    if len(parts) == 1:
+        return parts[0]
+    rules, thresholds, totals, children = zip(*parts, strict=True)
+    whole = (np.concatenate(part) for part in (rules, thresholds, totals))
+    return (*whole, np.concatenate(children, axis=1))
+
+
+def _cut_value(column: Column, threshold: int) -> float:
+    """Past a column's last cut the question is whether the value is there at all."""
+    if column.is_categorical:
+        return np.nan
+    return float(column.cuts[threshold]) if threshold < len(column.cuts) else np.inf
+
+
+def _subsets(
+    space: FeatureSpace,
+    n_nodes: int,
+    node: NDArray[np.int64],
+    asked: NDArray[np.int64],
+    threshold: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """The one category that goes left, or all of them where only presence is asked."""
+    width = max(len(column.categories) for column in space)
+    subset = np.zeros((n_nodes, width), bool)
+    if width:
+        sizes = np.array([len(column.categories) for column in space])[asked]
+        category = np.arange(width)
+        asked_for = (category == threshold[:, None]) | (threshold == sizes)[:, None]
+        subset[node] = asked_for & (category < sizes[:, None])
+    return subset
+
+
+def tree_positions(tree: Tree) -> list[int]:
+    """Where each node stands in the full binary tree: the root 0, children 2k + 1 and 2k + 2."""
+    positions = [0] * tree.n_nodes
+    for node in np.flatnonzero(~tree.is_leaf):  # parents come first
+        positions[tree.left[node]] = 2 * positions[node] + 1
+        positions[tree.right[node]] = 2 * positions[node] + 2
+    return positions

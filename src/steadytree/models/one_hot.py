@@ -1,0 +1,250 @@
+"""Category questions as one-hot columns, for readers that know only thresholds."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.tree import LEAF, Tree
+
+
+def make_additive(tree: Tree) -> Tree:
+    """The tree with positive weights that add up, and shares that are the children's mean.
+
+    Other libraries rely on both. A tree that has them is returned as it is; else leaves keep
+    their shares and weights (a weight of zero becomes a millionth of the least positive one), and
+    inner nodes are summed from them.
+    """
+    inner = np.flatnonzero(~tree.is_leaf)
+    left, right = tree.left[inner], tree.right[inner]
+    weight, mass = tree.weight.copy(), tree.weight[:, None] * tree.value
+    beside = np.abs(mass[inner] - mass[left] - mass[right])  # shares sum to 1: weights are in it
+    if (weight > 0).all() and (beside <= 1e-9 * weight[inner, None]).all():
+        return tree
+    positive = weight[tree.is_leaf & (weight > 0)]
+    least = positive.min() * 1e-6 if len(positive) else 1.0
+    weight = np.maximum(weight, least)
+    mass = weight[:, None] * tree.value
+    for node, low, high in zip(inner[::-1], left[::-1], right[::-1], strict=True):
+        weight[node] = weight[low] + weight[high]
+        mass[node] = mass[low] + mass[high]
+    value = np.where(tree.is_leaf[:, None], tree.value, mass / weight[:, None])
+    return replace(tree, weight=weight, value=value)
+
+
+MAX_NODES = 50_000
+NUMBER = -1  # in place of a category: the column is asked as it stands
+
+# What can still arrive at a node, by categorical feature: its categories, and missing values.
+Open = dict[int, tuple[frozenset[int], bool]]
+Place = tuple[int, Open]
+# Feature and category asked about, threshold, whether missing goes left, and where answers lead.
+Question = tuple[tuple[int, int], float, bool, Place, Place]
+
+
+def one_hot(tree: Tree, X: Any) -> Any:
+    """X with the columns that the exported tree asks about: numbers, and 0 or 1 per category.
+
+    A missing value, or a category the tree does not know, is nan in all columns of its feature.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree that is exported, not the exported one.
+    X : array-like or frame of shape (n_samples, n_features)
+
+    Returns
+    -------
+    columns : array, or a frame of the same library where X is one
+        Columns are named ``feature=category`` and stand in order of the features.
+
+    Examples
+    --------
+    >>> space = FeatureSpace.declare(categories={"colour": ["red", "green", "blue"]})
+    >>> tree = Tree(space, ["stop", "go"], [0, -1, -1], [np.nan] * 3, [1, -1, -1], [2, -1, -1],
+    ...             [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1], subset=[[1, 0, 0], [0] * 3, [0] * 3])
+    >>> one_hot_tree(tree).space.names
+    ('colour=red',)
+    >>> one_hot(tree, [["red"], ["blue"], [None]])
+    array([[ 1.],
+           [ 0.],
+           [nan]])
+    """
+    values = tree.space.encode(X)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    expanded, asked = _expand(tree)
+    matrix = values
+    if asked != [(j, NUMBER) for j in range(len(tree.space))]:
+        matrix = np.stack([_column(values[:, j], category) for j, category in asked], axis=1)
+    if not isinstance(frame, nw.DataFrame):
+        return matrix
+    columns = dict(zip(expanded.space.names, matrix.T, strict=True))
+    return nw.to_native(nw.from_dict(columns, backend=nw.get_native_namespace(frame)))
+
+
+def one_hot_tree(tree: Tree) -> Tree:
+    """The same decisions asked by thresholds alone, of the columns that `one_hot` makes.
+
+    A set of one category, or of all but one, is one question; a larger one becomes a chain of
+    questions, one for each category of the set or of its complement, with copies of what follows.
+    Only categories that can still arrive are asked about. The weight of a leaf is shared equally
+    by its copies. A tree without categorical columns is returned as it is.
+    """
+    return _expand(tree)[0]
+
+
+def _column(values: NDArray[Any], category: int) -> NDArray[Any]:
+    if category == NUMBER:
+        return values
+    return np.where(np.isnan(values), np.nan, values == category)
+
+
+@dataclass(eq=False)
+class _Nodes:
+    """Nodes of the expanded tree, as they are made: parents first."""
+
+    source: list[int] = field(default_factory=list)
+    asked: list[tuple[int, int]] = field(default_factory=list)
+    threshold: list[float] = field(default_factory=list)
+    missing_left: list[bool] = field(default_factory=list)
+    children: list[list[int]] = field(default_factory=list)
+
+    def add(self, source: int, asked: tuple[int, int], threshold: float, missing: bool) -> int:
+        if len(self.source) == MAX_NODES:
+            raise ValueError(
+                f"the tree's sets of categories need more than {MAX_NODES:,} nodes when each "
+                "category is asked alone: use a smaller tree, or group the categories."
+            )
+        self.source.append(source)
+        self.asked.append(asked)
+        self.threshold.append(threshold)
+        self.missing_left.append(missing)
+        self.children.append([LEAF, LEAF])
+        return len(self.source) - 1
+
+
+def _expand(tree: Tree) -> tuple[Tree, list[tuple[int, int]]]:
+    """The expanded tree, and for each of its columns the feature and category it stands for."""
+    if not tree.space.categorical.any():
+        return tree, [(j, NUMBER) for j in range(len(tree.space))]
+    sizes = _subtree_sizes(tree)
+    nodes = _Nodes()
+    waiting: list[tuple[Place, int, int]] = [((0, {}), LEAF, 0)]
+    while waiting:
+        (node, still_open), parent, side = waiting.pop()
+        node = _skip_answered(tree, node, still_open)
+        if tree.left[node] == LEAF:
+            row = nodes.add(node, (LEAF, NUMBER), np.nan, False)
+        else:
+            asked, threshold, missing, left, right = _question(tree, node, still_open, sizes)
+            row = nodes.add(node, asked, threshold, missing)
+            waiting += [(right, row, 1), (left, row, 0)]
+        if parent != LEAF:
+            nodes.children[parent][side] = row
+    columns = _columns_asked(tree.space, nodes)
+    return _assemble(tree, nodes, columns), columns
+
+
+def _subtree_sizes(tree: Tree) -> NDArray[np.int64]:
+    sizes = np.ones(tree.n_nodes, np.int64)
+    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+        sizes[node] += sizes[tree.left[node]] + sizes[tree.right[node]]
+    return sizes
+
+
+def _arriving(tree: Tree, node: int, still_open: Open) -> tuple[list[set[int]], bool]:
+    """Categories that the node sends left and right, and whether missing values arrive."""
+    feature = int(tree.feature[node])
+    everything = frozenset(range(len(tree.space[feature].categories)))
+    categories, missing = still_open.get(feature, (everything, True))
+    left = {category for category in categories if tree.subset[node, category]}
+    return [left, set(categories) - left], missing
+
+
+def _skip_answered(tree: Tree, node: int, still_open: Open) -> int:
+    """The first node from here whose answer is still open, or a leaf."""
+    while tree.left[node] != LEAF and tree.space[tree.feature[node]].is_categorical:
+        (left, right), missing = _arriving(tree, node, still_open)
+        to_left = bool(left) or (missing and bool(tree.missing_left[node]))
+        to_right = bool(right) or (missing and not tree.missing_left[node])
+        if to_left and to_right:
+            break
+        node = int(tree.left[node] if to_left else tree.right[node])
+    return node
+
+
+def _question(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64]) -> Question:
+    """One threshold question on the way through the node."""
+    feature = int(tree.feature[node])
+    children = int(tree.left[node]), int(tree.right[node])
+    if not tree.space[feature].is_categorical:
+        left, right = ((child, still_open) for child in children)
+        threshold, missing_left = float(tree.threshold[node]), bool(tree.missing_left[node])
+        return (feature, NUMBER), threshold, missing_left, left, right
+
+    def place(at: int, categories: set[int], missing: bool) -> Place:
+        return at, {**still_open, feature: (frozenset(categories), missing)}
+
+    sides, missing = _arriving(tree, node, still_open)
+    if not all(sides):  # what is there goes one way, and what is missing the other
+        here = 0 if sides[0] else 1
+        present = place(children[here], sides[here], False)
+        return (
+            (feature, min(sides[here])),
+            np.inf,
+            False,
+            present,
+            place(children[1 - here], set(), True),
+        )
+    # each category but one of the side asked about adds a question and a copy of that side
+    costs = [(len(sides[k]) - 1) * (1 + int(sizes[children[k]])) for k in (0, 1)]
+    asked = int(costs[1] < costs[0])
+    category = min(sides[asked])
+    missing_is_yes = missing and bool(tree.missing_left[node]) == (asked == 0)
+    more = sides[asked] - {category}
+    yes = place(children[asked], {category}, missing_is_yes)
+    no = place(
+        node if more else children[1 - asked],
+        more | sides[1 - asked],
+        missing and not missing_is_yes,
+    )
+    return (feature, category), 0.5, not missing_is_yes, no, yes
+
+
+def _columns_asked(space: FeatureSpace, nodes: _Nodes) -> list[tuple[int, int]]:
+    used = {asked for asked in nodes.asked if asked[1] != NUMBER}
+    used |= {(j, NUMBER) for j, column in enumerate(space) if not column.is_categorical}
+    return sorted(used) or [(0, 0)]  # a table needs a column
+
+
+def _assemble(tree: Tree, nodes: _Nodes, columns: list[tuple[int, int]]) -> Tree:
+    place = {asked: j for j, asked in enumerate(columns)} | {(LEAF, NUMBER): LEAF}
+    source, children = np.array(nodes.source), np.array(nodes.children)
+    is_leaf = children[:, 0] == LEAF
+    copies = np.bincount(source[is_leaf], minlength=tree.n_nodes)
+    weight = np.where(is_leaf, tree.weight[source] / np.maximum(copies[source], 1), 0.0)
+    return make_additive(
+        Tree(
+            FeatureSpace(tuple(_one_column(tree.space[j], category) for j, category in columns)),
+            tree.classes,
+            np.array([place[asked] for asked in nodes.asked]),
+            np.array(nodes.threshold),
+            children[:, 0],
+            children[:, 1],
+            tree.value[source],
+            weight,
+            np.array(nodes.missing_left),
+            single_precision=tree.single_precision,
+        )
+    )
+
+
+def _one_column(column: Column, category: int) -> Column:
+    if category == NUMBER:
+        return column
+    name = f"{column.name}={column.categories[category]}"
+    return Column(name, "binary", 0.0, 1.0, missing=column.missing)

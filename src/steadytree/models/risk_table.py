@@ -1,0 +1,94 @@
+"""RiskTable: what totals of a card have meant so far."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree._base.intervals import wilson_interval
+from steadytree.models.scorecard import Scorecard
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """One total of one class.
+
+    Parameters
+    ----------
+    label : the class whose risk it is
+    total : int
+        Points with the offset.
+    n_rows, n_label : float
+        Training rows (or their summed weights) with this total, and those of the class.
+    share : float
+        Of them, the share of the class.
+    interval : tuple of two floats
+        Wilson interval of the share, 95 %.
+    risk : float
+        What the card says; the share itself above two classes, where totals of one class alone
+        do not settle it.
+    """
+
+    label: Any
+    total: int
+    n_rows: float
+    n_label: float
+    share: float
+    interval: tuple[float, float]
+    risk: float
+
+    @classmethod
+    def of(
+        cls, card: Scorecard, label: Any, total: int, n_rows: float, n_label: float
+    ) -> "RiskRow":
+        """The row that counts of rows make; all else follows from them and the card."""
+        share = n_label / n_rows
+        fits = card.is_binary and card.gives_risks
+        risk = float(card.risk([total])[0, 1]) if fits else share
+        return cls(label, total, n_rows, n_label, share, wilson_interval(n_label, n_rows), risk)
+
+
+@dataclass(frozen=True)
+class RiskTable:
+    """Risk by total, lowest total first; with more than two classes, class by class.
+
+    Examples
+    --------
+    >>> from steadytree.models.scorecard import Condition
+    >>> from steadytree.data.feature_space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [1], 0, 2.0, -1.0)
+    >>> table = RiskTable.of(card, card.score([[80], [90], [20]]), np.array([1, 0, 0]))
+    >>> [(row.total, row.n_rows, row.share) for row in table.rows]
+    [(0, 1.0, 0.0), (1, 2.0, 0.5)]
+    """
+
+    rows: tuple[RiskRow, ...]
+
+    @classmethod
+    def of(
+        cls,
+        card: Scorecard,
+        totals: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> "RiskTable":
+        """Count rows with given totals (as `Scorecard.score` returns them) and class indices."""
+        weights = np.ones(len(labels)) if weights is None else weights
+        rows: list[RiskRow] = []
+        for place in [1] if card.is_binary else range(len(card.classes)):
+            own = totals if card.is_binary else totals[:, place]
+            for total in np.unique(own):
+                here = own == total
+                n_rows = float(weights[here].sum())
+                n_label = min(float(weights[here & (labels == place)].sum()), n_rows)
+                label = card.classes[place : place + 1].tolist()[0]
+                rows.append(RiskRow.of(card, label, int(total), n_rows, n_label))
+        return cls(tuple(rows))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns of plain values, which pandas and polars take as they are."""
+        listed = [asdict(row) for row in self.rows]
+        names = RiskRow.__dataclass_fields__
+        return {name: [row[name] for row in listed] for name in names}

@@ -1,0 +1,412 @@
+"""Scorecard: conditions, integer points for each, and an offset."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table
+
+if TYPE_CHECKING:
+    from steadytree.models.risk_table import RiskTable
+
+Sort = Literal["at_least", "below", "among", "missing", "present"]
+SORTS = ("at_least", "below", "among", "missing", "present")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is asked of one column. A missing value satisfies only the sort "missing".
+
+    Parameters
+    ----------
+    feature : int
+        Place of the column in its space.
+    sort : {"at_least", "below", "among", "missing", "present"}
+    threshold : float
+        For "at_least" (``x >= threshold``) and "below" (``x < threshold``); else nan.
+    categories : tuple of int
+        Codes, rising, for "among"; else empty.
+
+    Examples
+    --------
+    >>> Condition(0, "at_least", 75.0).text(Column("age", "integer", 18.0, 99.0))
+    'age ≥ 75'
+    """
+
+    feature: int
+    sort: Sort
+    threshold: float = math.nan
+    categories: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.sort not in SORTS:
+            raise ValueError(f"condition: sort must be one of {SORTS}, got {self.sort!r}.")
+        object.__setattr__(self, "feature", int(self.feature))
+        # minus zero asks the same as zero, and would be printed otherwise
+        object.__setattr__(self, "threshold", float(self.threshold) + 0.0)
+        object.__setattr__(self, "categories", tuple(sorted({int(c) for c in self.categories})))
+        asks_number = self.sort in ("at_least", "below")
+        if asks_number != math.isfinite(self.threshold):
+            raise ValueError(
+                f"condition: {self.sort!r} needs {'a finite' if asks_number else 'no'} threshold, "
+                f"got {self.threshold}."
+            )
+        if (self.sort == "among") != bool(self.categories):
+            raise ValueError("condition: 'among' needs categories, the other sorts have none.")
+
+    def check(self, column: Column) -> None:
+        """Refuse a question that does not fit its column."""
+        numbers = not column.is_categorical
+        if self.sort in ("at_least", "below") and not numbers:
+            raise ValueError(f"condition: column {column.name!r} has categories, not numbers.")
+        if self.sort == "among" and (numbers or self.categories[-1] >= len(column.categories)):
+            raise ValueError(f"condition: column {column.name!r} lacks such categories.")
+
+    def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether encoded values of the column satisfy it."""
+        if self.sort == "at_least":
+            return values >= self.threshold
+        if self.sort == "below":
+            return values < self.threshold
+        if self.sort == "among":
+            return np.isin(values, self.categories)
+        return np.isnan(values) == (self.sort == "missing")
+
+    def text(self, column: Column, exact: bool = False) -> str:
+        """The question in words, with the threshold to as many digits as matter, or exactly."""
+        if self.sort == "missing":
+            return f"{column.name} is missing"
+        if self.sort == "present":
+            return f"{column.name} is known"
+        if self.sort == "among":
+            return self._among(column)
+        sign = "≥" if self.sort == "at_least" else "<"
+        if exact:
+            return f"{column.name} {sign} {repr(self.threshold).removesuffix('.0')}"
+        if column.kind == "binary" and 0 < self.threshold <= 1:
+            return column.name if self.sort == "at_least" else f"not {column.name}"
+        return f"{column.name} {sign} {shown_threshold(column, self.threshold)}"
+
+    def _among(self, column: Column) -> str:
+        names = [name if name.strip() else f'"{name}"' for name in column.categories]
+        inside = [names[code] for code in self.categories]
+        outside = [name for name in names if name not in inside]
+        if len(inside) > 1 and len(outside) == 1:
+            return f"{column.name} is known and not {outside[0]}"
+        if len(inside) == 1:
+            return f"{column.name} is {inside[0]}"
+        return f"{column.name} is one of {', '.join(inside)}"
+
+    def key(self) -> tuple[object, ...]:
+        """What makes two conditions equal; nan would differ from itself."""
+        threshold = None if math.isnan(self.threshold) else self.threshold
+        return self.feature, self.sort, threshold, self.categories
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Condition) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+
+def shown_threshold(column: Column, threshold: float) -> str:
+    """A threshold as printed: whole for whole columns, else as given.
+
+    ``x >= 34.5`` and ``x >= 35`` ask the same of whole numbers.
+    """
+    if column.kind in ("integer", "binary"):
+        return str(math.ceil(threshold))
+    return f"{threshold:.15g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """A card of points: add up the points of the conditions that hold.
+
+    With two classes the answer is the second one where the total, the offset included, is
+    above 0. With more classes each has its own points, and the greatest total wins; the first
+    class on ties.
+
+    Parameters
+    ----------
+    space : FeatureSpace
+        The columns asked about; kept without candidate cuts.
+    classes : array of shape (n_classes,)
+        Labels that differ, at least two.
+    conditions : sequence of Condition
+        None stands twice.
+    points : int64 array of shape (n_conditions,), or (n_conditions, n_classes) above two classes
+    offset : int, or int64 array of shape (n_classes,) above two classes
+    slope, intercept : float, default=nan
+        Risk of a total t: ``1 / (1 + exp(-(slope t + intercept)))``, kept on the side of one
+        half that the answer is on; above two classes shares go with ``exp(slope t)``. A card
+        without them gives no risks.
+    risk_table : RiskTable, optional
+        What totals meant among the training rows; shown with the card and saved with it. Cards
+        that differ in it alone are equal.
+
+    Examples
+    --------
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99), "visits": (0, 9)})
+    >>> conditions = [Condition(0, "at_least", 75), Condition(1, "at_least", 3)]
+    >>> card = Scorecard(space, ["stays", "goes"], conditions, [2, 1], offset=-2)
+    >>> card.score([[80, 5], [80, 0]]).tolist(), card.predict([[80, 5], [80, 0]]).tolist()
+    ([1, 0], ['goes', 'stays'])
+    """
+
+    space: FeatureSpace
+    classes: NDArray[Any]
+    conditions: Sequence[Condition]
+    points: NDArray[np.int64]
+    offset: Any
+    slope: float = np.nan
+    intercept: float = np.nan
+    risk_table: "RiskTable | None" = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "space", self.space.bare())
+        object.__setattr__(self, "conditions", tuple(self.conditions))
+        _freeze(self, "classes", np.array(self.classes))
+        _check_classes(self.classes)
+        n_totals = 1 if self.is_binary else len(self.classes)
+        shape = (len(self.conditions), n_totals)
+        _freeze(self, "points", _whole("points", self.points, shape))
+        _freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
+        for name in ("slope", "intercept"):
+            object.__setattr__(self, name, float(getattr(self, name)))
+        _check_conditions(self)
+        _check_risk(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scorecard, tuple(getattr(self, item.name) for item in fields(self))
+
+    # ---- what it is ----
+    @property
+    def is_binary(self) -> bool:
+        return len(self.classes) == 2
+
+    @property
+    def n_conditions(self) -> int:
+        return len(self.conditions)
+
+    @property
+    def gives_risks(self) -> bool:
+        return not np.isnan(self.slope)
+
+    @property
+    def class_points(self) -> NDArray[np.int64]:
+        """Points (n_conditions, n_classes) such that the greatest total wins, first on ties."""
+        return self._per_class(self.points)
+
+    @property
+    def class_offset(self) -> NDArray[np.int64]:
+        """Offsets that go with `class_points`."""
+        return self._per_class(self.offset[None])[0]
+
+    def texts(self) -> list[str]:
+        """The conditions in words, no two the same.
+
+        Of whole numbers ``x >= 5.5`` and ``x >= 6`` ask the same, though moves of less than a step
+        tell them apart: where both stand on a card, both are shown as they are.
+        """
+        asked = [(condition, self.space[condition.feature]) for condition in self.conditions]
+        texts = [condition.text(column) for condition, column in asked]
+        return [
+            condition.text(column, exact=True) if texts.count(text) > 1 else text
+            for (condition, column), text in zip(asked, texts, strict=True)
+        ]
+
+    # ---- what it does ----
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """Rows as numbers; a frame may lack columns that no condition asks about."""
+        table = Table.read(X)
+        asked = {condition.feature for condition in self.conditions}
+        known = self.space.names if table.names is None else table.names
+        spare = [
+            column
+            for j, column in enumerate(self.space)
+            if column.name not in known and j not in asked
+        ]
+        if spare:
+            empty = [np.full(table.n_rows, None if c.is_categorical else np.nan) for c in spare]
+            names = (*known, *(column.name for column in spare))
+            table = Table(names, [*table.columns, *empty], table.declared)
+        return np.asarray(self.space.encode(table), np.float64)
+
+    def holds(self, X: Any) -> NDArray[np.bool_]:
+        """Which conditions hold for which rows: (n_rows, n_conditions)."""
+        return self.holds_encoded(self.encode(X))
+
+    def holds_encoded(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """As `holds`, for rows as `FeatureSpace.encode` returns them."""
+        found = np.empty((len(values), self.n_conditions), bool)
+        for k, condition in enumerate(self.conditions):
+            found[:, k] = condition.holds(values[:, condition.feature])
+        return found
+
+    def score(self, X: Any) -> NDArray[np.int64]:
+        """Totals with the offset: (n_rows,), or (n_rows, n_classes) above two classes."""
+        total = self.holds(X) @ self.points + self.offset
+        return total[:, 0] if self.is_binary else total
+
+    def answer_encoded(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Index of the class that encoded rows get."""
+        return self.answer_of(self.holds_encoded(values) @ self.points + self.offset)
+
+    def answer_of(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Index of the class that totals (n_rows, n_totals) stand for."""
+        return self._per_class(totals).argmax(axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class each row gets."""
+        return self.classes[self.answer_encoded(self.encode(X))]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Risk of each class, in order of `classes`."""
+        return self.risk(self.score(X))
+
+    def risk(self, totals: Any) -> NDArray[np.float64]:
+        """Risk of each class for given totals: (n, n_classes)."""
+        if not self.gives_risks:
+            raise ValueError("this card has no slope and intercept, so it gives answers only.")
+        if not self.is_binary:
+            levels = self.slope * np.asarray(totals, float)
+            shares = np.exp(levels - levels.max(axis=1, keepdims=True))
+            return shares / shares.sum(axis=1, keepdims=True)
+        totals = np.asarray(totals, float)
+        level = np.clip(self.slope * totals + self.intercept, -700, 700)
+        high = 1.0 / (1.0 + np.exp(-level))
+        high = np.where(totals > 0, np.maximum(high, np.nextafter(0.5, 1)), np.minimum(high, 0.5))
+        return np.stack([1.0 - high, high], axis=1)
+
+    def reasons(self, X: Any, label: Any = None) -> list[list[tuple[str, int]]]:
+        """For each row the conditions that hold with their points, most points first.
+
+        Parameters
+        ----------
+        X : array-like or frame
+        label : optional
+            The class whose points are meant; needed above two classes, where each has its own.
+        """
+        points = self.points[:, self.total_of(label)]
+        texts, order = self.texts(), np.argsort(-points, kind="stable")
+        return [
+            [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
+            for held in self.holds(X)
+        ]
+
+    def total_of(self, label: Any) -> int:
+        """Place of a class's total; the only one of two classes is for the second."""
+        known = self.classes.tolist()
+        if self.is_binary and label is not None and label != known[1]:
+            raise ValueError(
+                f"label must be {known[1]!r} or left out, got {label!r}: points of a card of two "
+                "classes are for the second."
+            )
+        if not self.is_binary and label not in known:
+            raise ValueError(
+                f"label must be one of {known}, got {label!r}: each has its own points."
+            )
+        return 0 if self.is_binary else known.index(label)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns "condition" and "points" (one a class above two), ready for a frame."""
+        heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
+        columns = dict(zip(heads, self.points.T.tolist(), strict=True))
+        return {"condition": self.texts(), **columns}
+
+    # ---- equality ----
+    def key(self) -> tuple[Any, ...]:
+        """What makes two cards equal: the same conditions with the same points, in any order."""
+        order = sorted(range(self.n_conditions), key=lambda k: repr(self.conditions[k].key()))
+        risks = (self.slope, self.intercept) if self.gives_risks else None
+        return (
+            self.space,
+            tuple(self.classes.tolist()),
+            tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order),
+            tuple(self.offset.tolist()),
+            risks,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scorecard) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+    def __repr__(self) -> str:
+        return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
+
+    def _per_class(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        if not self.is_binary:
+            return totals
+        return np.stack([np.zeros(len(totals), np.int64), totals[:, 0]], axis=1)
+
+
+def as_card(model: Any) -> Scorecard | None:
+    """The card inside a model; None where it has none."""
+    if isinstance(model, Scorecard):
+        return model
+    inside = getattr(model, "card_", None)
+    return inside if isinstance(inside, Scorecard) else None
+
+
+def card_of(model: Any) -> Scorecard:
+    """The card inside a model; a TypeError where it has none."""
+    card = as_card(model)
+    if card is None:
+        raise TypeError(
+            f"a card is needed, got {type(model).__name__}: pass a Scorecard or a fitted "
+            "RiskScoreClassifier."
+        )
+    return card
+
+
+def _freeze(card: Scorecard, name: str, array: NDArray[Any]) -> None:
+    array.flags.writeable = False
+    object.__setattr__(card, name, array)
+
+
+def _check_classes(classes: NDArray[Any]) -> None:
+    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes) or len(classes) < 2:
+        raise ValueError("Scorecard: classes must be a list of at least two labels that differ.")
+
+
+def _whole(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    numbers = np.array(given)
+    if numbers.size == 0:
+        numbers = np.zeros(shape if np.prod(shape) == 0 else 0, np.int64)
+    if numbers.dtype.kind not in "iu":
+        raise ValueError(f"Scorecard: {name} must be whole numbers, got {numbers.dtype}.")
+    if numbers.size != np.prod(shape) or (shape[-1] > 1 and numbers.shape != shape):
+        raise ValueError(f"Scorecard: {name} must have shape {shape}, got {numbers.shape}.")
+    return numbers.reshape(shape).astype(np.int64)
+
+
+def _check_conditions(card: Scorecard) -> None:
+    for condition in card.conditions:
+        if not isinstance(condition, Condition):
+            raise TypeError(f"Scorecard: needs Conditions, got {type(condition).__name__}.")
+        if not 0 <= condition.feature < len(card.space):
+            raise ValueError(
+                f"Scorecard: a condition's feature must be in 0..{len(card.space) - 1}."
+            )
+        condition.check(card.space[condition.feature])
+    if len(set(card.conditions)) < card.n_conditions:
+        raise ValueError("Scorecard: a condition stands twice: add up its points.")
+
+
+def _check_risk(card: Scorecard) -> None:
+    if np.isnan(card.slope) != np.isnan(card.intercept):
+        raise ValueError("Scorecard: give both slope and intercept, or neither.")
+    if card.gives_risks and not (np.isfinite(card.intercept) and 0 <= card.slope < np.inf):
+        raise ValueError(
+            f"Scorecard: slope must be at least 0 and both finite, got {card.slope} and "
+            f"{card.intercept}."
+        )

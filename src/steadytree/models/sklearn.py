@@ -1,0 +1,318 @@
+"""Trees from and to scikit-learn: the one file that touches its internals."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree._tree import NODE_DTYPE
+from sklearn.tree._tree import Tree as SklearnTree
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table, quote
+from steadytree.models.one_hot import make_additive, one_hot_tree
+from steadytree.models.scorecard import as_card
+from steadytree.models.tree import LEAF, Tree
+
+UNDEFINED = -2  # scikit-learn's feature and threshold of a leaf
+MOST_ROWS = 2**53
+LEAF_SPLIT, NUMERIC_SPLIT = -1, 0  # its kinds of split, from 1.10 on
+
+
+def as_tree(model: Any) -> Tree:
+    """The tree inside a model.
+
+    Parameters
+    ----------
+    model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+
+    Returns
+    -------
+    tree : Tree
+
+    Examples
+    --------
+    >>> as_tree(DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"]))
+    Tree(3 nodes, 2 leaves, depth 1, 1 features, 2 classes)
+    >>> as_tree("q2.tree.json")
+    Traceback (most recent call last):
+        ...
+    TypeError: a tree is needed, got str: pass a Tree, a fitted learner of steadytree, or a fitted
+    scikit-learn DecisionTreeClassifier.
+    """
+    if isinstance(model, Tree):
+        return model
+    inside = getattr(model, "tree_", None)
+    if isinstance(inside, Tree):
+        return inside
+    return from_sklearn(model)
+
+
+def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
+    """Read a fitted scikit-learn tree; it decides as before, bit for bit.
+
+    The tree rounds its inputs to float32 before they are compared, as scikit-learn does
+    (``single_precision``). scikit-learn keeps no bounds, so without `X` a column reaches from its
+    least to its greatest threshold (0 to 1 where it is not asked about), is numeric, and may be
+    missing where the estimator takes missing values. The weight of a node is scikit-learn's
+    ``weighted_n_node_samples``.
+
+    Parameters
+    ----------
+    estimator : DecisionTreeClassifier or ExtraTreeClassifier
+        Fitted, with one output.
+    X : array-like or frame of shape (n_samples, n_features), optional
+        Rows to read kinds, bounds and missing values off, as the estimator sees them; bounds are
+        widened where a threshold lies outside.
+
+    Returns
+    -------
+    tree : Tree
+
+    Examples
+    --------
+    >>> X, y = [[0.0, 5.0], [1.0, 4.0]], ["no", "yes"]
+    >>> estimator = DecisionTreeClassifier(random_state=0, max_features=1).fit(X, y)
+    >>> from_sklearn(estimator, X).space.names
+    ('x0', 'x1')
+    >>> from_sklearn(estimator).predict(X)
+    array(['no', 'yes'], dtype='<U3')
+    """
+    _check_readable(estimator)
+    inside = estimator.tree_
+    leaf = inside.children_left == LEAF
+    feature = np.where(leaf, LEAF, inside.feature)
+    threshold = np.where(leaf, np.nan, inside.threshold)
+    value = inside.value[:, 0, :]
+    total = value.sum(axis=1, keepdims=True)
+    if not np.allclose(total, 1.0):  # counts, from before 1.3
+        value = value / total
+    return Tree(
+        _space_of(estimator, feature, threshold, X),
+        estimator.classes_,
+        feature,
+        threshold,
+        inside.children_left,
+        inside.children_right,
+        value,
+        inside.weighted_n_node_samples,
+        inside.missing_go_to_left,
+        single_precision=True,
+    )
+
+
+def from_sklearn_for(estimator: DecisionTreeClassifier, table: Table) -> Tree:
+    """The tree for rows of a table, of which it takes names (where it has none) and types alone.
+
+    Nothing is read off the values, as what is said of one row must not depend on others.
+    """
+    tree = from_sklearn(estimator)
+    table.check_not_empty()
+    names = _names_for(estimator, table)
+    # scikit-learn keeps no kinds, so none is ruled out
+    columns = (replace(c, name=n, kind="integer") for c, n in zip(tree.space, names, strict=True))
+    space = FeatureSpace(tuple(columns)).typed_like(table)
+    return replace(tree, space=space)
+
+
+def to_sklearn(model: Any) -> DecisionTreeClassifier:
+    """A genuine fitted scikit-learn tree that decides as ours on float32 data.
+
+    Nodes and thresholds stay as they are, in number, order and bits. scikit-learn rounds inputs
+    to float32, so a float64 value that rounds up across a threshold may fall on the other side;
+    trees read from scikit-learn do the same here, and learned thresholds are chosen to avoid it.
+
+    Sets of categories become 0/1 columns named ``feature=category``: predict on
+    ``one_hot(tree, X)``. Weights are exported as they are where they are positive and add up,
+    else inner nodes are summed from the leaves (`make_additive`); ``n_node_samples`` is the weight
+    rounded, at least 1, and the impurity is Gini's. Names ``x0``, ``x1``, ... stand for columns
+    without names. scikit-learn and shap send missing values where the tree says; skl2onnx (1.20)
+    does not, for scikit-learn's own trees neither.
+
+    Parameters
+    ----------
+    model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+
+    Returns
+    -------
+    estimator : DecisionTreeClassifier
+
+    Examples
+    --------
+    >>> space = FeatureSpace.declare(bounds={"age": (0, 120)})
+    >>> tree = Tree(space, ["no", "yes"], [0, -1, -1], [40.0, np.nan, np.nan], [1, -1, -1],
+    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
+    >>> from sklearn.tree import export_text
+    >>> print(export_text(to_sklearn(tree), feature_names=["age"]))
+    |--- age <= 40.00
+    |   |--- class: no
+    |--- age >  40.00
+    |   |--- class: yes
+    """
+    tree = make_additive(one_hot_tree(as_tree(model)))
+    names = tree.space.names
+    estimator = DecisionTreeClassifier(max_depth=max(tree.depth, 1))
+    estimator.tree_ = _sklearn_tree(tree)
+    estimator.n_features_in_ = estimator.max_features_ = len(names)
+    estimator.n_outputs_ = 1
+    estimator.classes_ = tree.classes.copy()
+    estimator.n_classes_ = np.intp(len(tree.classes))
+    if names != _default_names(len(names)):
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    if hasattr(estimator, "_fit_categorical_features"):  # 1.10
+        estimator.is_categorical_ = estimator._categorical_encoder = None
+    return estimator
+
+
+# ---- reading ----
+def _check_readable(estimator: Any) -> None:
+    """Refuse what is no single fitted classification tree over numbers."""
+    if not isinstance(estimator, DecisionTreeClassifier):
+        raise TypeError(f"a tree is needed, got {_what_instead(estimator)}")
+    check_is_fitted(estimator)
+    if estimator.n_outputs_ > 1:
+        raise ValueError(
+            f"the tree predicts {estimator.n_outputs_} targets at once, and trees here predict "
+            "one: fit one tree for each target."
+        )
+    nodes = estimator.tree_.__getstate__()["nodes"]
+    flags = getattr(estimator, "is_categorical_", None)  # 1.10
+    by_category = flags is not None and np.any(flags)
+    if "split_kind" in nodes.dtype.names:
+        by_category = by_category or (nodes["split_kind"] > NUMERIC_SPLIT).any()
+    if by_category:
+        raise UnsuitableDataError(
+            "the tree asks about categories, which cannot be read from scikit-learn: encode them "
+            "as numbers before fitting, or use a learner of steadytree, which takes text."
+        )
+
+
+def _what_instead(model: Any) -> str:
+    """Name a thing that is no classification tree, and say what to pass."""
+    name = type(model).__name__
+    if as_card(model) is not None:
+        return (
+            f"{name}, which is a card of points: pass card_to_tree of it, a tree for up to 8 "
+            "conditions."
+        )
+    if isinstance(model, DecisionTreeRegressor):
+        return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
+    if hasattr(model, "steps"):
+        return (
+            f"{name}: pass the tree in it, model[-1], and with it the columns which that tree "
+            "sees, model[:-1].transform(X)."
+        )
+    if hasattr(model, "estimators_") or hasattr(model, "n_estimators"):
+        return f"{name}, which holds many: pass one of its estimators_."
+    if hasattr(model, "best_estimator_"):
+        return f"{name}: pass its best_estimator_."
+    if hasattr(model, "fit"):
+        name += ", which holds none (is it fitted?)"
+    return (
+        f"{name}: pass a Tree, a fitted learner of steadytree, or a fitted scikit-learn "
+        "DecisionTreeClassifier."
+    )
+
+
+def _space_of(
+    estimator: DecisionTreeClassifier,
+    feature: NDArray[np.int64],
+    threshold: NDArray[np.float64],
+    X: Any,
+) -> FeatureSpace:
+    """Columns as the estimator names them, reaching as far as X and the thresholds do."""
+    thresholds = [threshold[feature == j] for j in range(estimator.n_features_in_)]
+    if X is not None:
+        observed = _observe(estimator, X)
+        return FeatureSpace(tuple(map(_widen, observed, thresholds)))
+    missing = bool(get_tags(estimator).input_tags.allow_nan)
+    columns = []
+    for name, asked in zip(_names_of(estimator), thresholds, strict=True):
+        finite = asked[np.isfinite(asked)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
+        columns.append(Column(name, "numeric", float(low), float(high), missing=missing))
+    return FeatureSpace(tuple(columns))
+
+
+def _observe(estimator: DecisionTreeClassifier, X: Any) -> FeatureSpace:
+    table = Table.read(X)
+    names = _names_for(estimator, table)
+    space = FeatureSpace.observe(table.select(names))
+    return FeatureSpace(
+        tuple(replace(column, name=name) for name, column in zip(names, space, strict=True))
+    )
+
+
+def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ...]:
+    """The estimator's names or, where it has none, the table's; refuses columns of categories."""
+    names = _names_of(estimator)
+    if not hasattr(estimator, "feature_names_in_") and table.names is not None:
+        unnamed = replace(table, names=None)
+        unnamed.select(names)  # refuses another number of columns
+        names = table.names
+    seen = zip(names, table.select(names).columns, strict=True)
+    text = [name for name, column in seen if column.dtype == object or name in table.declared]
+    if text:
+        raise ValueError(
+            f"column(s) {quote(text)} of X hold categories, and a scikit-learn tree asks about "
+            "numbers: pass X as the tree saw it."
+        )
+    return names
+
+
+def _widen(column: Column, asked: NDArray[np.float64]) -> Column:
+    """The column, reaching to every threshold; only one with missing values is asked for them."""
+    finite = asked[np.isfinite(asked)]
+    missing = column.missing or len(finite) < len(asked)
+    low, high = min([column.low, *finite]), max([column.high, *finite])
+    kind = column.kind if (low, high) == (column.low, column.high) else "numeric"
+    return replace(column, kind=kind, low=float(low), high=float(high), missing=missing)
+
+
+def _names_of(estimator: DecisionTreeClassifier) -> tuple[str, ...]:
+    given = getattr(estimator, "feature_names_in_", None)
+    return _default_names(estimator.n_features_in_) if given is None else tuple(map(str, given))
+
+
+def _default_names(n: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(n))
+
+
+# ---- writing ----
+def _sklearn_tree(tree: Tree) -> SklearnTree:
+    n_features = len(tree.space)
+    arguments = (n_features, np.array([len(tree.classes)], dtype=np.intp), 1)
+    try:
+        made = SklearnTree(*arguments)
+    except TypeError:  # 1.10 takes the number of categories of each feature, -1 for numbers
+        made = SklearnTree(*arguments, np.full(n_features, -1, dtype=np.intp))
+    made.__setstate__(
+        {
+            "max_depth": tree.depth,
+            "node_count": tree.n_nodes,
+            "nodes": _node_array(tree, np.dtype(NODE_DTYPE)),
+            "values": np.ascontiguousarray(tree.value[:, None, :]),
+        }
+    )
+    return made
+
+
+def _node_array(tree: Tree, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The nodes in scikit-learn's layout; fields that only categories use stay zero."""
+    leaf = tree.is_leaf
+    nodes = np.zeros(tree.n_nodes, dtype=dtype)
+    nodes["left_child"], nodes["right_child"] = tree.left, tree.right
+    nodes["feature"] = np.where(leaf, UNDEFINED, tree.feature)
+    nodes["threshold"] = np.where(leaf, UNDEFINED, tree.threshold)
+    nodes["impurity"] = np.maximum(1.0 - (tree.value**2).sum(axis=1), 0.0)
+    nodes["n_node_samples"] = np.clip(np.rint(tree.weight), 1, MOST_ROWS)
+    nodes["weighted_n_node_samples"] = tree.weight
+    nodes["missing_go_to_left"] = tree.missing_left & ~leaf
+    if "split_kind" in nodes.dtype.names:  # 1.10
+        nodes["split_kind"] = np.where(leaf, LEAF_SPLIT, NUMERIC_SPLIT)
+    return nodes

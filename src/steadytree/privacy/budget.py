@@ -1,0 +1,311 @@
+"""PrivacyStatement: what a release promises, and what it cost."""
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree.data.candidates import Candidates
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.schema import Schema
+from steadytree.privacy.mechanisms import score_slack
+from steadytree.privacy.tree_mechanism import sampler_slack
+
+# questions that a block may choose from, by its depth: memory and time grow with their power
+MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
+TRIPLE_CANDIDATES = 160  # blocks of depth 3 are taken up to so many
+MOST_CELLS = 10**8  # numbers in one table: 0.8 GB
+MOST_WEIGHED = 4 * 10**9  # class counts that the sum over all trees of a block looks at: a minute
+MOST_RELEASED = 20_000_000  # numbers in one answer
+LEAST_KEPT = 0.5  # of a part of epsilon, after rounding errors are paid for
+
+
+def check_block(n_questions: int, n_classes: int, depth: int, epsilon: float) -> None:
+    """Refuse a whole-tree draw that would not fit in memory, end, or keep any epsilon.
+
+    Examples
+    --------
+    >>> check_block(584, 2, 2, 1.0)
+    >>> check_block(400_000, 2, 2, 1.0)
+    Traceback (most recent call last):
+        ...
+    steadytree._base.exceptions.UnsuitableDataError: the schema gives 400,000 questions, and \
+blocks of depth 2 choose from at most 20,000: declare fewer categories, or take \
+fewer bins or another method.
+    """
+    most = MOST_CANDIDATES[depth]
+    if n_questions > most:
+        raise UnsuitableDataError(
+            f"the schema gives {n_questions:,} questions, and blocks of depth {depth} choose from "
+            f"at most {most:,}: declare fewer categories, or take fewer bins or another method."
+        )
+    if 4 * n_questions**depth * n_classes > MOST_WEIGHED:
+        raise UnsuitableDataError(
+            f"{n_questions:,} questions and {n_classes:,} classes are too many for blocks of depth "
+            f"{depth}: declare fewer categories or classes, or take another method."
+        )
+    if sampler_slack(epsilon, depth, n_questions, n_classes) > (1 - LEAST_KEPT) * epsilon:
+        raise UnsuitableDataError(
+            f"rounding errors of {n_questions:,} questions and {n_classes:,} classes would take "
+            f"most of epsilon {epsilon:g}: declare fewer, or give more."
+        )
+
+
+def check_scores(n_bins: int, n_classes: int, n_nodes: int) -> None:
+    """Refuse to score the questions of so many nodes at once; n_bins are those of all columns."""
+    _check_cells(n_nodes * n_bins * n_classes, f"{n_bins:,} bins", n_classes, n_nodes)
+    score_slack(n_classes)
+
+
+def check_tree(n_leaves: int, n_categories: int, n_classes: int) -> None:
+    """Refuse a tree of so many leaves that no file could hold it."""
+    cells = 2 * n_leaves * (n_categories + n_classes)
+    _check_cells(cells, f"{n_categories:,} categories", n_classes, n_leaves)
+
+
+def check_released(n_numbers: int, most: int = MOST_RELEASED) -> None:
+    """Refuse an answer of too many numbers."""
+    if n_numbers > most:
+        raise ValueError(
+            f"an answer would hold {n_numbers:,} numbers, more than {most:,}: ask about fewer "
+            "leaves or questions, or declare fewer classes."
+        )
+
+
+def weighs_triples(n_questions: int, n_classes: int) -> bool:
+    """Whether blocks of depth 3 are quick enough to be taken without being asked for."""
+    return n_questions <= TRIPLE_CANDIDATES and 4 * n_questions**3 * n_classes <= MOST_WEIGHED
+
+
+def _check_cells(n_cells: int, what: str, n_classes: int, n_nodes: int) -> None:
+    if n_cells > MOST_CELLS:
+        raise UnsuitableDataError(
+            f"{what} and {n_classes:,} classes at {n_nodes:,} nodes need a table of {n_cells:,} "
+            f"numbers, more than {MOST_CELLS:,}: declare fewer, or take a smaller max_depth."
+        )
+
+
+ROWS_SHARE = 0.02
+LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
+PAIR_CANDIDATES = 1_000  # blocks of depth 2 take time with the square of this
+FINEST = 100  # bins of a numeric column
+LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # where questions are scored level by level
+DEEPEST_GREEDY = 6  # where nobody asks for another depth
+LAST_WEIGHT = 2.0  # the last block draws the labels too, and has fewer rows at each draw
+# in units of epsilon * rows, below which more questions would only fit noise
+SMALL, MEDIUM = 150.0, 2_000.0
+FEW_CLASSES = 4  # of which a tree of depth 4 has four leaves each; more need a third block
+ENOUGH_FOR_COUNTS = 1_000.0
+LEAF_STRENGTH = 50.0  # of the leaf counts: noise of a third of a leaf in sixteen
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Depths of blocks (or one level each), epsilon of each, and epsilon of the leaf counts."""
+
+    depths: tuple[int, ...]
+    epsilons: tuple[float, ...]
+    leaf_epsilon: float
+    candidates: Candidates = field(repr=False)
+
+
+def plan_blocks(
+    space: FeatureSpace,
+    n_classes: int,
+    epsilon: float,
+    strength: float,
+    max_depth: int | None,
+    leaf_share: float,
+) -> Plan:
+    """Blocks for the whole-tree mechanism; strength is epsilon times the noisy number of rows."""
+    options = possible_depths(space, n_classes, max_depth)
+    if strength < SMALL:
+        depths = options[0]
+    elif strength < MEDIUM:
+        depths = options[min(1, len(options) - 1)]
+    else:
+        depths = options[-1]
+    leaf = epsilon * leaf_share
+    weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
+    epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
+    return Plan(depths, epsilons, leaf, block_candidates(space, depths))
+
+
+def possible_depths(
+    space: FeatureSpace, n_classes: int, max_depth: int | None
+) -> list[tuple[int, ...]]:
+    """Depths of blocks that a fit may take, those that need most rows last."""
+    n_questions = len(Candidates.at_most(space, FINEST, TRIPLE_CANDIDATES))
+    triples = weighs_triples(n_questions, n_classes)
+    if max_depth is not None:
+        return [block_depths(max_depth, triples)]
+    deep = (2, 2) if n_classes <= FEW_CLASSES else (2, 2, 2)
+    return [(2,), (3,), deep] if triples else list(dict.fromkeys([(2,), (2, 2), deep]))
+
+
+def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates:
+    """The questions of blocks; fewer where one of them has depth 3."""
+    most = TRIPLE_CANDIDATES if 3 in depths else PAIR_CANDIDATES
+    return Candidates.at_most(space, FINEST, most)
+
+
+@lru_cache(maxsize=16)  # of a space of many columns it takes a second
+def bins_within(space: FeatureSpace, n_bins: int) -> int:
+    """Bins of numeric columns, at most `n_bins`, that give a number of questions soon weighed.
+
+    Examples
+    --------
+    >>> wide = FeatureSpace.declare(bounds={f"x{j}": (0, 1) for j in range(100)})
+    >>> bins_within(wide, 64), bins_within(wide, 4)
+    (10, 4)
+    """
+    for size in range(n_bins, 2, -1):
+        if len(Candidates.of(space, size)) <= PAIR_CANDIDATES:
+            return size
+    return 2
+
+
+def gibbs_leaf_share(strength: float) -> float:
+    """As much as counts of a certain precision need; nothing where they would mean nothing.
+
+    Examples
+    --------
+    >>> gibbs_leaf_share(500.0), gibbs_leaf_share(1_000.0), gibbs_leaf_share(1e6)
+    (0.0, 0.05, 0.01)
+    """
+    if strength < ENOUGH_FOR_COUNTS:
+        return 0.0
+    return max(LEAST_LEAF_SHARE, min(LARGEST_LEAF_SHARE, LEAF_STRENGTH / strength))
+
+
+def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:
+    """Blocks of depth 2, and one of 3 (or 1) where the depth is odd.
+
+    Examples
+    --------
+    >>> block_depths(4, True), block_depths(5, True), block_depths(5, False), block_depths(1, True)
+    ((2, 2), (2, 3), (2, 2, 1), (1,))
+    """
+    if max_depth % 2 == 0:
+        return (2,) * (max_depth // 2)
+    if triples and max_depth >= 3:
+        return (*(2,) * ((max_depth - 3) // 2), 3)
+    return (*(2,) * ((max_depth - 1) // 2), 1)
+
+
+def greedy_depth(strength: float) -> int:
+    """Levels of a greedy tree: one more for each fourfold of epsilon times rows."""
+    depth, needed = 2, 200.0
+    while strength >= needed and depth < DEEPEST_GREEDY:
+        depth, needed = depth + 1, needed * 4
+    return depth
+
+
+def greedy_leaf_share(strength: float, depth: int) -> float:
+    """So much that wrongly labelled leaves cost about a hundredth of the rows, at most a half."""
+    return min(0.5, 75.0 * 2**depth / max(strength, 1.0))
+
+
+def check_fit(
+    schema: Schema, method: str, epsilon: float, max_depth: int | None, max_splits: int
+) -> None:
+    """Refuse a fit of `PrivateTreeClassifier` that could not end; epsilon is its smallest part."""
+    n_classes = len(schema.classes)
+    if method == "gibbs":
+        for depths in possible_depths(schema.space, n_classes, max_depth):
+            n_questions = len(block_candidates(schema.space, depths))
+            for depth in set(depths):
+                check_block(n_questions, n_classes, depth, epsilon)
+            check_leaves(schema, 2 ** sum(depths))
+        return
+    candidates = Candidates.at_most(schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
+    if method == "greedy":
+        depth = max_depth or DEEPEST_GREEDY
+        check_scores(count_bins_of(candidates), n_classes, 2 ** (depth - 1))
+        check_leaves(schema, 2**depth)
+    else:
+        check_scores(count_bins_of(candidates), n_classes, 1)
+        check_leaves(schema, max_splits + 1)
+
+
+def count_bins_of(candidates: Candidates) -> int:
+    return sum(column.n_bins + 1 for column in candidates.space)
+
+
+def check_leaves(schema: Schema, n_leaves: int) -> None:
+    n_categories = max(len(column.categories) for column in schema.space)
+    check_tree(n_leaves, n_categories, len(schema.classes))
+
+
+@contextlib.contextmanager
+def logged_refusal(log: logging.Logger, what: str) -> Iterator[None]:
+    """Write a refusal, which must say nothing of rows, into the log on its way to the caller."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        log.warning("refused %s: %s", what, error)
+        raise
+
+
+RELATION = "add or remove one row"
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What was spent on what, under which relation, and the promise in one sentence.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    spent : dict of str to float
+        Epsilon by purpose; the amounts add up to at most `epsilon`.
+    method : str
+    private : bool
+        False where the noise came from a seed, for tests: nothing is promised then.
+    relation : str
+        Which data sets are neighbours.
+
+    Examples
+    --------
+    >>> print(PrivacyStatement(0.5, 0.0, {"tree": 0.5}, "gibbs").guarantee)
+    Whoever sees this model learns of any one row, present or not, at most a factor of 1.65 in \
+odds (epsilon 0.5, add or remove one row).
+    """
+
+    epsilon: float
+    delta: float
+    spent: dict[str, float]
+    method: str
+    private: bool = True
+    relation: str = field(default=RELATION)
+
+    @property
+    def guarantee(self) -> str:
+        """The promise in one sentence."""
+        if not self.private:
+            return "NOT PRIVATE: the noise came from a testing seed, so nothing is promised."
+        factor = 2.718281828459045 ** min(self.epsilon, 300.0)
+        text, unless = f"epsilon {self.epsilon:g}", ""
+        if self.delta:
+            text += f", delta {self.delta:g}"
+            unless = f", except with probability about {self.delta:g}"
+        seen = "answer" if self.method == "accuracy" else "model"
+        return (
+            f"Whoever sees this {seen} learns of any one row, present or not, at most a factor of "
+            f"{factor:.3g} in odds{unless} ({text}, {self.relation})."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "spent": dict(self.spent),
+            "method": self.method,
+            "private": self.private,
+            "relation": self.relation,
+            "guarantee": self.guarantee,
+        }

@@ -1,0 +1,272 @@
+"""Three ways to grow a private tree on one machine; each returns questions and no count."""
+
+import heapq
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data._kernels import RuleTable, child_counts
+from steadytree.data.candidates import Candidates
+from steadytree.data.dask import DaskParts, DaskRows
+from steadytree.data.schema import NO_CLASS, Schema
+from steadytree.data.sources import Rows, Source, Splits
+from steadytree.data.splits import Rules
+from steadytree.data.table import is_dask
+from steadytree.privacy._kernels import impurity_scores
+from steadytree.privacy.mechanisms import release_counts, select
+from steadytree.privacy.noise import Noise
+from steadytree.privacy.sampled_tree import OPEN, BlockRows, Drawn, extend
+from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
+from steadytree.privacy.tree_mechanism import draw_tree, score_questions, side_counts, size_gain
+
+Encoded = tuple[NDArray[np.float64], NDArray[np.int32], int]
+
+
+class RowsInMemory:
+    """Rows with a declared label, as numbers within the schema's bounds.
+
+    Parameters
+    ----------
+    schema : Schema
+    X, y : data as the user handed them over
+    """
+
+    def __init__(self, schema: Schema, X: Any, y: Any) -> None:
+        self._values, self._labels, self.n_read = _encode(X, y, schema)
+        self._n_classes = len(schema.classes)
+        self.sample = X
+
+    @property
+    def n_kept(self) -> int:
+        return len(self._labels)
+
+    def codes(self, candidates: Candidates) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Codes (p, n) of all rows, and their labels."""
+        return candidates.codes(self._values), self._labels
+
+    def source(self, candidates: Candidates) -> Source:
+        """The rows as a source of counts, level by level."""
+        rules = rules_of(candidates)
+        return Rows(candidates.codes(self._values), self._labels, rules, self._n_classes)
+
+
+class RowsInDask:
+    """The same, read and kept on the workers of a cluster.
+
+    Parameters
+    ----------
+    schema : Schema
+    X, y : Dask collections
+    client : distributed.Client or None
+    """
+
+    def __init__(self, schema: Schema, X: Any, y: Any, client: Any) -> None:
+        self._parts = DaskParts(X, y, client)
+        self._n_classes = len(schema.classes)
+        self.sample = self._parts.sample
+        self._kept = self._parts.keep(_encode, schema)
+        sizes = self._parts.gather(_sizes, self._kept)
+        self.n_read = sum(read for read, _ in sizes)
+        self.n_kept = sum(kept for _, kept in sizes)
+
+    def codes(self, candidates: Candidates) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Codes of all rows, binned on the workers and brought here: a byte or two a value."""
+        found = self._parts.gather(_codes, self._kept, candidates)
+        codes = np.concatenate([codes for codes, _ in found], axis=1)
+        return codes, np.concatenate([labels for _, labels in found])
+
+    def source(self, candidates: Candidates) -> Source:
+        """The rows as a source of counts, which stay on the workers."""
+        rules = rules_of(candidates)
+        ready = self._parts.chain(_ready, self._kept, candidates, rules.table)
+        return DaskRows(ready, rules, self._n_classes, self._parts.runner)
+
+
+def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemory | RowsInDask:
+    """Read rows where they are."""
+    if is_dask(X) or is_dask(y):
+        return RowsInDask(schema, X, y, client)
+    if client is not None:
+        raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
+    return RowsInMemory(schema, X, y)
+
+
+def rules_of(candidates: Candidates) -> Rules:
+    """The candidates as rules: number k is question k, and missing values go right."""
+    space = candidates.space
+    sizes = np.array([column.n_bins for column in space], dtype=np.int64)
+    offsets = np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
+    feature, bin_, by_value = candidates.arrays
+    # that a category is there at all has a number of its own among rules
+    presence = space.categorical[feature] & ~by_value
+    counts = np.bincount(feature, minlength=len(space))
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    asked = np.where(presence, -1, bin_).astype(np.int64)
+    never = np.zeros(len(candidates), np.bool_)
+    table = RuleTable(
+        offsets, sizes, space.categorical, starts, feature, asked, never, bin_, bin_, starts
+    )
+    return Rules(table, None, offsets)
+
+
+# ---- what runs where the rows are ----
+def _encode(X: Any, y: Any, schema: Schema) -> Encoded:
+    values, labels = schema.encode(X), schema.encode_labels(y)
+    if len(values) != len(labels):
+        raise ValueError("X and y have different numbers of rows: pass one label a row.")
+    kept = labels != NO_CLASS
+    return values[kept], labels[kept], len(labels)
+
+
+def _sizes(part: Encoded) -> tuple[int, int]:
+    return part[2], len(part[1])
+
+
+def _codes(part: Encoded, candidates: Candidates) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    return candidates.codes(np.array(part[0])), part[1]
+
+
+def _ready(
+    part: Encoded, candidates: Candidates, table: RuleTable
+) -> tuple[NDArray[Any], NDArray[np.int32], RuleTable]:
+    # copies, since arrays that came over a network cannot be written to
+    own = RuleTable(*(np.array(array) for array in table))
+    return candidates.codes(np.array(part[0])), np.array(part[1]), own
+
+
+def grow_blocks(
+    block: BlockRows,
+    candidates: Candidates,
+    epsilons: Sequence[float],
+    depths: Sequence[int],
+    noise: Noise,
+) -> Drawn:
+    """Whole trees below whole trees: the last block draws labels, the others pure leaves.
+
+    The leaves of a tree share no row, so one level of blocks costs its epsilon once.
+    """
+    tree = OPEN
+    for level, (epsilon, depth) in enumerate(zip(epsilons, depths, strict=True)):
+        utility = "right" if level == len(depths) - 1 else "pure"
+        grow = partial(
+            draw_tree,
+            candidates=candidates,
+            epsilon=epsilon,
+            depth=depth,
+            utility=utility,
+            noise=noise,
+        )
+        tree = extend(tree, block, candidates, grow)
+    return tree
+
+
+def grow_greedy(
+    source: Source,
+    candidates: Candidates,
+    epsilons: Sequence[float],
+    criterion: str,
+    noise: Noise,
+) -> tuple[Drawn, NDArray[np.int64]]:
+    """Level by level, each node's question by `select`: nodes of a level share no row.
+
+    The source's rules must be the candidates, by number. Returns the tree, and the exact class
+    counts (leaves, classes) of its leaves, to be noised before they go anywhere.
+    """
+    source.start()
+    table = source.rules.table
+    chosen: list[list[int]] = []
+    for depth, epsilon in enumerate(epsilons):
+        if depth:
+            yes = np.arange(2**depth, step=2)
+            source.advance(Splits(np.array(chosen[-1]), yes, yes + 1))
+        counts = source.count(0, 2**depth).values
+        entropy = criterion == "entropy"
+        scores = impurity_scores(counts, table.bin_offsets, *candidates.arrays, entropy)
+        limits = (epsilon, SENSITIVITY[criterion], noise, candidates.log_prior)
+        chosen.append([select(node, *limits, n_terms=source.n_classes) for node in scores])
+    below = child_counts(counts, table, np.array(chosen[-1]))[1]
+    leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
+
+    def build(depth: int, place: int) -> Drawn:
+        if depth == len(chosen):
+            return OPEN
+        below = (build(depth + 1, 2 * place), build(depth + 1, 2 * place + 1))
+        return Drawn(chosen[depth][place], *below)
+
+    return build(0, 0), leaves
+
+
+def split_shares(budget: str, max_depth: int) -> NDArray[np.float64]:
+    """Shares of the split budget by depth, summing to at most 1."""
+    if budget == "uniform":
+        return np.full(max_depth, 1.0 / max_depth)
+    return np.power(0.5, np.arange(1.0, max_depth + 1))
+
+
+class TopDown:
+    """DP-TopDown: the leaf that promises most is split next, until `max_splits` are made.
+
+    Each leaf at depth d costs ``epsilon * share(d)``: half chooses its question (`select`), half
+    counts the answers by class with fresh noise. The counts give the leaf's weight, the gain and
+    with them its priority; all of this is post-processing. Leaves of one depth share no row, so
+    the tree costs the sum over depths, whatever the order in which leaves are taken.
+    """
+
+    def __init__(
+        self, candidates: Candidates, criterion: str, noise: Noise, shares: NDArray[np.float64]
+    ) -> None:
+        self._candidates, self._criterion = candidates, criterion
+        self._noise, self._shares = noise, shares
+
+    def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> Drawn:
+        """Grow; a leaf counts while its noisy share of the rows is at least error / max_splits."""
+        node: dict[int, int] = {}  # place in the full binary tree -> question
+        queue: list[tuple[float, int, int, BlockRows]] = []
+        root_rows = self._push(queue, 0, block, epsilon, 0.0)
+        for _ in range(max_splits):
+            if not queue:
+                break
+            _, place, question, rows = heapq.heappop(queue)
+            node[place] = question
+            if (2 * place + 2).bit_length() - 1 >= len(self._shares):
+                continue  # its children would be deeper than there is budget for
+            yes = self._candidates.answers(rows.codes, question)[rows.rows]
+            least = error / max_splits * root_rows
+            for child, part in ((2 * place + 1, yes), (2 * place + 2, ~yes)):
+                self._push(queue, child, rows.take(part), epsilon, least)
+        return _build(node, 0)
+
+    def _push(
+        self,
+        queue: list[tuple[float, int, int, BlockRows]],
+        place: int,
+        rows: BlockRows,
+        epsilon: float,
+        least: float,
+    ) -> float:
+        depth = (place + 1).bit_length() - 1
+        half = epsilon * self._shares[depth] / 2
+        slots = np.full(rows.codes.shape[1], -1, np.int32)
+        slots[rows.rows] = 0
+        scores = score_questions(rows, self._candidates, slots, 1, self._criterion)[0]
+        limits = (half, SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
+        question = select(scores, *limits, n_terms=rows.n_classes)
+        exact = side_counts(rows, self._candidates, question)
+        noisy = np.maximum(release_counts(exact, half, self._noise), 0)
+        size = float(noisy.sum())
+        gain = size_gain(noisy, self._criterion)
+        if size >= least and gain > LEAST_GAIN * size:
+            heapq.heappush(queue, (-gain, place, question, rows))
+        return size
+
+
+LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
+
+
+def _build(node: dict[int, int], place: int) -> Drawn:
+    if place not in node:
+        return OPEN
+    return Drawn(node[place], _build(node, 2 * place + 1), _build(node, 2 * place + 2))

@@ -1,0 +1,179 @@
+"""Table checks: what of a data file a tree cannot be fitted on, said in one line each."""
+
+import difflib
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.column import MAX_CATEGORIES
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table, quote
+from steadytree.metrics.groups import MOST_GROUPS, group_names
+
+MOST_NUMBERS = 50  # different whole numbers a target may hold
+MOST_CLASSES = 200
+FEW_TEXTS = 20  # which few rows may well all have
+IDENTIFIERS = "different texts for more than every second row, as identifiers and free text have"
+NUMBERED = re.compile(
+    r"(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$",
+)
+
+
+def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
+    """Refuse names that no column has, and say which ones are close."""
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+            hint = f"did you mean {quote(close)}?" if close else f"it has {quote(known)}."
+            raise ValueError(f"the data have no column {name!r} for {role}: {hint}")
+
+
+def check_features(table: Table) -> None:
+    """Refuse columns that no question can be asked of, naming all that share a fault."""
+    if table.n_columns == 0:
+        raise ValueError("no column is left to learn from: keep at least one besides the target.")
+    names = table.names or ()
+    pairs = list(zip(names, table.columns, strict=True))
+    faults = {
+        "no name in the header": [name for name in names if name.startswith("(unnamed ")],
+        "no value at all": [name for name, column in pairs if _n_values(column) == 0],
+        "one value only": [name for name, column in pairs if _is_constant(column)],
+        "infinite values": [name for name, column in pairs if _is_infinite(column)],
+    }
+    for fault, found in faults.items():
+        _refuse(found, fault)
+    check_texts(table)
+
+
+def check_texts(table: Table) -> None:
+    """Refuse columns of text that is hardly ever the same in two rows."""
+    texts = [
+        (name, _n_texts(column), _n_values(column))
+        for name, column in zip(table.names or (), table.columns, strict=True)
+        if column.dtype == object
+    ]
+    many = [name for name, n_texts, _ in texts if n_texts > MAX_CATEGORIES]
+    _refuse(many, f"more than {MAX_CATEGORIES:,} different texts")
+    _refuse([name for name, *counts in texts if _is_identifier(*counts)], IDENTIFIERS)
+
+
+def check_categories(space: FeatureSpace, n_rows: int) -> None:
+    """The same of columns that were read block by block, by the texts that were seen in them."""
+    found = [column.name for column in space if _is_identifier(len(column.categories), n_rows)]
+    _refuse(found, IDENTIFIERS)
+
+
+def row_numbers(table: Table) -> list[str]:
+    """Names of columns that number the rows: whole, all different, in sequence or called so."""
+    found = []
+    for name, column in zip(table.names or (), table.columns, strict=True):
+        n = len(column)
+        if column.dtype == object or n <= FEW_TEXTS or not np.isfinite(column).all():
+            continue
+        in_sequence = float(np.ptp(column)) == n - 1
+        if (in_sequence or NUMBERED.search(name)) and (np.floor(column) == column).all():
+            found += [name] if len(np.unique(column)) == n else []
+    return found
+
+
+def _is_identifier(n_texts: int, n_values: int) -> bool:
+    return n_texts > max(FEW_TEXTS, n_values / 2)
+
+
+def _refuse(found: Sequence[str], fault: str) -> None:
+    if found:
+        has, them = ("has", "it") if len(found) == 1 else ("have", "them")
+        columns = "column" if len(found) == 1 else "columns"
+        raise ValueError(
+            f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
+            f"{drop_options(found)}"
+        )
+
+
+def drop_options(names: Sequence[str]) -> str:
+    """What to add to a command to leave columns out.
+
+    Examples
+    --------
+    >>> drop_options(["id", "full name"])
+    "--drop id --drop 'full name'"
+    """
+    return " ".join(f"--drop {shlex.quote(name)}" for name in names[:8])
+
+
+def check_groups(table: Table, names: Sequence[str]) -> None:
+    """Refuse columns that would divide the rows into too many groups."""
+    for name in names:
+        n_values = len(np.unique(group_names(table.select([name]).columns[0])))
+        if n_values > MOST_GROUPS:
+            raise ValueError(
+                f"--by {name}: the column holds {n_values:,} different values, and a table has "
+                f"room for {MOST_GROUPS} groups: put values together first."
+            )
+
+
+def labels_of(table: Table, target: str) -> NDArray[Any]:
+    """The target's column as labels: whole numbers as int, all else as text."""
+    column = table.columns[(table.names or ()).index(target)]
+    gone = _is_missing(column)
+    if gone.any():
+        raise ValueError(
+            f"target {target!r} is missing in {gone.sum():,} of {len(gone):,} rows, the first "
+            f"being row {int(gone.argmax()) + 1}: fill in or delete those rows."
+        )
+    if column.dtype == object:
+        return column.astype(str)
+    if np.isinf(column).any():
+        raise ValueError(f"target {target!r} holds infinity: mend it, or name another target.")
+    whole = np.floor(column) == column
+    if not whole.all():
+        raise ValueError(
+            f"target {target!r} holds measured numbers such as {column[~whole][0]:g}, and a tree "
+            "tells classes apart: turn them into classes, or name another target."
+        )
+    return column.astype(np.int64)
+
+
+def check_classes(labels: NDArray[Any], target: str) -> None:
+    """Refuse a target that is one class only, or far too many."""
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(
+            f"target {target!r} holds one class only, {str(classes[0])!r}: there is nothing to "
+            "tell apart, so add rows of another class or name another target."
+        )
+    most = MOST_NUMBERS if labels.dtype.kind == "i" else MOST_CLASSES
+    if len(classes) > most:
+        raise ValueError(
+            f"target {target!r} holds {len(classes):,} different values, which look like an amount "
+            "or a name rather than classes: group them, or name another target."
+        )
+
+
+def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype == object:
+        return np.array([value is None for value in column.tolist()], dtype=bool)
+    return np.isnan(column)
+
+
+def _n_values(column: NDArray[Any]) -> int:
+    return len(column) - int(_is_missing(column).sum())
+
+
+def _is_constant(column: NDArray[Any]) -> bool:
+    """Whether all rows have the same value; with some missing there is something to ask."""
+    if _is_missing(column).any():
+        return False
+    return len(column) > 0 and bool((column == column[0]).all())
+
+
+def _is_infinite(column: NDArray[Any]) -> bool:
+    return column.dtype != object and bool(np.isinf(column).any())
+
+
+def _n_texts(column: NDArray[Any]) -> int:
+    return len(set(column.tolist()) - {None}) if column.dtype == object else 0

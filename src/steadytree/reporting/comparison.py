@@ -1,0 +1,143 @@
+"""compare: every learner side by side, shown as text, as a page or as plain values."""
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree.comparison.compare import Results, compare_learners
+from steadytree.comparison.learners import Settings
+from steadytree.data.fingerprint import hash_data
+from steadytree.data.schema import Schema
+from steadytree.reporting.comparison_table import comparison_words
+from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.html import render_comparison
+from steadytree.reporting.text import comparison_text
+from steadytree.robustness.perturbation import Perturbation
+
+FORMAT = 1
+
+
+class Comparison(Results):
+    """Learners side by side; shows itself in a terminal and in a notebook."""
+
+    @cached_property
+    def words(self) -> dict[str, Any]:
+        """What the page shows, as plain values that JSON can hold."""
+        return comparison_words(self.to_dict())
+
+    @cached_property
+    def html(self) -> str:
+        """The comparison as one page that needs nothing else."""
+        return render_comparison(page_data(self, "", "", None))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the page to a file, whole or not at all."""
+        write_text_atomically(path, self.html)
+
+    def __str__(self) -> str:
+        return comparison_text(self.words)
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(one.name for one in self.results)}; {self.n_folds} folds)"
+
+    def _repr_html_(self) -> str:
+        # in a frame of its own, so that the styles of page and notebook do not mix
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" sandbox title="comparison" '
+            'style="width:100%;height:760px;border:0"></iframe>'
+        )
+
+
+def page_data(
+    found: Comparison, title: str, sha256: str, origin: Origin | None, date: str | None = None
+) -> dict[str, Any]:
+    """All figures of a comparison and where they come from."""
+    return {
+        "format": FORMAT,
+        "kind": "comparison",
+        "title": title or "Learners side by side",
+        "comparison": found.words,
+        "data_sha256": sha256,
+        "origin": (origin or Origin()).to_dict(),
+        "made": made_with(date),
+    }
+
+
+def compare(
+    models: Sequence[str] | Mapping[str, Any],
+    X: Any,
+    y: Any,
+    *,
+    n_folds: int = 5,
+    max_depth: int = 4,
+    perturbation: Perturbation | None = None,
+    epsilon: float = 1.0,
+    schema: Schema | None = None,
+    time_limit: float = 2.0,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    path: str | PathLike[str] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Comparison:
+    """Put learners side by side on the same folds.
+
+    Every learner is fitted on each fold's other rows and judged on the fold: accuracy, AUC, size,
+    certified and worst-case accuracy. The retraining distance is the mean path distance between
+    the trees of two folds, which share all but two folds' rows. Average sensitivity is exact for
+    learners that can repeat a fit (``cart``, ``stable``), sampled for others, and left out where a
+    fit takes too long to repeat. With more than 5,000 rows a sample is used, and said so. A learner
+    that cannot take the rows at all is left out and named, with the reason, in ``note``.
+
+    Parameters
+    ----------
+    models : names, or mapping of name to unfitted learner
+        Names out of "cart", "stable", "pareto", "robust", "score" and "private".
+    X, y : rows and their classes
+    n_folds : int, default=5
+    max_depth : int, default=4
+        For the named learners; "robust" goes no deeper than 2.
+    perturbation : Perturbation, optional
+        What certified and worst-case accuracy are about, and what "robust" hardens against. By
+        default every number may move by 2 % of its column's range.
+    epsilon : float, default=1.0
+        Privacy budget of "private".
+    schema : Schema, optional
+        For "private". Without it bounds are read off the data: good for a comparison, not private.
+    time_limit : float, default=2.0
+        Seconds for each search of "robust".
+    n_jobs : int, optional
+        Processes.
+    random_state : int, default=0
+    path : str or path-like, optional
+        Where to write the comparison as one offline HTML page.
+    progress : callable, optional
+        Called with what is done next.
+
+    Returns
+    -------
+    comparison : Comparison
+        ``comparison["cart"].readings`` holds the numbers; ``columns()`` makes a frame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> found = compare(["cart", "stable"], X, y, n_folds=3, max_depth=2)
+    >>> found
+    Comparison(cart, stable; 3 folds)
+    >>> bool(found["cart"].readings["accuracy"].value > 0.9)
+    True
+    """
+    if path is not None:
+        check_can_write(path)
+    settings = Settings(max_depth, perturbation, epsilon, schema, time_limit, random_state)
+    found = compare_learners(models, X, y, settings, n_folds, n_jobs, progress)
+    made = Comparison(*(getattr(found, item.name) for item in fields(found)))
+    if path is not None:
+        data = page_data(made, "", hash_data(X, y), None)
+        write_text_atomically(path, render_comparison(data))
+    return made

@@ -1,0 +1,178 @@
+"""Render HTML: the collected dict as one offline page."""
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.sections.model import picture_of_card
+from steadytree.reporting.svg.canvas import N_COLOURS, class_colours, colour_style
+from steadytree.reporting.svg.diff import draw_diff
+from steadytree.reporting.svg.figures import (
+    calibration_chart,
+    certified_curve,
+    comparison_pictures,
+    cut_strips,
+    distance_strip,
+    epsilon_chart,
+    first_heat,
+    separation_curve,
+)
+from steadytree.reporting.svg.tree import answer_line, draw_tree, picture_size
+from steadytree.reporting.text import indented_rules, leaf_rules
+from steadytree.reporting.wording import cut_text
+
+LONGEST_NAME = 40
+CHARTS = (
+    calibration_chart,
+    certified_curve,
+    cut_strips,
+    distance_strip,
+    epsilon_chart,
+    first_heat,
+    separation_curve,
+)
+UNMEASURED = {
+    "stability": "whether a tree learned again on slightly other data would look the same (it "
+    "takes the learner and the rows it was fitted on).",
+    "robustness": "whether small changes of a row would flip its answer.",
+    "separation": "whether alike rows have different classes.",
+    "groups": "whether groups of people are treated alike (name a column with --by).",
+    "change": "what changed since an earlier tree (pass one with --previous).",
+    "comparison": "what other learners would have given (name some with --learners).",
+    "privacy": "what the tree tells about single rows; it makes no privacy promise.",
+}
+UNMEASURED_OF_CARDS = {
+    "stability": "whether a card fitted again to slightly other data would look the same (it takes "
+    "the learner and the rows it was fitted on).",
+    "change": "what changed since an earlier card.",
+    "privacy": "what the card tells about single rows; it makes no privacy promise.",
+}
+WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
+
+
+def render_html(data: dict[str, Any]) -> str:
+    """One page with style, picture and data in it; it needs no scripts and fetches nothing.
+
+    Parameters
+    ----------
+    data : dict
+        What `collect` returned.
+
+    Returns
+    -------
+    html : str
+    """
+    classes = data["data"]["classes"]
+    counts = [one["n_rows"] for one in classes]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            data=data,
+            colours=class_colours(counts),
+            colour_style=Markup(colour_style("body")),
+            legend=_legend(counts, [one["label"] for one in classes]),
+            **({} if data["tree"] is None else _tree_parts(data["tree"])),
+            confusion=_confusion_rows(data["confusion"]),
+            change_picture=draw_diff(data["change"]) if data["change"] else "",
+            card_picture=picture_of_card(data["card"]) if data["card"] else "",
+            unmeasured=unmeasured(data),
+        )
+    )
+
+
+def render_comparison(data: dict[str, Any]) -> str:
+    """A comparison as one page that needs no scripts and fetches nothing."""
+    template = _environment().get_template("compare.html.j2")
+    style = Markup(colour_style("body"))
+    return template.render(data=data, comparison=data["comparison"], colour_style=style)
+
+
+def render_study(
+    data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, Any]], kept: str
+) -> str:
+    """What a study printed and drew, as one page that needs no scripts and fetches nothing."""
+    template = _environment().get_template("study.html.j2")
+    return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
+
+
+def unmeasured(data: dict[str, Any]) -> list[str]:
+    """Sections that are not there, and what would bring them."""
+    texts = UNMEASURED | (UNMEASURED_OF_CARDS if data["kind"] == "card" else {})
+    return [text for section, text in texts.items() if not data[section]]
+
+
+def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
+    """What only a tree's page shows: its picture and its rules."""
+    width, height = picture_size(tree)
+    return {
+        "tree": tree,
+        "picture": draw_tree(tree),
+        "prints_picture": width <= WIDEST_PRINTED and height <= TALLEST_PRINTED,
+        "rules": leaf_rules(tree),
+        "text": indented_rules(tree),
+    }
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("steadytree.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
+    environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
+    environment.globals |= {
+        "answer_line": answer_line,
+        "bar_parts": _bar_parts,
+        "comparison_pictures": comparison_pictures,
+        "draw_tree": draw_tree,
+        **{chart.__name__: chart for chart in CHARTS},
+    }
+    return environment
+
+
+def _short(name: str) -> Markup:
+    """A name that may be cut; pointing at it shows all of it."""
+    cut = cut_text(name, LONGEST_NAME)
+    if cut == name:
+        return escape(name)
+    return Markup('<span title="{}">{}</span>').format(name, cut)
+
+
+def _legend(counts: list[int], labels: list[str]) -> list[tuple[int, str]]:
+    """Colours and the classes they stand for."""
+    pairs = sorted(zip(class_colours(counts), labels, strict=True))
+    own = [(colour, name) for colour, name in pairs if colour < N_COLOURS]
+    n_others = len(pairs) - len(own)
+    return own + ([(N_COLOURS, f"{n_others} other classes")] if n_others else [])
+
+
+def _bar_parts(counts: list[int], colours: list[int]) -> list[tuple[int, float]]:
+    """Colour and width in per cent of each part of a bar."""
+    total = sum(counts)
+    widths: dict[int, int] = {}
+    for count, colour in zip(counts, colours, strict=True):
+        widths[colour] = widths.get(colour, 0) + count
+    return [(colour, 100 * count / total) for colour, count in widths.items() if count]
+
+
+def _confusion_rows(confusion: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the confusion table, with the share of each cell for its shade."""
+    rows = []
+    for place, (label, counts) in enumerate(
+        zip(confusion["labels"], confusion["counts"], strict=True)
+    ):
+        total = sum(counts)
+        cells = [
+            {"count": count, "share": count / total if total else 0.0, "right": other == place}
+            for other, count in enumerate(counts)
+        ]
+        rows.append({"label": label, "cells": cells, "total": total})
+    return rows

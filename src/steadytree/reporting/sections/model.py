@@ -1,0 +1,124 @@
+"""Section privacy: what was promised, what it cost, and what accuracy epsilon buys."""
+
+from typing import Any
+
+from steadytree.metrics.accuracy import accuracy
+from steadytree.metrics.calibration import calibration
+from steadytree.metrics.groups import by_group
+from steadytree.metrics.sampling import Sampled
+from steadytree.models.documents import card_from_dict, card_to_dict
+from steadytree.models.export import card_to_tree
+from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.tree import Tree
+from steadytree.privacy.simulation import epsilon_curve
+from steadytree.reporting.diff import diff
+from steadytree.reporting.formatting import plain, plain_reading
+from steadytree.reporting.options import Evidence
+from steadytree.reporting.scorecard import card_text
+from steadytree.reporting.svg.scorecard import draw_card
+from steadytree.reporting.wording import label_text, one_line
+
+MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told in any case
+
+
+def collect_groups(
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+) -> list[dict[str, Any]]:
+    """How often it is right in each group of each named column."""
+    found = []
+    for name, labels in evidence.groups.items():
+        groups = by_group(judged, X, y, labels, one_line(name))
+        shown = plain(groups.to_dict())
+        for one in shown["groups"]:
+            one["name"] = label_text(one["name"])
+        readings = [plain_reading(reading) for reading in groups.readings()]
+        found.append(shown | {"label": label_text(shown["label"]), "readings": readings})
+    return found
+
+
+def collect_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+    """Stated shares beside those that came true."""
+    found = calibration(judged, X, y)
+    shown = plain(found.to_dict())
+    readings = [plain_reading(reading) for reading in found.readings()]
+    return shown | {"label": label_text(shown["label"]), "readings": readings}
+
+
+def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+    """A card of points for the same decision, drawn and as text."""
+    card = as_card(evidence.card)
+    if card is None:
+        return None
+    table = card.risk_table
+    return {
+        "text": card_text(card),
+        "card": plain(card_to_dict(card)),
+        "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
+        "readings": [plain_reading(reading) for reading in accuracy(card, X, y).readings()],
+    }
+
+
+def picture_of_card(data: dict[str, Any]) -> str:
+    """The card drawn from its plain values."""
+    return draw_card(card_from_dict(data["card"]))
+
+
+def collect_change(
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+) -> dict[str, Any] | None:
+    """What changed since the previous tree, with the picture of it; a small card is told as one."""
+    if evidence.previous is None:
+        return None
+    tree = card_to_tree(judged) if isinstance(judged, Scorecard) else judged
+    found = diff(evidence.previous, tree, X, y)
+    words = plain(found.words)
+    rows = words["rows"]
+    if rows is not None:
+        rows["flipped"] = rows["flipped"][:MOST_LISTED]
+    return words | {"text": str(found)}
+
+
+MOST_ROWS = 5_000
+
+
+def collect_privacy(model: Any, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+    """The model's statement, the data's ledger and accuracy against epsilon; None without any."""
+    statement, ledger = getattr(model, "privacy_", None), evidence.ledger
+    if statement is not None:
+        epsilon = statement.epsilon
+    elif ledger is not None:
+        epsilon = ledger.spent
+    else:
+        return None
+    schema = evidence.schema or getattr(model, "schema", None)
+    told = None if statement is None else plain(statement.to_dict())
+    found: dict[str, Any] = {
+        "epsilon": epsilon,
+        "statement": told,
+        "ledger": None if ledger is None else _ledger(ledger),
+        "curve": None,
+        "note": "",
+    }
+    if schema is not None and not evidence.quick:
+        rows = Sampled.of(*(evidence.train or (X, y)), MOST_ROWS, evidence.seed)
+        method = getattr(model, "method", "gibbs")
+        points = epsilon_curve(schema, rows.features, rows.labels, method, evidence.seed)
+        found["curve"] = [plain(vars(point)) for point in points]
+        found["note"] = rows.note
+    return found
+
+
+def _ledger(ledger: Any) -> dict[str, Any]:
+    return {
+        "budget": ledger.budget,
+        "spent": ledger.spent,
+        "left": ledger.left,
+        "entries": [
+            {
+                "what": one_line(entry.what),
+                "mechanism": one_line(entry.mechanism),
+                "epsilon": plain(float(entry.epsilon)),
+            }
+            for entry in ledger.entries
+        ],
+    }

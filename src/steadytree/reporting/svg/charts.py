@@ -1,0 +1,358 @@
+"""Scatter SVG: named points over two axes, with intervals and sizes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from steadytree.reporting.formatting import percent_text
+from steadytree.reporting.svg.axes import LEFT, RIGHT, Axis, Chart
+from steadytree.reporting.svg.canvas import (
+    RECT,
+    Picture,
+    fit_text,
+    frame_picture,
+    line_at,
+    text_at,
+    text_width,
+    titled,
+)
+
+LEGEND = 22  # height of one line of the legend
+DASHES = ("", "6 3", "2 3", "8 3 2 3")
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a chart.
+
+    Parameters
+    ----------
+    name : str
+    x, y : sequences of float
+    low, high : sequences of float, optional
+        Ends of intervals, drawn as whiskers.
+    steps : bool
+        Whether y holds until the next x, as for shares that drop at some sizes.
+    colour : int
+        Place in the palette.
+    dots : bool
+        Whether points are marked.
+    line : bool
+        Whether points are joined.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    steps: bool = False
+    colour: int = 0
+    dots: bool = False
+    line: bool = True
+
+
+def draw_curve(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Picture:
+    """Draw lines over two axes, with a legend above where there are several.
+
+    Each line has a colour and a dash of its own, so that they differ in print too.
+
+    Examples
+    --------
+    >>> line = Series("tree", [0, 1, 2], [0.9, 0.8, 0.5], steps=True)
+    >>> axes = Axis.over(line.x, "size"), Axis.over(line.y, "accuracy", percent=True)
+    >>> str(draw_curve([line], *axes, "certified accuracy"))[:4]
+    '<svg'
+    """
+    chart = Chart(x, y)
+    legend, lines = _legend(series, chart.width) if len(series) > 1 else (Markup(""), 0)
+    parts = [chart.draw()]
+    for place, one in enumerate(series):
+        parts.append(_line(one, chart, DASHES[place % len(DASHES)]))
+    body = Markup('{}<g transform="translate(0 {})">{}</g>').format(
+        legend, lines * LEGEND, Markup("").join(parts)
+    )
+    return frame_picture(chart.width, chart.height + lines * LEGEND, label, body)
+
+
+def _line(series: Series, chart: Chart, dash: str) -> Markup:
+    points = [chart.at(x, y) for x, y in zip(series.x, series.y, strict=True)]
+    path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for x, y in points[1:]:
+        path += f"H{x:.1f}V{y:.1f}" if series.steps else f"L{x:.1f} {y:.1f}"
+    parts = []
+    if series.low is not None and series.high is not None:
+        for x, low, high in zip(series.x, series.low, series.high, strict=True):
+            (place, bottom), (_, top) = chart.at(x, low), chart.at(x, high)
+            parts.append(line_at(place, bottom, place, top, "whisker"))
+    if series.line:
+        parts.append(
+            Markup(
+                '<path class="s{}" fill="none" stroke-width="2" stroke-dasharray="{}" d="{}"/>'
+            ).format(series.colour, dash, path)
+        )
+    if series.dots:
+        for x, y in points:
+            parts.append(
+                Markup('<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
+                    series.colour, x, y
+                )
+            )
+    return Markup("").join(parts)
+
+
+def _legend(series: Sequence[Series], width: float) -> tuple[Markup, int]:
+    """Names beside a piece of their line; how many lines of text it takes."""
+    parts, x, line = [], float(LEFT), 0
+    for place, one in enumerate(series):
+        room = 34 + text_width(one.name, 12.5) + 16
+        if x + room > width and x > LEFT:
+            x, line = float(LEFT), line + 1
+        y = LEGEND * (line + 0.5) + 2
+        dash = DASHES[place % len(DASHES)]
+        if one.line:
+            parts.append(
+                Markup(
+                    '<path class="s{}" stroke-width="2" stroke-dasharray="{}" '
+                    'd="M{:.1f} {:.1f}h26"/>'
+                ).format(one.colour, dash, x, y)
+            )
+        else:
+            parts.append(
+                Markup('<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
+                    one.colour, x + 14, y
+                )
+            )
+        parts.append(text_at(x + 32, y + 4, one.name))
+        x += room
+    return Markup("").join(parts), line + 1
+
+
+HEAT_WIDTH, HEAT_NAMES, HEAT_ROW, TOP = 460, 170, 26, 24
+DARK = 0.6  # from which a white text reads better
+
+
+def draw_heat(
+    rows: Sequence[str], columns: Sequence[str], shares: Sequence[Sequence[float]], label: str
+) -> Picture:
+    """Draw a table of shares.
+
+    Parameters
+    ----------
+    rows, columns : names
+    shares : one sequence a row, of values between 0 and 1
+    label : str
+
+    Examples
+    --------
+    >>> draw_heat(["age", "income"], ["root"], [[0.9], [0.1]], "at the root").count('="heat"')
+    2
+    """
+    wide = (HEAT_WIDTH - HEAT_NAMES) / max(len(columns), 1)
+    parts = [
+        text_at(HEAT_NAMES + (k + 0.5) * wide, 15, fit_text(name, wide - 4, 11), "small", "middle")
+        for k, name in enumerate(columns)
+    ]
+    for r, (name, values) in enumerate(zip(rows, shares, strict=True)):
+        y = TOP + r * HEAT_ROW
+        whole = text_at(0, y + 17, fit_text(name, HEAT_NAMES - 10, 12.5))
+        parts.append(titled(whole, name))
+        for k, value in enumerate(values):
+            parts.append(_cell(HEAT_NAMES + k * wide, y, wide, value))
+    height = TOP + HEAT_ROW * len(rows) + 4
+    return frame_picture(HEAT_WIDTH, height, label, Markup("").join(parts))
+
+
+def _cell(x: float, y: float, wide: float, value: float) -> Markup:
+    back = Markup(
+        '<rect class="heat" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" '
+        'fill-opacity="{:.3f}"/>'
+    ).format(x + 1, y + 1, wide - 2, HEAT_ROW - 2, value)
+    shown = percent_text(value) if value > 0 else "–"
+    ink = "cell on-heat-text" if value >= DARK else "cell"
+    empty = RECT.format("empty", x + 1, y + 1, wide - 2, HEAT_ROW - 2, 0)
+    return empty + back + text_at(x + wide / 2, y + 17, shown, ink, "middle")
+
+
+STRIP_WIDTH, STRIP_ROW, STRIP_NAMES, NOTES = 470, 34, 136, 88
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Values between two ends.
+
+    Parameters
+    ----------
+    name : str
+    values : sequence of float
+        Each a thin line.
+    low, high : float
+        Values at the ends of the strip.
+    own : sequence of float
+        Values to stand out: those of the tree itself.
+    note : str
+        Written at the right.
+    low_text, high_text : str
+    """
+
+    name: str
+    values: Sequence[float]
+    low: float
+    high: float
+    own: Sequence[float] = ()
+    note: str = ""
+    low_text: str = ""
+    high_text: str = ""
+
+
+def draw_strips(strips: Sequence[Strip], label: str) -> Picture:
+    """Draw strips one under the other; where lines are dense, values are frequent.
+
+    Examples
+    --------
+    >>> draw_strips([Strip("age", [40, 41, 60], 18, 90, own=[41])], "cut points").count('"own"')
+    1
+    """
+    parts = []
+    for place, strip in enumerate(strips):
+        parts.append(_strip(strip, 6 + place * STRIP_ROW))
+    return frame_picture(STRIP_WIDTH, 10 + STRIP_ROW * len(strips), label, Markup("").join(parts))
+
+
+def _strip(strip: Strip, y: float) -> Markup:
+    left, right = STRIP_NAMES + 8, STRIP_WIDTH - NOTES - 8
+    span = (strip.high - strip.low) or 1.0
+
+    def place(value: float) -> float:
+        return left + (right - left) * min(max((value - strip.low) / span, 0.0), 1.0)
+
+    parts = [
+        text_at(0, y + 13, fit_text(strip.name, STRIP_NAMES, 12.5)),
+        RECT.format("empty", left, y + 2, right - left, 14, 2),
+    ]
+    parts += [line_at(place(v), y + 2, place(v), y + 16, "cut") for v in strip.values]
+    parts += [line_at(place(v), y, place(v), y + 18, "own") for v in strip.own]
+    parts.append(text_at(left, y + 27, strip.low_text, "small"))
+    parts.append(text_at(right, y + 27, strip.high_text, "small", "end"))
+    parts.append(text_at(right + 8, y + 13, fit_text(strip.note, NOTES, 11), "small"))
+    shown = f"{strip.name}: {len(strip.values)} values"
+    return titled(Markup("").join(parts), shown)
+
+
+LEAST, MOST = 5.0, 15.0  # radius of points
+
+
+@dataclass(frozen=True)
+class Point:
+    """A named point.
+
+    Parameters
+    ----------
+    name : str
+    x, y : float
+    weight : float
+        Drawn as the area of the point.
+    x_interval, y_interval : pairs of float, optional
+    colour : int
+        Place in the palette.
+    note : str
+        What a pointer at it shows.
+    """
+
+    name: str
+    x: float
+    y: float
+    weight: float = 1.0
+    x_interval: tuple[float, float] | None = None
+    y_interval: tuple[float, float] | None = None
+    colour: int = 0
+    note: str = ""
+
+
+def draw_scatter(points: Sequence[Point], x: Axis, y: Axis, label: str) -> Picture:
+    """Draw named points; names are moved up or down where they would overlap.
+
+    Examples
+    --------
+    >>> points = [Point("a", 0.1, 0.9), Point("b", 0.4, 0.95, weight=9)]
+    >>> axes = Axis.over([0, 0.4], "distance"), Axis.over([0.9, 0.95], "accuracy", percent=True)
+    >>> draw_scatter(points, *axes, "two learners").count("<circle")
+    2
+    """
+    chart = Chart(x, y)
+    parts = [chart.draw()]
+    heaviest = max((point.weight for point in points), default=1.0) or 1.0
+    for point in points:
+        parts.append(_whiskers(point, chart))
+    for point in sorted(points, key=lambda one: -one.weight):
+        px, py = chart.at(point.x, point.y)
+        radius = LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5
+        dot = Markup(
+            '<circle class="c{} ring" cx="{:.1f}" cy="{:.1f}" r="{:.1f}" fill-opacity=".8"/>'
+        ).format(point.colour, px, py, radius)
+        parts.append(titled(dot, point.note or point.name))
+    parts += _names(points, chart, heaviest)
+    return frame_picture(chart.width, chart.height, label, Markup("").join(parts))
+
+
+def _whiskers(point: Point, chart: Chart) -> Markup:
+    parts = []
+    if point.y_interval is not None:
+        (x, low), (_, high) = (chart.at(point.x, end) for end in point.y_interval)
+        parts.append(line_at(x, low, x, high, "whisker"))
+    if point.x_interval is not None:
+        (left, y), (right, _) = (chart.at(end, point.y) for end in point.x_interval)
+        parts.append(line_at(left, y, right, y, "whisker"))
+    return Markup("").join(parts)
+
+
+def _names(points: Sequence[Point], chart: Chart, heaviest: float) -> list[Markup]:
+    """Names beside their points, each where it hides no other name and no other point."""
+    taken: list[tuple[float, float, float, float]] = []
+    for point in points:
+        px, py = chart.at(point.x, point.y)
+        radius = LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5
+        taken.append((px - radius, py - radius, px + radius, py + radius))
+    parts = []
+    for place, point in enumerate(points):
+        px, py = chart.at(point.x, point.y)
+        radius = taken[place][2] - px
+        wide = text_width(point.name, 12.5, bold=True)
+        others = taken[:place] + taken[place + 1 :]
+        box = _free_place(px, py, radius, wide, chart, others)
+        taken.append(box)
+        if abs(box[1] + 8 - py) > radius + 12:
+            parts.append(line_at(px, py, (box[0] + box[2]) / 2, box[1] + 8, "axis"))
+        parts.append(text_at(box[0], box[3] - 4, point.name, "name halo"))
+    return parts
+
+
+def _free_place(
+    px: float,
+    py: float,
+    radius: float,
+    wide: float,
+    chart: Chart,
+    taken: Sequence[tuple[float, float, float, float]],
+) -> tuple[float, float, float, float]:
+    """The nearest place for a name that is free; the last one tried where none is."""
+    box = (px, py, px, py)
+    for away in range(0, 200, 8):
+        for sign in (-1, 1):
+            for x in (px + radius + 4, px - radius - 4 - wide, px - wide / 2):
+                if x == px - wide / 2 and away < radius + 10:
+                    continue  # it would hide its own point
+                top = py - 8 + sign * away
+                box = (x, top, x + wide, top + 16)
+                inside = box[0] > 58 and box[2] < chart.width - RIGHT and box[1] > 4
+                if inside and box[3] < chart.height - 48 and not _hits(box, taken):
+                    return box
+    return box
+
+
+def _hits(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> bool:
+    return any(
+        box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+        for other in taken
+    )

@@ -1,0 +1,350 @@
+"""Diff SVG: two trees as one picture, and under it the rows that went from leaf to leaf."""
+
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from steadytree.reporting.formatting import plain_text, rows_text
+from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
+from steadytree.reporting.svg.tree import BOX_HEIGHT, PADDING, SMALL, TEXT, Layout, lay_out
+
+HEAD = 40
+TALLEST, PER_LEAF = 260.0, 24.0
+SPACE = 8.0  # between leaves
+LINE = 15.0  # between labels
+BAR = 8
+
+
+def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, float]:
+    """Draw the flows; bands whose decision changes are red.
+
+    Parameters
+    ----------
+    rows : dict
+        Flows and leaves of both trees, with their rows.
+    width : float
+    top : float
+        Upper edge of the drawing.
+
+    Returns
+    -------
+    drawing : Markup
+    height : float
+    """
+    leaves = {side: [x for x in rows[f"{side}_leaves"] if x["n_rows"]] for side in ("old", "new")}
+    tall = max(TALLEST, PER_LEAF * max(map(len, leaves.values())))
+    x = {"old": 0.32 * width, "new": 0.68 * width}
+    start = top + HEAD
+    scale = {s: (tall - SPACE * (len(own) - 1)) / rows["n_rows"] for s, own in leaves.items()}
+    parts = [_head(rows, width, top)]
+    edge = {side: _stack(own, start, scale[side]) for side, own in leaves.items()}
+    parts += _bands(rows["flows"], leaves, edge, scale, x)
+    for side, own in leaves.items():
+        parts += _labels(own, edge[side], scale[side], x[side], side, width)
+    return Markup("\n").join(parts), HEAD + tall + 10
+
+
+def _head(rows: dict[str, Any], width: float, top: float) -> Markup:
+    n, total = rows["n_flipped"], rows["n_rows"]
+    said = f"Where the {rows_text(total)} went: {n:,} decisions change ({n / total:.1%})"
+    head = Markup('<text class="name" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>')
+    small = Markup('<text class="small" text-anchor="{}" x="{:.1f}" y="{:.1f}">{}</text>')
+    return Markup("").join(
+        [
+            head.format(width / 2, top + 12, said),
+            small.format("end", 0.32 * width - 10, top + 30, "old leaves"),
+            small.format("start", 0.68 * width + 10, top + 30, "new leaves"),
+        ]
+    )
+
+
+def _stack(leaves: list[dict[str, Any]], start: float, scale: float) -> dict[int, float]:
+    """Upper edge of each leaf's bar."""
+    edge = {}
+    for leaf in leaves:
+        edge[leaf["node"]] = start
+        start += leaf["n_rows"] * scale + SPACE
+    return edge
+
+
+def _bands(
+    flows: list[dict[str, Any]],
+    leaves: dict[str, list[dict[str, Any]]],
+    edge: dict[str, dict[int, float]],
+    scale: dict[str, float],
+    x: dict[str, float],
+) -> list[Markup]:
+    """One band for each pair of leaves, in the order in which the leaves stand."""
+    order = {side: [leaf["node"] for leaf in own] for side, own in leaves.items()}
+    numbers = {side: {leaf["node"]: leaf["number"] for leaf in own} for side, own in leaves.items()}
+    at = {side: dict(edges) for side, edges in edge.items()}
+    ranked = sorted(
+        flows,
+        key=lambda flow: (
+            order["old"].index(flow["old_leaf"]),
+            order["new"].index(flow["new_leaf"]),
+        ),
+    )
+    left, right = x["old"] + BAR / 2, x["new"] - BAR / 2
+    middle = (left + right) / 2
+    parts = []
+    for flow in ranked:
+        a, b, n = flow["old_leaf"], flow["new_leaf"], flow["rows"]
+        y1, y2 = at["old"][a], at["new"][b]
+        at["old"][a] = low1 = y1 + n * scale["old"]
+        at["new"][b] = low2 = y2 + n * scale["new"]
+        path = (
+            f"M{left:.1f} {y1:.2f}C{middle:.1f} {y1:.2f} {middle:.1f} {y2:.2f} {right:.1f} {y2:.2f}"
+            f"V{low2:.2f}C{middle:.1f} {low2:.2f} {middle:.1f} {low1:.2f} {left:.1f} {low1:.2f}Z"
+        )
+        says = f"{rows_text(n)} from old {numbers['old'][a]} to new {numbers['new'][b]}"
+        says += ": the decision changes" if flow["flips"] else ""
+        parts.append(
+            Markup('<path class="{}" d="{}" data-rows="{}"><title>{}</title></path>').format(
+                "flip" if flow["flips"] else "stay", path, n, says
+            )
+        )
+    return parts
+
+
+def _labels(
+    leaves: list[dict[str, Any]],
+    edge: dict[int, float],
+    scale: float,
+    x: float,
+    side: str,
+    width: float,
+) -> list[Markup]:
+    """Bars with what they stand for, labels pushed apart where bars are thin."""
+    parts, lowest = [], -1e9
+    anchor, where = ("end", x - 10) if side == "old" else ("start", x + 10)
+    for leaf in leaves:
+        tall = leaf["n_rows"] * scale
+        y = max(edge[leaf["node"]] + tall / 2 + 4, lowest + LINE)
+        lowest = y
+        text = f"{leaf['number']}: {leaf['label']} ({rows_text(leaf['n_rows'])})"
+        parts.append(
+            Markup(
+                '<rect class="bar" x="{:.1f}" y="{:.2f}" width="{}" height="{:.2f}"/>'
+                '<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>'
+            ).format(
+                *(x - BAR / 2, edge[leaf["node"]], BAR, tall, where, y, anchor),
+                escape(fit_text(text, 0.32 * width - 14, 12.5)),
+            )
+        )
+    return parts
+
+
+MARGIN, TOP = 8, 92
+CLASS_LINE = 19  # height of a sentence on a class that is new or gone
+ANSWER_HEIGHT = 26
+ANSWER, ROWS = 150, 96  # widths of the columns of answers
+THICKEST = 9.0
+MOST_LEAVES = 64
+NARROWEST = 640
+LEGEND = (
+    ("same", "same"),
+    ("moved", "moved: same feature, other value"),
+    ("replaced", "replaced or relabelled"),
+    ("grown", "grown"),
+    ("cut", "cut"),
+)
+STYLE = """
+.steadytree-diff { --ink: #1c2024; --quiet: #5b6470; --line: #c5ccd3; --paper: #ffffff;
+  --same: #8b95a1; --moved: #e69f00; --replaced: #d55e00; --grown: #009e73; --cut: #cc79a7;
+  --flow: #9fb8c9; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
+@media (prefers-color-scheme: dark) { .steadytree-diff { --ink: #e8eaed; --quiet: #a3acb8;
+  --line: #56606c; --paper: #1d2126; --moved: #f0b840; --replaced: #ef7f3a; --grown: #3cc79e;
+  --cut: #dd9fc2; --flow: #4f6a7c; } }
+.steadytree-diff .back { fill: var(--paper); }
+.steadytree-diff text { fill: var(--ink); font-size: 12.5px; }
+.steadytree-diff .small { fill: var(--quiet); font-size: 11px; }
+.steadytree-diff .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
+  paint-order: stroke; }
+.steadytree-diff .name { font-weight: bold; }
+.steadytree-diff .gone { fill: var(--quiet); text-decoration: line-through; }
+.steadytree-diff .box { fill: var(--paper); stroke-width: 2px; }
+.steadytree-diff .edge { fill: none; stroke: var(--line); }
+.steadytree-diff .box.grown { stroke-dasharray: 6 2; }
+.steadytree-diff .box.cut { stroke-dasharray: 2 3; }
+.steadytree-diff .bar { fill: var(--quiet); }
+.steadytree-diff .stay { fill: var(--flow); opacity: .75; }
+.steadytree-diff .flip { fill: var(--replaced); opacity: .8; }
+""" + "\n".join(
+    f".steadytree-diff .{name} {{ stroke: var(--{name}); }} "
+    f".steadytree-diff .f-{name} {{ fill: var(--{name}); }}"
+    for name in ("same", "moved", "replaced", "grown", "cut")
+)
+
+
+def draw_diff(data: dict[str, Any]) -> Markup:
+    """Draw what `collect_diff` returned.
+
+    Grey boxes stayed, amber ones moved, vermilion ones were replaced, green ones grew and pink
+    ones were cut; what no longer holds is struck through.
+
+    Returns
+    -------
+    svg : Markup
+        One ``<svg>`` element; its texts are escaped.
+    """
+    nodes = shown_nodes(data["nodes"])
+    layout = lay_out([_as_laid_out(node) for node in nodes])
+    width = max(layout.answers_x + 2 * ANSWER + ROWS + PADDING, NARROWEST)
+    said = data["classes_text"]
+    top = TOP + CLASS_LINE * len(said)
+    parts = [_legend(data["headline"], said, width), _edges(nodes, layout), _heads(layout)]
+    parts += [
+        _question(node, layout) if "left" in node else _answer(node, layout) for node in nodes
+    ]
+    height = layout.height
+    if data["rows"] is not None:
+        flow, flow_height = draw_flow(data["rows"], width, height + 34)
+        parts.append(flow)
+        height += 34 + flow_height
+    full = round(width + 2 * MARGIN), round(height + top + 2 * MARGIN)
+    body, spoken = Markup("\n").join(parts), " ".join([data["headline"], *said])
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" class="steadytree-diff" viewBox="0 0 {} {}" '
+        'width="{}" height="{}" role="img" aria-label="{}"><style>{}</style>'
+        '<rect class="back" width="100%" height="100%"/>'
+        '<g transform="translate({} {})">{}</g></svg>'
+    ).format(*full, *full, spoken, Markup(STYLE), MARGIN, MARGIN + top, body)
+
+
+def shown_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The places of the upper levels that a picture has room for, numbered anew."""
+    deepest = max(node["depth"] for node in nodes)
+    while deepest > 1 and _n_ends(nodes, deepest) > MOST_LEAVES:
+        deepest -= 1
+    kept = [node for node in nodes if node["depth"] <= deepest]
+    place = {node["place"]: new for new, node in enumerate(kept)} | {None: None}
+    shown = []
+    for node in kept:
+        node = node | {"place": place[node["place"]], "parent": place[node["parent"]]}
+        if "left" in node and node["depth"] < deepest:
+            node |= {"left": place[node["left"]], "right": place[node["right"]]}
+        else:
+            node = {key: part for key, part in node.items() if key not in ("left", "right")}
+        shown.append(node)
+    return shown
+
+
+def _n_ends(nodes: list[dict[str, Any]], deepest: int) -> int:
+    ends = [node for node in nodes if node["depth"] == deepest or "left" not in node]
+    return sum(node["depth"] <= deepest for node in ends)
+
+
+def _as_laid_out(node: dict[str, Any]) -> dict[str, Any]:
+    """The node with its longest text where the layout looks for it."""
+    texts = [_line(node, side) for side in ("old", "new")]
+    longest = max(texts, key=lambda text: text_width(text, TEXT, bold=True))
+    return node | {"feature": longest, "test": "", "missing": ""}
+
+
+def _line(node: dict[str, Any], side: str) -> str:
+    words = node[side]
+    if words is None:
+        return ""
+    return words["text"] if words["question"] else f"{side} {words['number']}: {words['text']}"
+
+
+def _legend(headline: str, classes: list[str], width: float) -> Markup:
+    """The headline, what became of classes, and what the colours mean; all above the trees."""
+    top = -TOP + 18 - CLASS_LINE * len(classes)
+    parts = [text_at(0, top, fit_text(headline, width, 14, bold=True), "name")]
+    for k, said in enumerate(classes, start=1):
+        parts.append(text_at(0, top + CLASS_LINE * k, fit_text(said, width, TEXT), "class"))
+    x = 0.0
+    for status, says in LEGEND:
+        parts.append(
+            Markup('<rect class="f-{}" x="{:.1f}" y="{}" width="11" height="11" rx="2"/>').format(
+                status, x, -TOP + 34
+            )
+        )
+        parts.append(text_at(x + 16, -TOP + 44, says, "small"))
+        x += 16 + text_width(says, SMALL) + 18
+    return Markup("").join(parts)
+
+
+def _heads(layout: Layout) -> Markup:
+    x = layout.answers_x + PADDING
+    heads = {"old answer": x, "new answer": x + ANSWER, "rows": x + 2 * ANSWER}
+    return Markup("").join(text_at(place, -9, head, "small") for head, place in heads.items())
+
+
+def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
+    """Lines as wide as the share of rows that go there, dashed where one tree has none."""
+    parts, labels = [], []
+    for node in nodes:
+        if node["parent"] is None:
+            continue
+        path, x, y = layout.edge(nodes[node["parent"]], node)
+        share = max(node["old_share"], node["new_share"])
+        dashes = Markup("" if node["old"] and node["new"] else ' stroke-dasharray="5 4"')
+        line = Markup('<path class="edge" stroke-width="{:.1f}"{} d="{}"/>')
+        parts.append(line.format(1 + (THICKEST - 1) * share, dashes, path))
+        labels.append(text_at(x, y + 4, node["side"], "small side"))
+    return Markup("").join(parts + labels)
+
+
+def _question(node: dict[str, Any], layout: Layout) -> Markup:
+    x, y = layout.x[node["place"]], layout.y[node["place"]]
+    width = layout.widths[node["depth"]]
+    top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
+    old, new = _line(node, "old"), _line(node, "new")
+    if node["status"] == "same":
+        lines = [text_at(x + PADDING, top + 27, fit_text(new, room, TEXT, bold=True), "name")]
+    else:
+        shown = [(old, "gone", 18), (new, "name", 35)] if new and old else []
+        shown = shown or [(old or new, "name" if new else "gone", 27)]
+        lines = [
+            text_at(x + PADDING, top + down, fit_text(text, room, TEXT, bold=True), kind)
+            for text, kind, down in shown
+        ]
+    foot = [
+        text_at(x + PADDING, top + 51, node["status"], "small"),
+        text_at(x + width - PADDING, top + 51, _rows(node), "small", anchor="end"),
+    ]
+    box = _box(x, top, width, BOX_HEIGHT, node["status"])
+    return Markup("<g>{}{}{}</g>").format(_title(node), box, Markup("").join(lines + foot))
+
+
+def _answer(node: dict[str, Any], layout: Layout) -> Markup:
+    x, y = layout.x[node["place"]], layout.y[node["place"]]
+    inner = x + PADDING
+    changed = node["status"] != "same"
+    parts = [
+        _box(x, y - ANSWER_HEIGHT / 2, 2 * ANSWER + ROWS + PADDING, ANSWER_HEIGHT, node["status"])
+    ]
+    for side, place, kind in (("old", inner, "gone"), ("new", inner + ANSWER, "name")):
+        words = node[side]
+        text = "—" if words is None else words["text"]
+        if words is not None and not words["question"]:
+            text = f"{words['number']}: {text}"
+        kind = kind if words is not None and (changed or side == "new") else "small"
+        parts.append(text_at(place, y + 4.5, fit_text(text, ANSWER - 12, TEXT, bold=True), kind))
+    rows = fit_text(_rows(node), ROWS - 4, SMALL)
+    parts.append(text_at(inner + 2 * ANSWER, y + 4, rows, "small"))
+    return Markup("<g>{}{}</g>").format(_title(node), Markup("").join(parts))
+
+
+def _rows(node: dict[str, Any]) -> str:
+    """Rows before and now; one number where they are the same."""
+    numbers = [node["old_rows"], node["new_rows"]]
+    old, new = ("—" if n is None else plain_text(float(f"{n:.6g}")) for n in numbers)
+    return old if old == new else f"{old} → {new}"
+
+
+def _title(node: dict[str, Any]) -> Markup:
+    """What a pointer at the box shows: nothing cut."""
+    lines = [node["status"]]
+    lines += [f"{side}: {node[side]['full']}" for side in ("old", "new") if node[side]]
+    return Markup("<title>{}</title>").format("\n".join(lines))
+
+
+def _box(x: float, y: float, width: float, height: float, status: str) -> Markup:
+    name = "replaced" if status == "relabelled" else status
+    return Markup(
+        '<rect class="box {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="5"/>'
+    ).format(name, x, y, width, height)

@@ -1,0 +1,258 @@
+"""Card SVG: a card of points as one picture, to print and to fill in by hand."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from steadytree.models.risk_table import RiskRow, RiskTable
+from steadytree.models.scorecard import Scorecard, card_of
+from steadytree.reporting.formatting import percent_text
+from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
+from steadytree.reporting.wording import label_text, one_line
+
+ROW, MARGIN, TEXT = 34, 24, 15
+CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
+STRIP = 106
+STYLE = """
+.steadytree-card { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
+  --accent: #0072B2; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
+@media (prefers-color-scheme: dark) { .steadytree-card { --ink: #e8eaed; --quiet: #a3acb8;
+  --line: #56606c; --paper: #1d2126; --accent: #56B4E9; } }
+@media print { .steadytree-card { --ink: #000; --quiet: #444; --line: #999; --paper: #fff; } }
+.steadytree-card text { fill: var(--ink); font-size: 15px; }
+.steadytree-card .title { font-size: 20px; font-weight: bold; }
+.steadytree-card .quiet { fill: var(--quiet); font-size: 12px; }
+.steadytree-card .points { font-weight: bold; }
+.steadytree-card .paper { fill: var(--paper); stroke: var(--line); }
+.steadytree-card .line { stroke: var(--line); }
+.steadytree-card .bar { fill: var(--accent); fill-opacity: 0.55; }
+.steadytree-card .whisker { stroke: var(--ink); stroke-width: 1.5; }
+"""
+
+
+def draw_line(left: float, y: float, right: float) -> Markup:
+    """A line across."""
+    return Markup('<line class="line" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
+        left, right, y, y
+    )
+
+
+def draw_box(x: float, y: float, width: float) -> Markup:
+    """A box to write into."""
+    return Markup(
+        '<rect class="paper" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="24" rx="4"/>'
+    ).format(x, y, width)
+
+
+def strip_width(name: str, n_totals: int) -> float:
+    """How wide a strip is."""
+    return max(NAMES + n_totals * CELL, text_width(name, 12))
+
+
+def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
+    """Totals side by side, each with a bar as high as its risk, and the rows behind it.
+
+    The thin line on a bar is the interval of the observed share.
+    """
+    parts = [
+        text_at(left, y + 4, name, "quiet"),
+        text_at(left, y + 24, "total", "quiet"),
+        text_at(left, y + 80, what, "quiet"),
+        text_at(left, y + 97, "rows", "quiet"),
+    ]
+    base, tall = y + 62, 30
+    for place, row in enumerate(rows):
+        x = left + NAMES + (place + 0.5) * CELL
+        high = max(tall * row.risk, 1)
+        low, top = (base - tall * end for end in row.interval)
+        parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
+        parts.append(
+            Markup(
+                '<rect class="bar" x="{:.1f}" y="{:.1f}" width="26" height="{:.1f}"/>'
+                '<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{:.1f}" y2="{:.1f}"/>'
+            ).format(x - 13, base - high, high, low, top, x=x)
+        )
+        parts.append(text_at(x, y + 80, percent_text(row.risk), "", "middle"))
+        parts.append(text_at(x, y + 97, f"{row.n_rows:,.6g}", "quiet", "middle"))
+    return Markup("").join(parts)
+
+
+POINTS, BOX = 46, 58  # widths of a class's points and of its box
+NARROWEST, WIDEST = 300, 640
+WIDEST_NAME = 150
+GAP = 40  # between strips
+NOTE = "thin lines: 95 % interval of the share among the rows behind it"
+EMPTY = "no conditions: every row gets the same answer"
+
+
+class CardPicture(Markup):
+    """An ``<svg>`` element that notebooks show."""
+
+    def _repr_html_(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things stand: the right ends of the columns of points, and the whole width."""
+
+    names: list[str]
+    ends: list[float]
+    width: float
+    points: float
+
+    @property
+    def room(self) -> float:
+        """Width left for conditions."""
+        return self.ends[0] - BOX - self.points - MARGIN
+
+    @classmethod
+    def of(cls, card: Scorecard, widest_strip: float) -> "Layout":
+        """Columns as wide as their names need, conditions as wide as theirs."""
+        labels = [label_text(label) for label in card.classes.tolist()]
+        names = [""] if card.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
+        given = [f"{value:+d}" for value in (*card.points.ravel(), *card.offset)]
+        points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
+        columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
+        texts = [*map(one_line, card.texts()), *([EMPTY] if card.n_conditions == 0 else [])]
+        wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
+        room = min(max(wanted, NARROWEST), WIDEST)
+        needed = 2 * MARGIN + room + sum(columns)
+        width = max(needed, 2 * MARGIN + widest_strip)
+        ends = [width - MARGIN - sum(columns[k + 1 :]) for k in range(len(columns))]
+        return cls(names, ends, width, points)
+
+
+def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> CardPicture:
+    """Draw a card: conditions, points, boxes to fill in, and risk by total.
+
+    Above two classes every class has a column of points and a strip of its totals.
+
+    Parameters
+    ----------
+    card : Scorecard or fitted RiskScoreClassifier
+        A fitted or saved one brings its table.
+    table : RiskTable, optional
+        Adds a strip of totals with their risk and the rows behind it.
+    title : str, optional
+
+    Returns
+    -------
+    svg : CardPicture
+        One ``<svg>`` element as text that needs nothing else, its own texts escaped; notebooks
+        show it.
+
+    Examples
+    --------
+    >>> from steadytree.models.scorecard import Condition
+    >>> from steadytree.data.feature_space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> card = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> "age ≥ 75" in draw_card(card)
+    True
+    """
+    card = card_of(card)
+    table = table or card.risk_table
+    labels = [label_text(label) for label in card.classes.tolist()]
+    strips = _strips(table, card.is_binary)
+    place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
+    heading = one_line(title) or (
+        f"Points for: {labels[1]}" if card.is_binary else "Points for each answer"
+    )
+    room = place.width - 2 * MARGIN
+    parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
+    y: float = MARGIN + 34
+    if not card.is_binary:
+        parts += [
+            text_at(end, y + 20, name, "points", "end")
+            for name, end in zip(place.names, place.ends, strict=True)
+        ]
+        y += ROW
+    lines = [
+        ("start with", card.offset),
+        *zip(map(one_line, card.texts()), card.points, strict=True),
+    ]
+    for text, points in lines:
+        parts.append(_row(y, place, text, [int(value) for value in points]))
+        y += ROW
+    if card.n_conditions == 0:
+        parts.append(text_at(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
+        y += ROW
+    parts.append(_total(y, place, labels))
+    y += ROW + 26
+    below, y = _below(strips, place, y)
+    body = Markup("\n").join([*parts, *below])
+    return CardPicture(_sheet(place.width, y + 4, card.n_conditions, body))
+
+
+def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
+    """What a table says class by class, with a name."""
+    rows = table.rows if table is not None else ()
+    what = "risk" if is_binary else "share of rows"
+    return [
+        (f"{what} by total, {label_text(label)}", [row for row in rows if row.label == label])
+        for label in dict.fromkeys(row.label for row in rows)
+    ]
+
+
+def _below(
+    strips: list[tuple[str, list[RiskRow]]], place: Layout, y: float
+) -> tuple[list[Markup], float]:
+    """Strips side by side as far as there is room; with where they end."""
+    parts: list[Markup] = []
+    x: float = MARGIN
+    for name, rows in strips:
+        wide = strip_width(name, len(rows))
+        if x > MARGIN and x + wide > place.width - MARGIN:
+            x, y = MARGIN, y + STRIP + 12
+        parts.append(draw_strip(rows, x, y, name, "risk" if len(place.ends) == 1 else "share"))
+        x += wide + GAP
+    if not strips:
+        return parts, y
+    parts.append(text_at(MARGIN, y + STRIP + 12, NOTE, "quiet"))
+    return parts, y + STRIP + 30
+
+
+def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
+    """A condition with its points, and a box for every class that it gives points to."""
+    starts = text == "start with"
+    parts = [
+        draw_line(MARGIN, y + ROW, place.width - MARGIN),
+        text_at(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
+    ]
+    for end, value in zip(place.ends, points, strict=True):
+        if value or starts or len(points) == 1:
+            parts.append(
+                text_at(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
+            )
+            parts.append(draw_box(end - BOX, y + 5, BOX))
+    return Markup("").join(parts)
+
+
+def _total(y: float, place: Layout, labels: list[str]) -> Markup:
+    if len(place.ends) == 1:
+        rule = f"above 0: {labels[1]} · else: {labels[0]}"
+    else:
+        rule = "the greatest total wins, the first on ties"
+    parts = [text_at(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
+    parts.append(text_at(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
+    parts += [draw_box(end - BOX, y + 6, BOX) for end in place.ends]
+    return Markup("").join(parts)
+
+
+def _sheet(width: float, height: float, n_conditions: int, body: Markup) -> Markup:
+    return Markup(
+        '<svg class="steadytree-card" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" '
+        'width="{w}" height="{h}" role="img" aria-label="{label}"><style>{style}</style>'
+        '<rect class="paper" x="1" y="1" width="{iw}" height="{ih}" rx="8"/>{body}</svg>'
+    ).format(
+        w=round(width),
+        h=round(height),
+        iw=round(width) - 2,
+        ih=round(height) - 2,
+        label=f"Card of points with {n_conditions} conditions",
+        style=Markup(STYLE),
+        body=body,
+    )

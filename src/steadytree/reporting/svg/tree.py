@@ -1,0 +1,249 @@
+"""Tree SVG: a tree drawn as one picture that needs nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.svg.canvas import (
+    RECT,
+    Picture,
+    class_colours,
+    fit_text,
+    frame_picture,
+    text_at,
+    text_width,
+)
+
+BOX_HEIGHT = 58
+SLOT = 35  # from answer to answer
+GAP = 40  # between columns
+PADDING = 9
+TEXT = 12.5
+SMALL = 11
+NARROWEST, WIDEST = 124, 200
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Places of all boxes.
+
+    Parameters
+    ----------
+    x, y : list of float
+        Left edge and vertical middle of each node, in order of the nodes.
+    widths : list of float
+        Width of the questions' boxes by level.
+    answers_x : float
+        Left edge of the column of answers.
+    height : float
+        From the first answer's top to the last one's bottom.
+    """
+
+    x: list[float]
+    y: list[float]
+    widths: list[float]
+    answers_x: float
+    height: float
+
+    def right_edge(self, node: dict[str, Any]) -> float:
+        return self.x[node["place"]] + self.widths[node["depth"]]
+
+    def edge(self, parent: dict[str, Any], node: dict[str, Any]) -> tuple[str, float, float]:
+        """The path of a line from a question to what follows, and the middle of its bend."""
+        start, above = self.right_edge(parent), self.y[parent["place"]]
+        end, y, bend = self.x[node["place"]], self.y[node["place"]], start + GAP / 2
+        curve = f"C{bend:.1f} {above:.1f} {bend:.1f} {y:.1f} {start + GAP:.1f} {y:.1f}"
+        return f"M{start:.1f} {above:.1f}{curve}H{end:.1f}", bend, (above + y) / 2
+
+
+def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
+    """Place the nodes of `collect_tree`, which come in the order root, left, right.
+
+    Examples
+    --------
+    >>> leaf = {"depth": 1}
+    >>> root = {"depth": 0, "left": 1, "right": 2, "feature": "age", "test": "≤ 4", "missing": ""}
+    >>> lay_out([root, leaf, leaf]).y
+    [35.0, 17.5, 52.5]
+    """
+    widths = _level_widths(nodes)
+    starts = [sum(widths[:level]) + GAP * level for level in range(len(widths) + 1)]
+    y = [0.0] * len(nodes)
+    n_leaves = 0
+    for place, node in enumerate(nodes):
+        if "left" not in node:
+            y[place] = SLOT * (n_leaves + 0.5)
+            n_leaves += 1
+    for place in range(len(nodes) - 1, -1, -1):  # children come later
+        node = nodes[place]
+        if "left" in node:
+            y[place] = (y[node["left"]] + y[node["right"]]) / 2
+    x = [starts[node["depth"]] if "left" in node else starts[-1] for node in nodes]
+    return Layout(x, y, widths, starts[-1], max(SLOT * n_leaves, float(BOX_HEIGHT)))
+
+
+def test_line(node: dict[str, Any]) -> str:
+    """What is asked of the feature, and where missing values go."""
+    return f"{node['test']} (missing: {node['missing']})" if node["missing"] else node["test"]
+
+
+def _level_widths(nodes: Sequence[dict[str, Any]]) -> list[float]:
+    """Room for the longest text of each level, within limits."""
+    questions = [node for node in nodes if "left" in node]
+    widths = [float(NARROWEST)] * (max((node["depth"] for node in questions), default=-1) + 1)
+    for node in questions:
+        wanted = max(
+            text_width(node["feature"], TEXT, bold=True), text_width(test_line(node), TEXT)
+        )
+        level = node["depth"]
+        widths[level] = min(max(widths[level], wanted + 2 * PADDING), WIDEST)
+    return widths
+
+
+TOP = 30  # room for the heads of the columns
+MARGIN = 6
+BAR, ROWS = 92, 86  # widths of these columns of answers
+NARROWEST_ANSWER, WIDEST_ANSWER = 64, 160
+THICKEST = 9.0
+ANSWER_HEIGHT = 26
+BAR_HEIGHT = 9
+
+
+def draw_tree(tree: dict[str, Any]) -> Picture:
+    """Draw what `collect_tree` returned.
+
+    Parameters
+    ----------
+    tree : dict
+        Classes and nodes.
+
+    Returns
+    -------
+    svg : Markup
+        One ``<svg>`` element; its texts are escaped.
+    """
+    nodes = tree["nodes"]
+    layout = lay_out(nodes)
+    colours = class_colours(nodes[0]["counts"])
+    answer = _answer_width(tree)
+    width, height = _size(layout, answer)
+    parts = [_edges(nodes, layout), _heads(layout.answers_x + PADDING, answer)]
+    for node in nodes:
+        if "left" in node:
+            parts.append(_question(node, layout, tree["classes"], colours))
+        else:
+            parts.append(_answer(node, layout, tree["classes"], colours, answer))
+    body = Markup('<g transform="translate({} {})">{}</g>').format(
+        MARGIN, MARGIN + TOP, Markup("\n").join(parts)
+    )
+    label = f"Decision tree with {tree['n_leaves_shown']} answers"
+    return frame_picture(width, height, label, body)
+
+
+def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
+    """Width and height of the picture in pixels."""
+    return _size(lay_out(tree["nodes"]), _answer_width(tree))
+
+
+def _answer_width(tree: dict[str, Any]) -> float:
+    """Room for the longest answer, within limits."""
+    answers = [answer_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
+    longest = max(text_width(answer, TEXT, bold=True) for answer in answers) + 14
+    return min(max(longest, NARROWEST_ANSWER), WIDEST_ANSWER)
+
+
+def answer_line(node: dict[str, Any], classes: list[str]) -> str:
+    """The answer, and how many more leaves it stands for."""
+    more = f" (+{node['n_below'] - 1:,})" if node["n_below"] > 1 else ""
+    return classes[node["answer"]] + more
+
+
+def _size(layout: Layout, answer: float) -> tuple[int, int]:
+    width = layout.answers_x + answer + BAR + ROWS + PADDING + 2 * MARGIN
+    return round(width), round(layout.height + TOP + 2 * MARGIN)
+
+
+def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
+    """Lines from questions to what follows, as wide as the share of rows that go there."""
+    parts, labels = [], []
+    for node in nodes:
+        if node["parent"] is None:
+            continue
+        path, x, y = layout.edge(nodes[node["parent"]], node)
+        line = Markup('<path class="edge" stroke-width="{:.1f}" d="{}"/>')
+        parts.append(line.format(1 + (THICKEST - 1) * node["share"], path))
+        labels.append(text_at(x, y + 4, node["side"], "small side"))
+    return Markup("").join(parts + labels)
+
+
+def _heads(x: float, answer: float) -> Markup:
+    places = {"answer": x, "true classes": x + answer, "rows": x + answer + BAR}
+    return Markup("").join(text_at(place, -9, head, "small") for head, place in places.items())
+
+
+def _question(
+    node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int]
+) -> Markup:
+    x, y = layout.x[node["place"]], layout.y[node["place"]]
+    width = layout.widths[node["depth"]]
+    top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
+    rows = _short_rows(node["n_rows"])
+    bar = room - text_width(rows, SMALL) - 6
+    return Markup("<g>{}{}{}{}{}{}</g>").format(
+        _title(node, classes),
+        RECT.format("box", x, top, width, BOX_HEIGHT, 5),
+        text_at(x + PADDING, top + 18, fit_text(node["feature"], room, TEXT, bold=True), "name"),
+        text_at(x + PADDING, top + 34, fit_text(test_line(node), room, TEXT)),
+        _bar(x + PADDING, top + 42, bar, node["counts"], colours),
+        text_at(x + width - PADDING, top + 50, rows, "small", anchor="end"),
+    )
+
+
+def _answer(
+    node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int], width: float
+) -> Markup:
+    x, y = layout.x[node["place"]], layout.y[node["place"]]
+    top, inner, height = y - ANSWER_HEIGHT / 2, x + PADDING, ANSWER_HEIGHT
+    line = fit_text(answer_line(node, classes), width - 10, TEXT, bold=True)
+    rows = f"{node['n_rows']:,} · {percent_text(node['share'])}"
+    return Markup("<g>{}{}{}{}{}{}</g>").format(
+        _title(node, classes),
+        RECT.format("box", x, top, width + BAR + ROWS + PADDING, height, 5),
+        RECT.format(f"c{colours[node['answer']]}", x, top, 5, height, 2),
+        text_at(inner + 2, y + 4.5, line, "name"),
+        _bar(inner + width, y - BAR_HEIGHT / 2, BAR - 10, node["counts"], colours),
+        text_at(inner + width + BAR, y + 4, fit_text(rows, ROWS - 4, SMALL), "small"),
+    )
+
+
+def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]) -> Markup:
+    """Shares of the classes side by side, equal colours together."""
+    total = sum(counts)
+    parts = [RECT.format("empty", x, y, width, BAR_HEIGHT, 0)]
+    by_colour: dict[int, int] = {}
+    for count, colour in zip(counts, colours, strict=True):
+        by_colour[colour] = by_colour.get(colour, 0) + count
+    for colour, count in by_colour.items():
+        if count:
+            part = width * count / total
+            parts.append(RECT.format(f"c{colour}", x, y, part, BAR_HEIGHT, 0))
+            x += part
+    return Markup("").join(parts)
+
+
+def _title(node: dict[str, Any], classes: list[str]) -> Markup:
+    """What a pointer at the box shows: nothing cut, nothing rounded."""
+    lines = [f"{node['full']}?"] if "full" in node else [f"answer: {classes[node['answer']]}"]
+    lines.append(f"{rows_text(node['n_rows'])}, {percent_text(node['share'])} of all")
+    found = [(count, name) for count, name in zip(node["counts"], classes, strict=True) if count]
+    lines += [f"{name}: {count:,}" for count, name in sorted(found, reverse=True)[:10]]
+    if node.get("conditions"):
+        lines.append("if " + " and ".join(node["conditions"]))
+    return Markup("<title>{}</title>").format("\n".join(lines))
+
+
+def _short_rows(count: int) -> str:
+    return rows_text(count) if count < 10_000 else f"{count:,}"

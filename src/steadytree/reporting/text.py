@@ -1,0 +1,226 @@
+"""Render text: the collected dict for a terminal."""
+
+import io
+from collections.abc import Collection
+from itertools import compress
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from steadytree.reporting.formatting import percent_text, rows_text
+
+
+def indented_rules(tree: dict[str, Any]) -> str:
+    """The tree as indented text, what follows from yes above what follows from no.
+
+    Parameters
+    ----------
+    tree : dict
+        What `collect_tree` returned.
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> root = {"parent": None, "side": None, "question": "age ≤ 43", "missing": "no"}
+    >>> leaf = {"parent": 0, "n_below": 1}
+    >>> yes = leaf | {"side": "yes", "answer": 0, "counts": [9, 1], "n_rows": 10}
+    >>> no = leaf | {"side": "no", "answer": 1, "counts": [0, 3], "n_rows": 3}
+    >>> print(indented_rules({"classes": ["well", "ill"], "nodes": [root, yes, no]}))
+    age ≤ 43? (missing: no)
+    ├─ yes: well (90 % of 10 rows)
+    └─ no: ill (100 % of 3 rows)
+    """
+    lines: list[str] = []
+    stems = [""] * len(tree["nodes"])  # what stands before the lines below a node
+    for place, node in enumerate(tree["nodes"]):
+        line = _line(node, tree["classes"])
+        if node["parent"] is None:
+            lines.append(line)
+            continue
+        last = node["side"] == "no"
+        stem = stems[node["parent"]]
+        stems[place] = stem + ("   " if last else "│  ")
+        lines.append(f"{stem}{'└─' if last else '├─'} {node['side']}: {line}")
+    return "\n".join(lines)
+
+
+def leaf_rules(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    """One rule a leaf, most rows first: its conditions, answer, rows and share that is right."""
+    leaves = [node for node in tree["nodes"] if "conditions" in node]
+    return [
+        {
+            "conditions": node["conditions"],
+            "answer": tree["classes"][node["answer"]],
+            "n_rows": node["n_rows"],
+            "share": node["share"],
+            "n_right": node["counts"][node["answer"]],
+            "place": node["place"],
+        }
+        for node in sorted(leaves, key=lambda node: -node["n_rows"])
+    ]
+
+
+def answer_text(node: dict[str, Any], classes: list[str]) -> str:
+    """The answer of a leaf and how often it holds."""
+    answer = classes[node["answer"]]
+    more = f", {node['n_below']:,} leaves not shown" if node["n_below"] > 1 else ""
+    if node["n_rows"] == 0:
+        return f"{answer} (no rows{more})"
+    right = percent_text(node["counts"][node["answer"]] / node["n_rows"])
+    return f"{answer} ({right} of {rows_text(node['n_rows'])}{more})"
+
+
+def _line(node: dict[str, Any], classes: list[str]) -> str:
+    if "question" not in node:
+        return answer_text(node, classes)
+    return f"{node['question']}?" + (f" (missing: {node['missing']})" if node["missing"] else "")
+
+
+MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
+WIDTH = 100
+NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
+SECTIONS = {
+    "calibration": "Whether its percentages hold",
+    "stability": "Would it come out again, one row left out",
+    "refits": "Would it come out again, a tenth of the rows left out",
+    "robustness": "How small an error turns a decision",
+    "separation": "Could any tree do better",
+}
+
+
+def terminal_view(data: dict[str, Any]) -> RenderableType:
+    """What a rich console shows for a report.
+
+    Parameters
+    ----------
+    data : dict
+        What `collect` returned.
+
+    Returns
+    -------
+    view : a rich renderable
+    """
+    parts: list[RenderableType] = [
+        Text(data["title"], style="bold"),
+        Text(data["headline"]),
+    ]
+    if data["origin"]["seen"]:
+        seen = f"These seem to be the rows the {data['kind']} was fitted on."
+        parts.append(Text(seen, style="yellow"))
+    if data["verdict"]:
+        parts += _titled("Stated limits", _verdict(data["verdict"]))
+    parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
+    if len(data["confusion"]["labels"]) <= MOST_CLASSES:
+        title = "Rows by true class (down) and answer (across)"
+        parts += _titled(title, _confusion(data["confusion"]))
+    parts += _titled("How much there is to read", _readings(data["readings"]["complexity"]))
+    for section, title in SECTIONS.items():
+        if data["readings"].get(section):
+            parts += _titled(title, _readings(data["readings"][section]))
+            note = (data.get(section) or {}).get("note")
+            parts += [Text(note, style="dim")] if note else []
+    if data["change"] is not None:
+        said = [data["change"]["headline"], *data["change"]["classes_text"]]
+        parts += _titled("What changed since the previous tree", Text("\n".join(said)))
+    if data["comparison"] is not None:
+        parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
+    if data["tree"] is None:
+        return Group(*parts, *_titled("The card", Text(data["card"]["text"], no_wrap=True)))
+    rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
+    parts += _titled("The rules", rules)
+    if data["tree"]["note"]:
+        parts += [Text(data["tree"]["note"], style="bold")]
+    return Group(*parts)
+
+
+def render_text(data: dict[str, Any], width: int = WIDTH) -> str:
+    """The same as plain text."""
+    return _plain(terminal_view(data), width)
+
+
+def _plain(view: RenderableType, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.print(view)
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def comparison_view(words: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
+    """What a rich console shows for a comparison; some columns of it, or all."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("learner", no_wrap=True)
+    shown = [not keys or column["key"] in keys for column in words["columns"]]
+    for column in compress(words["columns"], shown):
+        table.add_column(column["head"], justify="right")
+    for row in words["rows"]:
+        cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
+        table.add_row(Text(row["name"], style="bold"), *cells)
+    folds = f"{words['n_folds']} folds of {rows_text(words['n_rows'])}. {words['note']}"
+    notes = [
+        Text(f"{row['name']}: {note}.", style="dim")
+        for row in words["rows"]
+        for note in row["notes"]
+    ]
+    noise = "" if words["perturbation_stated"] else " Noise: 2 % of each column's range."
+    below = Text(f"{folds.strip()}{noise} * best of the column, ≈ sampled.", style="dim")
+    return Group(table, Text(), Text(words["headline"]), below, *notes)
+
+
+def _comparison_cell(cell: dict[str, Any]) -> Text:
+    mark = "*" if cell["best"] else ""
+    return Text(cell["shown"] + mark, style="bold green" if cell["best"] else "")
+
+
+def comparison_text(words: dict[str, Any], width: int = 140) -> str:
+    """A comparison as plain text."""
+    return _plain(comparison_view(words), width)
+
+
+def _titled(title: str, body: RenderableType) -> list[RenderableType]:
+    return [Text(), Text(title, style="italic"), body]
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+
+
+def _readings(readings: list[dict[str, Any]]) -> Table:
+    table = _table()
+    table.add_column("")
+    table.add_column("value", justify="right", no_wrap=True)
+    with_interval = any(reading["interval"] for reading in readings)
+    if with_interval:
+        table.add_column("95 % interval", no_wrap=True)
+    table.add_column("what it says", style="dim")
+    for reading in readings:
+        cells = [reading["name"], reading["shown"], reading["meaning"]]
+        if with_interval:
+            cells.insert(2, reading["shown_interval"])
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _verdict(verdict: list[dict[str, Any]]) -> Table:
+    table = _table()
+    for head in ("verdict", "limit", "asked for", "found"):
+        table.add_column(head)
+    styles = {"pass": "green", "fail": "bold red"}
+    for one in verdict:
+        flag = Text(one["verdict"], style=styles.get(one["verdict"], "yellow"))
+        table.add_row(flag, Text(one["meaning"]), Text(one["shown_limit"]), Text(one["shown"]))
+    return table
+
+
+def _confusion(confusion: dict[str, Any]) -> Table:
+    table = _table()
+    table.add_column("")
+    for label in confusion["labels"]:
+        table.add_column(Text(label), justify="right")
+    for label, counts in zip(confusion["labels"], confusion["counts"], strict=True):
+        table.add_row(Text(label), *(f"{count:,}" for count in counts))
+    return table

@@ -1,0 +1,1 @@
+"""Scorecards of small integer points."""

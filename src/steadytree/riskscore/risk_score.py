@@ -1,0 +1,397 @@
+"""RiskScoreClassifier: a card of small whole points that noise does not easily turn."""
+
+import warnings
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import check_labels
+from steadytree.data.table import Table
+from steadytree.models.base import check_weights
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore.assemble import binary_card, joint_card
+from steadytree.riskscore.boosting import (
+    GAMMAS,
+    MOST_ROWS,
+    PUBLISHED_ROUNDS,
+    ROUNDS,
+    TAUS,
+    Boosting,
+    Points,
+    Rows,
+    beats_most_frequent,
+    boost,
+    chance_error,
+    choose,
+    choose_noise,
+    divisions_of,
+    is_above,
+    last_within_error,
+    ranked_share,
+    right_share,
+    smallest_points,
+    tuned_offset,
+    worst_totals,
+)
+from steadytree.riskscore.candidates import SLACK, Questions
+from steadytree.riskscore.logistic import cuts_of, fit_logistic, round_points
+from steadytree.riskscore.parameters import (
+    allowed_ways,
+    check_classes,
+    check_forced,
+    check_parameters,
+)
+
+MOST_POINTS = {"majority": 10, "logistic": 5}
+NO_LIMIT = 10**6
+
+
+class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
+    """A card of conditions with small whole points, robust to noise by construction.
+
+    Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
+    training row that is right after that move is right after any move of that size, so
+    `certified_accuracy_` is proven for the training rows; `steadytree.certify` gives the exact
+    figure for any rows. With three or more classes each has its own points and the greatest
+    total wins.
+
+    Parameters
+    ----------
+    loss : {"auto", "majority", "logistic"}, default="auto"
+        "majority" boosts equal votes (Boost-by-Majority). "logistic" minimises the logistic loss
+        of the moved rows and rounds the weights. "auto" is "majority", unless its answers are not
+        right more often than the most frequent class, by two standard errors, as with a rare
+        outcome: then "logistic", where its totals rank held-out rows better than chance.
+    tau : float or "1se", default="1se"
+        Noise that numbers are hardened against, as a share of each column's range in the
+        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
+        out of a few sizes, the largest up to which the cross-validated accuracy stays within one
+        standard error of the best, the error of differences on the same held-out rows. "logistic"
+        compares areas under the ROC curve instead where no size is right more often than the most
+        frequent class, by two standard errors.
+    max_conditions : int or None, default=10
+        Most conditions on the card (for each class, above two).
+    directions : {"both", "up"}, default="both"
+        Whether points are given for small values too, or for large ones only.
+    monotone : mapping of name to {"up", "down"}, optional
+        Columns whose larger values may only raise ("up") or lower ("down") the total of the
+        second class. For two classes.
+    max_points : int or None, default=None
+        Most points for one condition; None is 10 for "majority" and 5 for "logistic".
+    forced, forbidden : sequence of str, optional
+        Columns that must be, or may not be, on the card. A forced column needs two values.
+    gamma : float in (0, 0.5) or "cv", default="cv"
+        Edge that every vote is expected to have over one half; "logistic" casts no votes and
+        does not look at it.
+    n_rounds : int or "cv", default="cv"
+        Most votes; "logistic" does not look at it.
+    as_published : bool, default=False
+        The published algorithm to the letter, for two classes: see `published`.
+    random_state : int, RandomState or None, default=None
+        Which rows settings are chosen on, where there are more than 10,000, and how up to 1,000
+        rows are divided into folds for "1se".
+
+    Attributes
+    ----------
+    card_ : Scorecard
+    risk_table_ : RiskTable
+        Totals with counts, shares and intervals on the training rows.
+    certified_accuracy_ : float
+        Share of training weight that is right under every noise of size `tau_`: a proven lower
+        bound on the astuteness on the training rows.
+    loss_ : {"majority", "logistic"}
+        What the card was fitted to.
+    tau_, gamma_, n_rounds_ : settings that were used; the last two None for "logistic"
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where X had column names
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = RiskScoreClassifier(tau=0.05, max_conditions=5, random_state=0).fit(X, y)
+    >>> model.card_.n_conditions <= 5, bool(model.score(X, y) > 0.93)
+    (True, True)
+    """
+
+    card_: Scorecard
+    tau_: float
+    gamma_: float | None
+    n_rounds_: int | None
+
+    def __init__(
+        self,
+        loss="auto",
+        tau="1se",
+        max_conditions=10,
+        directions="both",
+        monotone=None,
+        max_points=None,
+        forced=None,
+        forbidden=None,
+        gamma="cv",
+        n_rounds="cv",
+        as_published=False,
+        random_state=None,
+    ):
+        self.loss = loss
+        self.tau = tau
+        self.max_conditions = max_conditions
+        self.directions = directions
+        self.monotone = monotone
+        self.max_points = max_points
+        self.forced = forced
+        self.forbidden = forbidden
+        self.gamma = gamma
+        self.n_rounds = n_rounds
+        self.as_published = as_published
+        self.random_state = random_state
+
+    @classmethod
+    def published(cls, tau: float = 0.05, gamma: float = 0.01) -> "RiskScoreClassifier":
+        """BBM-RS as its authors ran it, for comparison.
+
+        Points for large values only, gamma fixed, the last vote kept although it fails, no tuned
+        offset, all columns moved by noise, settings chosen on all rows. It is for two classes and
+        expects numbers scaled to [0, 1]; its intercept is a column of ones that the caller adds.
+        """
+        return cls(
+            loss="majority",
+            tau=tau,
+            gamma=gamma,
+            directions="up",
+            max_conditions=None,
+            max_points=NO_LIMIT,
+            as_published=True,
+        )
+
+    # ---- fit ----
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RiskScoreClassifier":
+        """Fit the card.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Numbers, text, categories; missing values welcome.
+        y : array-like of shape (n_samples,)
+            Class labels, at least two.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w equal rows; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self : RiskScoreClassifier
+        """
+        check_parameters(self)
+        X, y = validate_data(self, X, y, skip_check_array=True)
+        table = Table.read(X)
+        table.check_not_empty()
+        given = check_weights(sample_weight, table.n_rows)
+        y = check_labels(y, table.n_rows)
+        weights = np.ones(table.n_rows) if given is None else given
+        kept = weights > 0
+        if not kept.all():
+            table, y, weights = table.take(kept), y[kept], weights[kept]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        check_classes(self, self.classes_)
+        space = FeatureSpace.observe(table)
+        values = np.asarray(space.encode(table), np.float64)
+        self._fit_card(space, values, labels, weights)
+        return self
+
+    def _fit_card(
+        self,
+        space: FeatureSpace,
+        values: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        questions = Questions.of(
+            space, values, allowed_ways(self, space, len(self.classes_)), self.as_published
+        )
+        asked = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        rows = [Rows(questions, np.where(labels == k, 1, -1), weights) for k in asked]
+        forced = check_forced(self, space, values)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        what = (space, self.classes_, values, labels, weights)
+        self._fit_rows(what, rows, forced, seed)
+        totals = self.card_.holds_encoded(values) @ self.card_.points + self.card_.offset
+        totals = totals[:, 0] if self.card_.is_binary else totals
+        self.risk_table_ = RiskTable.of(self.card_, totals, labels, weights)
+        self.card_ = replace(self.card_, risk_table=self.risk_table_)
+        if self.card_.n_conditions == 0:
+            warnings.warn(
+                f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the card "
+                "is empty and always gives the most frequent class, with its share as the risk.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _fit_rows(self, what: Any, rows: list[Rows], forced: tuple[int, ...], seed: int) -> None:
+        """Fit by votes or by the logistic loss; "auto" tries votes first."""
+        *_, values, labels, weights = what
+        if self.loss != "logistic":
+            self.loss_ = "majority"
+            self._set_card(what, self._fit_votes(rows, forced, seed))
+            answer = self.card_.answer_encoded(values)
+            if self.loss == "majority" or self.as_published:
+                return
+            if beats_most_frequent(answer, labels, weights):
+                return
+        tau, ranks = self._logistic_noise(rows, forced, seed)
+        if ranks or self.loss == "logistic":
+            self.loss_, self.tau_, self.gamma_, self.n_rounds_ = "logistic", tau, None, None
+            self._set_card(what, [self._logistic(one, tau, forced) for one in rows])
+
+    def _set_card(self, what: Any, found: list[Points]) -> None:
+        space, classes, values, labels, weights = what
+        if len(found) == 1:
+            self.card_ = binary_card(space, classes, found[0], values, labels, weights)
+            right = (found[0].worst_totals > 0) == (labels == 1)
+        else:
+            self.card_, worst = joint_card(space, classes, found, values, labels, weights)
+            right = worst.argmax(axis=1) == labels
+        self.certified_accuracy_ = float(np.average(right, weights=weights))
+
+    def _fit_votes(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> list[Points]:
+        """Points of each class against the rest, all with the same settings."""
+        settings = self._settings(forced)
+        if self.tau == "1se":
+            how = choose_noise(rows, TAUS, settings, seed)
+        else:
+            how = settings[0] if len(settings) == 1 else choose(rows, settings, seed)[0]
+        self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
+        found = [self._majority(one, how) for one in rows]
+        # totals of several classes are compared with each other, so their points stay as they are
+        return found if len(found) > 1 or self.as_published else [smallest_points(found[0])]
+
+    def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
+        usual = PUBLISHED_ROUNDS if self.as_published else ROUNDS
+        if self.n_rounds == "cv":  # each forced column takes a vote
+            rounds = [r for r in usual if r >= len(forced)] or [len(forced)]
+        else:
+            rounds = [self.n_rounds]
+        gammas = GAMMAS if self.gamma == "cv" else (self.gamma,)
+        tau = 0.0 if self.tau == "1se" else float(self.tau)
+        return [
+            Boosting(int(r), float(g), tau, self._most, forced, self.as_published)
+            for r in rounds
+            for g in gammas
+        ]
+
+    def _majority(self, rows: Rows, how: Boosting) -> Points:
+        found = boost(rows.questions, rows.labels, rows.weights, how)
+        if not (found.points > self._most_points("majority")).any():
+            return found
+        points = np.minimum(found.points, self._most_points("majority"))
+        cut = replace(found, points=points, offset=0)
+        count = worst_totals(cut, rows.questions, rows.labels, how.tau * SLACK)
+        offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
+        return Points(found.conditions, points, offset, count + offset)
+
+    def _logistic(
+        self, rows: Rows, tau: float, forced: tuple[int, ...], cuts: Any = None
+    ) -> Points:
+        what = (rows.questions, rows.labels, rows.weights)
+        fit = fit_logistic(*what, tau, self._most, forced, cuts)
+        return round_points(fit, rows.labels, rows.weights, self._most_points("logistic"))
+
+    def _logistic_noise(
+        self, rows: list[Rows], forced: tuple[int, ...], seed: int
+    ) -> tuple[float, bool]:
+        """Noise to harden against, and whether held-out rows are ranked better than by chance."""
+        sizes = TAUS if self.tau == "1se" else (float(self.tau),)
+        if not rows[0].questions.moved.any():
+            sizes = sizes[:1]  # noise moves no column, so all sizes are the same
+        if len(sizes) == 1 and self.loss == "logistic":
+            return sizes[0], True
+        divisions = divisions_of(len(rows[0].labels), seed)
+        samples = [one.sample(MOST_ROWS, seed) for one in rows]
+        folds = [pair for one in samples for pair in one.folds(divisions)]
+        if len(folds) < 2:
+            return sizes[0], False
+        right, ranked = np.empty((2, len(sizes), len(folds)))
+        for k, (fit, held) in enumerate(folds):
+            cuts = cuts_of(fit.questions, fit.weights)
+            for size, tau in enumerate(sizes):
+                found = self._logistic(fit, tau, forced, cuts)
+                right[size, k] = right_share(found, held, 0.0)
+                ranked[size, k] = ranked_share(found, held)
+        frequent = np.array([held.most_frequent for _, held in folds])
+        # where accuracy tells nothing, the empty card of a large noise would look as good as any
+        is_told = is_above(right[right.mean(axis=1).argmax()], frequent, errors=2)
+        chosen = last_within_error(list(right if is_told else ranked))
+        # not the folds' own error: they share rows, and the best of several sizes was taken
+        chance = max(chance_error(one) for one in samples if one.most_frequent < 1)
+        return sizes[chosen], bool(ranked[chosen].mean() > 0.5 + 2 * chance)
+
+    @property
+    def _most(self) -> int:
+        return NO_LIMIT if self.max_conditions is None else int(self.max_conditions)
+
+    def _most_points(self, loss: str) -> int:
+        return MOST_POINTS[loss] if self.max_points is None else int(self.max_points)
+
+    # ---- what it does ----
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class each row gets: the second of two where the total is above 0."""
+        table = self._check_rows(X)
+        return self.card_.predict(table)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Risk of each class, in order of ``classes_``."""
+        table = self._check_rows(X)
+        return self.card_.predict_proba(table)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Totals, less one half so that 0 is between the answers; one column a class above two."""
+        totals = self.total(X).astype(np.float64)
+        return totals - 0.5 if self.card_.is_binary else totals
+
+    def total(self, X: Any) -> NDArray[np.int64]:
+        """Points with the offset: (n_rows,), or (n_rows, n_classes) above two classes."""
+        table = self._check_rows(X)
+        return self.card_.score(table)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the card to a ``*.card.json`` file; `steadytree.load` reads it back."""
+        from steadytree.models.files import save_card
+
+        check_is_fitted(self)
+        save_card(self.card_, path)
+
+    def to_sklearn(self) -> Any:
+        """The card as a genuine scikit-learn tree; for cards of up to 8 conditions.
+
+        Categories become 0/1 columns: it predicts on ``one_hot(card_to_tree(card_), X)``.
+        """
+        from steadytree.models.export import card_to_tree
+        from steadytree.models.sklearn import to_sklearn
+
+        check_is_fitted(self)
+        return to_sklearn(card_to_tree(self.card_))
+
+    def _check_rows(self, X: Any) -> Table:
+        check_is_fitted(self)
+        table = Table.read(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        # points for large values only cannot tell what small values stand for
+        tags.classifier_tags.poor_score = self.directions == "up"
+        tags.classifier_tags.multi_class = not self.as_published
+        return tags

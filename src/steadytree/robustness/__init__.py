@@ -1,0 +1,1 @@
+"""Inputs that move: certificates, separation, trees that lose least."""

@@ -1,0 +1,225 @@
+"""Pairs out of two lists of sub-trees, most of them being skipped in groups."""
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+from steadytree.robustness._kernels.cost import lost_weight
+
+
+@kernel
+def plain_cost(cost, limit, shared):
+    """A cost as far as it matters: beyond the limit nothing is lost; per row, within it all is."""
+    if cost > limit:
+        return np.inf
+    return cost if shared else 0.0
+
+
+@kernel
+def hash_costs(costs, limit, shared):
+    """Two 64-bit hashes of each row of costs (m, n) as far as they matter.
+
+    Rows that differ share both with a probability of about 2 ** -128.
+    """
+    m, n = costs.shape
+    found, word = np.empty((m, 2), dtype=np.uint64), np.empty(1)
+    bits = word.view(np.uint64)
+    for row in range(m):
+        one, other = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+        for place in range(n):
+            word[0] = plain_cost(costs[row, place], limit, shared)
+            one = (one ^ bits[0]) * np.uint64(0xFF51AFD7ED558CCD)
+            one ^= one >> np.uint64(32)
+            other = (other + bits[0]) * np.uint64(0xC4CEB9FE1A85EC53)
+            other ^= other >> np.uint64(29)
+        found[row, 0], found[row, 1] = one, other
+    return found
+
+
+@kernel
+def undominated(costs, splits, limit, shared, window):
+    """Flags of the sub-trees for which none of the first `window` flagged ones can stand in.
+
+    One can stand in for another that comes later if no row costs less in it, as far as costs
+    matter, and it has no more questions.
+    """
+    m, n = costs.shape
+    flags = np.zeros(m, dtype=np.bool_)
+    kept, n_kept = np.empty(window, dtype=np.int64), 0
+    for item in range(m):
+        beaten = False
+        for place in range(n_kept):
+            other = kept[place]
+            if splits[other] > splits[item]:
+                continue
+            beaten = True
+            for row in range(n):
+                if plain_cost(costs[other, row], limit, shared) < plain_cost(
+                    costs[item, row], limit, shared
+                ):
+                    beaten = False
+                    break
+            if beaten:
+                break
+        if not beaten:
+            flags[item] = True
+            if n_kept < window:
+                kept[n_kept] = item
+                n_kept += 1
+    return flags
+
+
+@kernel
+def strongest_first(costs, limit):
+    """Order of sub-trees by how much their rows cost, as far as that may matter, dearest first."""
+    strength = np.zeros(costs.shape[0])
+    for item in range(costs.shape[0]):
+        for row in range(costs.shape[1]):
+            strength[item] -= min(costs[item, row], 2.0 * limit)
+    return np.argsort(strength, kind="mergesort")
+
+
+GROUP = 32
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz"})
+def pair_total(left_costs, a, right_costs, b, weights, region, slope):
+    """Summed losses of a region's rows at one price when both sub-trees threaten them.
+
+    weights (n_regions, n) are 0 outside a region. Sums may be taken in any order, which lets them
+    run in parallel lanes; infinities count.
+    """
+    total = 0.0
+    for row in range(weights.shape[1]):
+        cost = min(left_costs[a, row], right_costs[b, row])
+        total += weights[region, row] * max(0.0, 1.0 - slope * cost)
+    return total
+
+
+@kernel
+def pair_lost(left_costs, a, right_costs, b, weights, region, limit):
+    """Weight of a region's rows that cost at most the limit when both sub-trees threaten them."""
+    total = 0.0
+    for row in range(weights.shape[1]):
+        if min(left_costs[a, row], right_costs[b, row]) <= limit:
+            total += weights[region, row]
+    return total
+
+
+@kernel
+def group_bests(costs, losses):
+    """What the best of each group of neighbours in a list could be: largest costs, least losses."""
+    n_groups = (costs.shape[0] + GROUP - 1) // GROUP
+    largest = np.zeros((n_groups, costs.shape[1]))
+    least = np.full((n_groups, losses.shape[1]), np.inf)
+    for item in range(costs.shape[0]):
+        group = item // GROUP
+        for row in range(costs.shape[1]):
+            largest[group, row] = max(largest[group, row], costs[item, row])
+        for cell in range(losses.shape[1]):
+            least[group, cell] = min(least[group, cell], losses[item, cell])
+    return largest, least
+
+
+@kernel
+def region_weights(region, weight, n_regions):
+    """Weights (n_regions, n) of the rows of each region, 0 elsewhere."""
+    weights = np.zeros((n_regions, region.shape[0]))
+    for row in range(region.shape[0]):
+        weights[region[row], row] = weight[row]
+    return weights
+
+
+@kernel
+def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, cells, room):
+    """Whether two sub-trees, or the best of two groups, stay below `room` in some cell.
+
+    around is (weights, bounds) of the regions, both (n_regions, ...): first is the sub-trees' own,
+    the others must lose at least their bounds. The sides' own losses are looked at first, then what
+    all rows lose to both sides.
+    """
+    weights, bounds = around
+    for cell in range(cells.offset.shape[0]):
+        left = room - cells.offset[cell]
+        total = left_losses[a, cell] + right_losses[b, cell]
+        for region in range(1, bounds.shape[0]):
+            total += bounds[region, cell]
+        if total >= left:
+            continue
+        total = 0.0
+        for region in range(bounds.shape[0]):
+            if cells.shared:
+                slope = cells.slope[cell]
+                own = pair_total(left_costs, a, right_costs, b, weights, region, slope)
+            else:
+                own = pair_lost(left_costs, a, right_costs, b, weights, region, cells.limit)
+            total += own if region == 0 else max(own, bounds[region, cell])
+        if total < left:
+            return True
+    return False
+
+
+@kernel
+def promising_pairs(left, right, around, cells, room, pairs):
+    """Fill pairs (m, 2) with the places of sub-trees that together may stay below `room`.
+
+    left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
+    can be skipped. Returns their number, -1 where there are more than m.
+    """
+    left_costs, left_losses = left
+    right_costs, right_losses = right
+    left_best, left_least = group_bests(left_costs, left_losses)
+    right_best, right_least = group_bests(right_costs, right_losses)
+    n_pairs = 0
+    for one in range(left_best.shape[0]):
+        for other in range(right_best.shape[0]):
+            if not may_beat(
+                left_best, left_least, one, right_best, right_least, other, around, cells, room
+            ):
+                continue
+            for a in range(GROUP * one, min(GROUP * (one + 1), left_costs.shape[0])):
+                if not may_beat(
+                    left_costs, left_losses, a, right_best, right_least, other, around, cells, room
+                ):
+                    continue
+                for b in range(GROUP * other, min(GROUP * (other + 1), right_costs.shape[0])):
+                    if may_beat(
+                        left_costs,
+                        left_losses,
+                        a,
+                        right_costs,
+                        right_losses,
+                        b,
+                        around,
+                        cells,
+                        room,
+                    ):
+                        if n_pairs == pairs.shape[0]:
+                            return -1
+                        pairs[n_pairs, 0], pairs[n_pairs, 1] = a, b
+                        n_pairs += 1
+    return n_pairs
+
+
+@kernel
+def best_pair(left, right, pairs, weight, penalty, most_splits, spending):
+    """The pair that loses least, with fewest questions; left, right are (costs, losses, splits).
+
+    spending is (limit, shared, whole). Returns its place among the pairs, -1 where every pair has
+    more than `most_splits` questions, and its value.
+    """
+    left_costs, _, left_splits = left
+    right_costs, _, right_splits = right
+    limit, shared, whole = spending
+    cost = np.empty(weight.shape[0])
+    best, least, fewest = -1, np.inf, most_splits + 1
+    for place in range(pairs.shape[0]):
+        a, b = pairs[place, 0], pairs[place, 1]
+        n_splits = left_splits[a] + right_splits[b] + 1
+        if n_splits > most_splits:
+            continue
+        for row in range(cost.shape[0]):
+            cost[row] = min(left_costs[a, row], right_costs[b, row])
+        value = lost_weight(cost, weight, limit, shared, whole) + penalty * n_splits
+        if value < least - 1e-9 or (value < least + 1e-9 and n_splits < fewest):
+            best, least, fewest = place, value, n_splits
+    return best, least

@@ -1,0 +1,336 @@
+"""Certify: how far inputs would have to move before a tree or card answers differently."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table
+from steadytree.metrics.accuracy import label_indices
+from steadytree.metrics.measurement import Reading
+from steadytree.models.boxes import exact_edges
+from steadytree.models.scorecard import Condition, Scorecard, as_card
+from steadytree.models.sklearn import as_tree, from_sklearn_for
+from steadytree.models.tree import Tree
+from steadytree.robustness._kernels.attack import (
+    MoveTable,
+    NodeTable,
+    move_rows_into,
+    narrow_nodes,
+    nearest_change,
+    only_labels,
+)
+from steadytree.robustness._kernels.scorecard_attack import (
+    CATEGORY,
+    MISSING,
+    NUMBER,
+    CellTable,
+    nearest_card_change,
+)
+from steadytree.robustness.counterexample import Counterexample, explain_move
+from steadytree.robustness.perturbation import LARGEST, Moves, Perturbation, check_whole
+
+NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
+
+
+def nearest_other_total(
+    card: Scorecard, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Size of the least move of each encoded row to an answer not its own, and where to."""
+    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
+    # numbers may cost nothing to move, but staying is no move to another answer
+    return nearest_card_change(rows, own, cells_of(card, moves), prices, moves.norm == LARGEST)
+
+
+def cells_of(card: Scorecard, moves: Moves) -> CellTable:
+    """The card's columns cut into cells within which all points stay."""
+    columns = sorted({condition.feature for condition in card.conditions})
+    start, sorts, boxes, points = [0], [], [], []
+    for j in columns:
+        places = [k for k, condition in enumerate(card.conditions) if condition.feature == j]
+        asked = [card.conditions[k] for k in places]
+        sort, box, probe = _column_cells(card, j, asked, moves)
+        held = np.stack([condition.holds(probe) for condition in asked], axis=1)
+        points.append(held @ card.class_points[places])
+        sorts.append(sort)
+        boxes.append(box)
+        start.append(start[-1] + len(sort))
+    n_classes = len(card.classes)
+    return CellTable(
+        np.array(columns, np.int64),
+        np.array(start),
+        np.concatenate([np.empty(0, np.int64), *sorts]),
+        np.concatenate([np.empty((0, 4)), *boxes]),
+        np.concatenate([np.empty((0, n_classes), np.int64), *points]),
+        card.class_offset,
+    )
+
+
+def _column_cells(
+    card: Scorecard, j: int, asked: list[Condition], moves: Moves
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Sort and box of each cell of a column, and a value in it."""
+    column = card.space[j]
+    if column.is_categorical:
+        codes = np.arange(len(column.categories), dtype=float)
+        box = np.tile(NO_BOX, (len(codes) + 1, 1))
+        box[:-1, 0] = codes
+        sort = np.append(np.full(len(codes), CATEGORY), MISSING)
+        return sort, box, np.append(codes, np.nan)
+    at = np.unique([c.threshold for c in asked if not np.isnan(c.threshold)])
+    # a cell reaches from one threshold to just below the next: low < x <= high in float64
+    edges = np.concatenate([[-np.inf], np.nextafter(at, -np.inf), [np.inf]])
+    low, high = edges[:-1], edges[1:]
+    least, greatest = moves.ends(np.full(len(low), j), low, high)
+    box = np.concatenate([np.stack([low, high, least, greatest], axis=1), [NO_BOX]])
+    sort = np.append(np.full(len(low), NUMBER), MISSING)
+    inside = np.append(at, np.nan) if len(at) else np.array([np.nan])
+    probe = np.concatenate([[at[0] - 1 if len(at) else 0.0], inside])
+    if len(at):
+        probe[0] = np.nextafter(at[0], -np.inf)
+    return sort, box, probe
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """Exact distances of rows to another answer, and what follows from them.
+
+    Parameters
+    ----------
+    perturbation : Perturbation
+    space : FeatureSpace
+    classes : array of labels
+    rows, witness : float64 arrays (n, p)
+        Encoded rows, and the nearest point with another answer; nan where there is none.
+    truth, answer, other : int64 arrays (n,)
+        True class, the tree's answer, and its answer at the witness (-1 where there is none).
+    distance : float64 array (n,)
+        Size of the least move to another answer, in the perturbation's units; infinity where no
+        move gets there.
+    """
+
+    perturbation: Perturbation
+    space: FeatureSpace
+    classes: NDArray[Any]
+    rows: NDArray[np.float64]
+    witness: NDArray[np.float64]
+    truth: NDArray[np.int64]
+    answer: NDArray[np.int64]
+    other: NDArray[np.int64]
+    distance: NDArray[np.float64]
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        return self.truth == self.answer
+
+    @property
+    def accuracy(self) -> float:
+        """Share of rows right as they are."""
+        return float(self.right.mean())
+
+    @property
+    def baseline(self) -> float:
+        """Share right when always answering the most frequent class: no move can lower it."""
+        return float(np.bincount(self.truth).max() / len(self.truth))
+
+    def certified_accuracy(self, size: float | None = None) -> float:
+        """Share of rows that are right and stay so under every move of the given size.
+
+        Parameters
+        ----------
+        size : float, optional
+            By default the perturbation's budget (1 is the declared radius).
+        """
+        limit = Perturbation(step_cost=0, budget=self._size(size)).spend(1.0)
+        return float((self.right & (self.distance > limit)).mean())
+
+    def curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Certified accuracy at 0 and at every size where it drops: (sizes, accuracies)."""
+        finite = self.distance[self.right & np.isfinite(self.distance)]
+        sizes, counts = np.unique(np.concatenate([[0.0], finite]), return_counts=True)
+        counts[0] -= 1
+        kept = self.right.sum() - np.cumsum(counts)
+        return sizes, kept / len(self.truth)
+
+    @cached_property
+    def attacked(self) -> NDArray[np.int64]:
+        """Rows that the worst perturbation within the budget makes wrong, cheapest first."""
+        limit = self.perturbation.spend(len(self.truth))
+        rows = np.flatnonzero(self.right & (self.distance <= limit))
+        rows = rows[np.argsort(self.distance[rows], kind="stable")]
+        if self.perturbation.scope == "row":
+            return rows
+        return rows[: np.searchsorted(np.cumsum(self.distance[rows]), limit, side="right")]
+
+    @property
+    def worst_case_accuracy(self) -> float:
+        """Share of rows right after the worst perturbation within the budget."""
+        return float((self.right.sum() - len(self.attacked)) / len(self.truth))
+
+    def counterexamples(self, most: int = 10) -> list[Counterexample]:
+        """The right rows that are easiest to turn wrong, with what would have to move."""
+        rows = np.flatnonzero(self.right & np.isfinite(self.distance))
+        rows = rows[np.argsort(self.distance[rows], kind="stable")][:most]
+        labels = self.classes.tolist()
+        return [
+            Counterexample(
+                row=int(row),
+                size=float(self.distance[row]),
+                answer=labels[self.answer[row]],
+                other=labels[self.other[row]],
+                steps=explain_move(self.space, self.rows[row], self.witness[row]),
+            )
+            for row in rows
+        ]
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        always = "share right when always giving the most frequent answer; no move can lower it"
+        readings = [
+            Reading("accuracy", self.accuracy, "share of rows it gets right as they are"),
+            Reading("majority baseline", self.baseline, always),
+        ]
+        if self.perturbation.budget is not None:
+            readings.append(
+                Reading(
+                    "worst-case accuracy",
+                    self.worst_case_accuracy,
+                    "share still right after the worst perturbation within the budget",
+                )
+            )
+        finite = self.distance[self.right]
+        if len(finite):
+            meaning = "half of the right rows change their answer only beyond this size of move"
+            readings.append(Reading("median distance", float(np.median(finite)), meaning))
+        return tuple(readings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        sizes, accuracies = self.curve()
+        return {
+            "readings": [reading.to_dict() for reading in self.readings()],
+            "perturbation": self.perturbation.to_dict(),
+            "curve": {"size": sizes.tolist(), "certified_accuracy": accuracies.tolist()},
+            "counterexamples": [example.to_dict() for example in self.counterexamples()],
+        }
+
+    def __str__(self) -> str:
+        lines = [str(reading) for reading in self.readings()]
+        return "\n".join([*lines, *(f"  {example}" for example in self.counterexamples(3))])
+
+    def _size(self, size: float | None) -> float:
+        if size is not None:
+            if not isinstance(size, int | float | np.number) or not 0 <= size < np.inf:
+                raise ValueError(f"size must be a finite number of at least 0, got {size!r}.")
+            return float(size)
+        if self.perturbation.scope != "row":
+            raise ValueError(
+                "the budget is shared among rows, so no single size follows from it: "
+                "pass size=, or read worst_case_accuracy."
+            )
+        self.perturbation.spend(1.0)
+        return float(self.perturbation.budget or 0.0)
+
+
+def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
+    """How far each row would have to move before the model answers differently: exactly.
+
+    A move may end at any float64 number (whole numbers in whole columns), and the witness given
+    for a row does get another answer. Rows within a rounding of 1e-9 of the budget count as
+    within it, so certified shares err on the safe side. No row's distance depends on other rows.
+
+    Parameters
+    ----------
+    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    X : array-like or frame of shape (n_rows, n_features)
+        A column moves in whole steps where the perturbation's `whole` names it or, without
+        `whole`, where its type is integer or bool and the model saw no fraction in it when it was
+        fitted. Floats, lists and csv files have no such type, whatever numbers they hold.
+    y : array-like of shape (n_rows,)
+        True classes.
+    perturbation : Perturbation
+
+    Returns
+    -------
+    certificate : Certificate
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = [[0.0], [1.0], [4.0], [6.5]], ["no", "no", "yes", "yes"]
+    >>> model = DecisionTreeClassifier().fit(X, y)
+    >>> found = certify(model, X, y, Perturbation(radius={"x0": 2.0}))
+    >>> found.worst_case_accuracy, found.certified_accuracy(0.5)
+    (0.5, 1.0)
+    >>> print(found.counterexamples(1)[0])
+    row 2: 'yes' becomes 'no' at size 0.75: x0 from 4 to 2.5
+    """
+    if not isinstance(perturbation, Perturbation):
+        raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
+    card = as_card(model)
+    table = Table.read(X)
+    tree = card or _tree_of(model, table)
+    moves = perturbation.moves(tree.space.typed_like(table))
+    rows = np.asarray(tree.space.encode(table), np.float64)
+    truth = label_indices(tree.classes, y)
+    if len(rows) != len(truth):
+        raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
+    if len(rows) == 0:
+        raise ValueError("X and y have no rows: certify needs at least one.")
+    check_whole(tree.space, moves, rows)
+    answer = _answers(tree, rows)
+    if isinstance(tree, Scorecard):
+        distance, witness = nearest_other_total(tree, rows, answer, moves)
+        other, reached = np.full(len(rows), -1), np.isfinite(distance)
+        if reached.any():
+            other[reached] = _answers(tree, witness[reached])
+    else:
+        distance, witness, other = nearest_other_answer(tree, rows, answer, moves)
+    arrays = (rows, witness, truth, answer, other, distance)
+    return Certificate(perturbation, tree.space, tree.classes, *arrays)
+
+
+def nearest_other_answer(
+    tree: Tree, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Size of the least move of each encoded row to another label, where to, and that label."""
+    nodes = _node_table(tree, moves)
+    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
+    table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
+    _, where = nearest_change(rows, own, nodes, table)
+    witness, distance = move_rows_into(rows, where, nodes, table)
+    return distance, witness, np.where(where >= 0, nodes.only[where], -1)
+
+
+def _node_table(tree: Tree, moves: Moves) -> NodeTable:
+    sizes = np.array([len(column.categories) for column in tree.space])
+    parent, asked, before, low, high, allowed, missing = narrow_nodes(
+        tree.feature,
+        exact_edges(tree),
+        tree.left,
+        tree.right,
+        tree.missing_left,
+        sizes,
+        tree.subset,
+    )
+    least, greatest = moves.ends(asked, low, high)
+    box = np.stack([low, high, least, greatest], axis=1)
+    opened = np.where(moves.categorical[asked], allowed.any(axis=1), least <= greatest)
+    flags = np.stack([missing, opened], axis=1)
+    only = only_labels(tree.left, tree.right, tree.label)
+    return NodeTable(tree.left, tree.right, parent, asked, before, box, flags, allowed, only)
+
+
+def _answers(model: Tree | Scorecard, rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    if isinstance(model, Scorecard):
+        return model.answer_encoded(rows)
+    return model.label[model.apply_encoded(rows)]
+
+
+def _tree_of(model: Any, table: Table) -> Tree:
+    tree = as_tree(model)
+    own = model is tree or getattr(model, "tree_", None) is tree
+    return tree if own else from_sklearn_for(model, table)

@@ -1,0 +1,267 @@
+"""Conflicts: distinct rows with their class counts, and which of them lie too close together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+from steadytree.robustness._kernels.separation import close_pairs, nearest_in_blocks
+
+MOST_CLASSES = 62  # one bit each
+MOST_PAIRS = 50_000_000
+NO_PAIRS = np.empty((0, 2), np.int64)
+LADDER = (1e-3, 0.02, 0.1, 0.3)
+
+
+@dataclass(frozen=True, eq=False)
+class Distinct:
+    """Rows without repeats.
+
+    Parameters
+    ----------
+    rows : float64 array (m, p)
+    counts : int64 array (m, n_classes)
+        How often each stands in the data, by class.
+    place : int64 array (n,)
+        The distinct row of each row.
+    ranks : int64 array (m, p)
+        Place of each value among those of its column, of which `rows` may be rounded.
+    """
+
+    rows: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    place: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        X: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        n_classes: int,
+        ranks: NDArray[np.int64] | None = None,
+    ) -> "Distinct":
+        """Group equal rows, by their ranks; without these, by values (minus zero equals zero)."""
+        if ranks is None:
+            each = [np.unique(column, return_inverse=True)[1].ravel() for column in X.T]
+            ranks = np.stack(each, axis=1).astype(np.int64)
+        key = _row_keys(np.ascontiguousarray(ranks))
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        place = place.ravel()
+        cells = np.bincount(place * n_classes + labels, minlength=len(first) * n_classes)
+        return cls(X[first] + 0.0, cells.reshape(len(first), n_classes), place, ranks[first])
+
+    @property
+    def bits(self) -> NDArray[np.int64]:
+        """The classes of each row, one bit each."""
+        return ((self.counts > 0) << np.arange(self.counts.shape[1])).sum(axis=1)
+
+    def close(self, last: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pairs (m, 2) of distinct rows of different classes that are close in every column.
+
+        `last` and `starts` are what `Scaled.closer_than` returns.
+        """
+        order, start, columns = self._sorted(
+            self.ranks, lambda j, ranks: last[starts[j] + ranks[:-1]] < ranks[1:]
+        )
+        ranks, bits = np.ascontiguousarray(self.ranks[order]), self.bits[order]
+        closer = last, starts
+        count = close_pairs(ranks, bits, start, columns, closer, NO_PAIRS)
+        if count > MOST_PAIRS:
+            raise ValueError(
+                f"{count:,} pairs of rows lie closer than 2 r, more than can be listed: "
+                "choose a smaller r."
+            )
+        pairs = np.empty((count, 2), np.int64)
+        close_pairs(ranks, bits, start, columns, closer, pairs)
+        return order[pairs]
+
+    def nearest_enemy(self, only_least: bool = False) -> NDArray[np.float64]:
+        """Distance (m,) of each distinct row to the nearest row of another class.
+
+        Tried within a small reach first, then within larger ones for what is left. With
+        `only_least` it stops once the least of them is known; others may then be infinite.
+        """
+        best = np.where((self.counts > 0).sum(axis=1) > 1, 0.0, np.inf)
+        if self.counts.any(axis=0).sum() < 2:
+            return best  # one class has no enemy
+        widest, second = self._longest_distances()
+        for reach in (*(rung for rung in LADDER if rung < second), second):
+            if not np.isinf(best).any() or (only_least and np.isfinite(best).any()):
+                return best
+            order, start, columns = self._sorted(
+                self.rows, lambda j, values, reach=reach: np.diff(values) > reach
+            )
+            found = best[order]
+            rows, bits = np.ascontiguousarray(self.rows[order]), self.bits[order]
+            nearest_in_blocks(rows, bits, start, columns, found, reach)
+            # beyond the reach a nearer row may lie in another block
+            best[order] = np.where(found <= reach, found, np.inf)
+        best[np.isinf(best)] = widest  # no other distance is left
+        return best
+
+    def _longest_distances(self) -> tuple[float, float]:
+        """The longest distance two values of one column have, and the longest below it."""
+        ends = [np.unique(column) for column in self.rows.T]
+        widest = max(values[-1] - values[0] for values in ends)
+        second = 0.0
+        for values in ends:
+            near = values[-1] - values[:2], values[-2:] - values[0], [values[-1] - values[0]]
+            second = max([second, *(d for part in near for d in part if d < widest)])
+        return float(widest), float(second)
+
+    def _sorted(
+        self, compared: NDArray[Any], gaps: Callable[..., NDArray[np.bool_]]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Order by block and sweep column, where blocks start, and columns to compare in turn.
+
+        `compared` are the rows or their ranks. ``gaps(j, values)`` tells after which values of a
+        column there is a gap; rows on its two sides are never close, so rows are only compared
+        where all such columns agree.
+        """
+        parts, distinct = [], np.empty(compared.shape[1], np.int64)
+        for j, column in enumerate(compared.T):
+            values = np.unique(column)
+            distinct[j] = len(values)
+            cut = np.flatnonzero(gaps(j, values))
+            if len(cut):
+                parts.append(np.searchsorted(values[cut], column, side="left"))
+        block = np.zeros(len(self.rows), np.int64)
+        if parts:
+            keys = _row_keys(np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int64)))
+            block = np.unique(keys, return_inverse=True)[1].ravel()
+        spread = self.rows.std(axis=0)
+        sweep = int(np.lexsort((-spread, -distinct))[0])
+        columns = np.array([sweep, *(j for j in np.argsort(-spread) if j != sweep)])
+        order = np.lexsort((compared[:, sweep], block))
+        ranked = block[order]
+        start = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1], [True]]))
+        return order, start, columns
+
+
+def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """Least rows to drop: a lower bound, how many were found, and which (distinct row, class)."""
+
+    lower: int
+    n_dropped: int
+    dropped: NDArray[np.bool_]
+
+
+def least_cover(distinct: Distinct, pairs: NDArray[np.int64], time_limit: float) -> Cover:
+    """Least rows whose removal leaves no pair: exact for two classes by maximum flow.
+
+    With more classes the half-integral relaxation (a minimum cut again) settles most rows; what
+    it leaves open is finished by branch and bound within the time limit.
+    """
+    counts = distinct.counts
+    where, which = np.nonzero(counts)
+    node = np.full(counts.shape, -1)
+    node[where, which] = np.arange(len(where))
+    edges = _edges(node, pairs)
+    weight = counts[where, which]
+    dropped = np.zeros(counts.shape, bool)
+    if len(edges) == 0:
+        return Cover(0, 0, dropped)
+    if counts.shape[1] == 2:
+        picked = _two_sides(weight, edges, which)
+        lower = float(weight[picked].sum())
+    else:
+        half, lower = _half_cover(weight, edges)
+        picked, proven = _finish(weight, edges, half, time_limit)
+        lower = max(lower, proven)
+    dropped[where[picked], which[picked]] = True
+    total = int(weight[picked].sum())
+    # rows are whole, so a bound goes up to the next number, but not by the solver's rounding
+    return Cover(min(int(np.ceil(lower - 1e-6)), total), total, dropped)
+
+
+def _edges(node: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Pairs of (row, class) nodes in conflict: close rows, and classes of one row."""
+    found = [np.empty((0, 2), np.int64)]
+    n_classes = node.shape[1]
+    for a in range(n_classes):
+        for b in range(n_classes):
+            if a != b:
+                found.append(np.stack([node[pairs[:, 0], a], node[pairs[:, 1], b]], axis=1))
+            if a < b:
+                found.append(node[:, [a, b]])
+    edges = np.concatenate(found)
+    return edges[(edges >= 0).all(axis=1)]
+
+
+def _cut(weight_in: Any, weight_out: Any, left: Any, right: Any) -> tuple[Any, Any, float]:
+    """Minimum vertex cover between two sides: what is in it on either side, and its weight."""
+    n, m = len(weight_in), len(weight_out)
+    source, sink = n + m, n + m + 1
+    big = int(weight_in.sum() + weight_out.sum()) + 1
+    start = np.concatenate([np.full(n, source), left, n + np.arange(m)])
+    end = np.concatenate([np.arange(n), n + right, np.full(m, sink)])
+    room = np.concatenate([weight_in, np.full(len(left), big), weight_out]).astype(np.int32)
+    graph = sparse.csr_matrix((room, (start, end)), shape=(n + m + 2, n + m + 2))
+    flow = maximum_flow(graph, source, sink)
+    rest = graph - flow.flow
+    rest.data = np.maximum(rest.data, 0)
+    rest.eliminate_zeros()
+    reached = np.zeros(n + m + 2, bool)
+    reached[breadth_first_order(rest, source, return_predecessors=False)] = True
+    return ~reached[:n], reached[n : n + m], float(flow.flow_value)
+
+
+def _two_sides(weight: Any, edges: Any, which: Any) -> NDArray[np.bool_]:
+    first = which == 0
+    place = np.where(first, np.cumsum(first) - 1, np.cumsum(~first) - 1)
+    ends = np.where(first[edges[:, :1]], edges, edges[:, ::-1])
+    ends = place[ends]
+    left, right, _ = _cut(weight[first], weight[~first], ends[:, 0], ends[:, 1])
+    picked = np.empty(len(weight), bool)
+    picked[first], picked[~first] = left, right
+    return picked
+
+
+def _half_cover(weight: Any, edges: Any) -> tuple[NDArray[np.float64], float]:
+    """Least fractional cover, whose values are 0, 1/2 and 1, with its weight."""
+    both = np.concatenate([edges, edges[:, ::-1]])
+    left, right, total = _cut(weight, weight, both[:, 0], both[:, 1])
+    return (left.astype(float) + right) / 2, total / 2
+
+
+def _finish(
+    weight: Any, edges: Any, half: Any, time_limit: float
+) -> tuple[NDArray[np.bool_], float]:
+    """A full cover, and a proven bound: some least cover takes what the fractional one takes whole.
+
+    What the fractional one halves is left to branch and bound, whose bound adds to that.
+    """
+    picked = half == 1
+    whole = float(weight[picked].sum())
+    open_ = np.flatnonzero(half == 0.5)
+    place = np.full(len(weight), -1)
+    place[open_] = np.arange(len(open_))
+    inner = place[edges]
+    inner = inner[(inner >= 0).all(axis=1)]
+    if len(inner) == 0:
+        return picked, whole
+    rows = np.repeat(np.arange(len(inner)), 2)
+    matrix = sparse.csr_matrix(
+        (np.ones(inner.size), (rows, inner.ravel())), shape=(len(inner), len(open_))
+    )
+    solved = milp(
+        weight[open_].astype(float),
+        constraints=LinearConstraint(matrix, 1, np.inf),
+        integrality=np.ones(len(open_)),
+        bounds=Bounds(0, 1),
+        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+    )
+    chosen = np.ones(len(open_)) if solved.x is None else solved.x
+    picked[open_[chosen > 0.5]] = True
+    return picked, whole + float(solved.mip_dual_bound or 0.0)

@@ -1,0 +1,399 @@
+"""Perturbation: what may happen to the inputs of a model."""
+
+import math
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import quote
+
+TOTAL, LARGEST = 0, 1  # the size of a move: the sum over columns, or the largest of them
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What one unit costs in each column; infinity where it does not move.
+
+    Parameters
+    ----------
+    up, down : float64 arrays (p,)
+        Cost of rising or falling by one unit; both hold the cost of another category.
+    missing : float64 array (p,)
+        Cost at which a missing value may turn out to be any value.
+    low, high : float64 arrays (p,)
+        Values do not move out of these.
+    whole, categorical : bool arrays (p,)
+        Columns that move in whole steps; columns of categories.
+    norm : int
+        TOTAL or LARGEST.
+    """
+
+    up: NDArray[np.float64]
+    down: NDArray[np.float64]
+    missing: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    whole: NDArray[np.bool_]
+    categorical: NDArray[np.bool_]
+    norm: int
+
+    def ends(
+        self, column: Any, low: NDArray[np.float64], high: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Least and greatest value at which a move into ``low < x <= high`` of a column may end.
+
+        All three are arrays of one length, or broadcast to one. No value fits where the least is
+        above the greatest.
+        """
+        whole = self.whole[column]
+        least = np.where(whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
+        greatest = np.where(whole, np.floor(high), high)
+        # nextafter(-inf) is the least finite number: nothing was asked there
+        least = np.where(np.isneginf(low), -np.inf, least)
+        lowest = np.where(whole, np.ceil(self.low[column]), self.low[column])
+        highest = np.where(whole, np.floor(self.high[column]), self.high[column])
+        least = np.maximum(least, lowest)
+        # beyond the greatest number there is nothing to move to, as past a threshold of infinity
+        greatest = np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
+        return least, greatest
+
+
+def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    """Plain values of a TOML file; says which line is wrong where it cannot be read."""
+    file = Path(path)
+    if not file.is_file():
+        raise FileNotFoundError(f"cannot read {str(path)!r}: no such file.")
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{str(path)!r} is not valid TOML: {error}.") from error
+    return values
+
+
+Scope = Literal["row", "mean", "total"]
+SCOPES = ("row", "mean", "total")
+DIRECTIONS = ("both", "up", "down")
+TOLERANCE = 1e-9  # a cost that exceeds the budget by rounding alone is within it
+NAMING = ("radius", "step_cost", "frozen", "direction", "missing_cost", "bounds", "whole")
+PerFeature = Mapping[str, float] | float | None
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """How far, at what cost and in which direction inputs may move.
+
+    Give one of `radius` and `step_cost`. With `radius` the size of a move is its largest
+    coordinate, each in units of that feature's radius (l_inf): size 1 is the declared radius.
+    With `step_cost` it is the sum over features of cost times distance moved (weighted l1).
+    Distances are in the feature's own units; columns whose type is integer or bool move in whole
+    steps, and a changed category counts as one step. A feature that is not named does not move.
+
+    Parameters
+    ----------
+    radius : mapping of name to float, or float for every feature, optional
+        How far a feature may be off; 0 does not move.
+    step_cost : mapping of name to float, or float for every feature, optional
+        Cost of moving by one unit; infinity does not move.
+    frozen : sequence of str
+        Features that do not move, whatever else is said; their missing values stay missing.
+    direction : mapping of name to {"both", "up", "down"}
+        One-sided moves: "up" may only rise.
+    missing_cost : mapping of name to float
+        Cost (under `radius`: size) at which a missing value may turn out to be any value; missing
+        values stay missing where none is given.
+    bounds : mapping of name to (low, high)
+        Values do not move out of these; columns of type bool stay in 0 and 1.
+    whole : sequence of str, optional
+        Columns that move in whole steps; by default those whose type in the data is integer or
+        bool and in which the model saw no fraction. Floats, lists and csv files have no such type:
+        name their columns here (in TOML ``whole = ["age"]``), where every value there can be is
+        whole.
+    budget : float, optional
+        How much may be spent; by default 1 with `radius`. Distances need none.
+    scope : {"row", "mean", "total"}, default="row"
+        Whether every row may spend the budget, all rows together the budget times their number,
+        or all rows together the budget.
+
+    Examples
+    --------
+    >>> noise = Perturbation(radius={"age": 2, "income": 500}, direction={"age": "up"})
+    >>> noise.budget, noise.scope
+    (1.0, 'row')
+    >>> Perturbation(step_cost={"age": -1})
+    Traceback (most recent call last):
+        ...
+    ValueError: step_cost of 'age' must be a number of at least 0, got -1: ...
+    """
+
+    radius: PerFeature = None
+    step_cost: PerFeature = None
+    frozen: Sequence[str] = ()
+    direction: Mapping[str, str] = field(default_factory=dict)
+    missing_cost: Mapping[str, float] = field(default_factory=dict)
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    whole: Sequence[str] | None = None
+    budget: float | None = None
+    scope: Scope = "row"
+
+    def __post_init__(self) -> None:
+        if (self.radius is None) == (self.step_cost is None):
+            raise ValueError("Perturbation: give one of radius and step_cost, the other not.")
+        if self.radius is not None and self.budget is None:
+            object.__setattr__(self, "budget", 1.0)
+        _check_costs("radius", self.radius)
+        _check_costs("step_cost", self.step_cost)
+        _check_costs("missing_cost", self.missing_cost)
+        _check_budget(self.budget)
+        if self.scope not in SCOPES:
+            raise ValueError(f"scope must be one of {SCOPES}, got {self.scope!r}.")
+        for parameter in ("frozen", "whole"):
+            self._check_list(parameter)
+        for parameter in ("direction", "missing_cost", "bounds"):
+            given = getattr(self, parameter)
+            if not isinstance(given, Mapping):
+                raise ValueError(f"{parameter} must map names to values, got {given!r}.")
+        for name, way in self.direction.items():
+            if way not in DIRECTIONS:
+                raise ValueError(f"direction of {name!r} must be one of {DIRECTIONS}, got {way!r}.")
+        for name, pair in self.bounds.items():
+            two = isinstance(pair, list | tuple) and len(pair) == 2
+            if not two or not all(map(_is_number, pair)) or not pair[0] <= pair[1]:
+                raise ValueError(f"bounds of {name!r} must be two numbers in order, got {pair}.")
+        pairs = {name: tuple(pair) for name, pair in self.bounds.items()}
+        object.__setattr__(self, "bounds", pairs)
+
+    def _check_list(self, parameter: str) -> None:
+        given = getattr(self, parameter)
+        if given is None:
+            return
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
+        object.__setattr__(self, parameter, tuple(given))
+
+    # ---- made from other things ----
+    @classmethod
+    def from_certainty(
+        cls, certainty: Mapping[str, float] | float, confidence: float, **others: Any
+    ) -> "Perturbation":
+        """Costs and budget from how sure one is that a value is what it seems.
+
+        A step of feature f costs ``log(1 / (1 - q_f))``, where q_f is the probability that the
+        value has not moved, and all n rows together may spend ``-n log(confidence)``: the
+        moves that a likelihood-ratio test at `confidence` would not reject. A feature with q_f = 1
+        does not move.
+
+        Parameters
+        ----------
+        certainty : mapping of name to float in (0, 1], or one such number
+        confidence : float in (0, 1]
+            Smaller is more: the test's threshold, lambda.
+        **others
+            Further parameters, such as `frozen` or `direction`.
+
+        Examples
+        --------
+        >>> noise = Perturbation.from_certainty({"age": 0.9}, confidence=0.85)
+        >>> round(noise.step_cost["age"], 4), round(noise.budget, 4), noise.scope
+        (2.3026, 0.1625, 'mean')
+        """
+        if not _is_number(confidence) or not 0 < confidence <= 1:
+            raise ValueError(f"confidence must be in (0, 1], got {confidence}.")
+        if not isinstance(certainty, Mapping):
+            costs: PerFeature = certainty_cost("every feature", certainty)
+        else:
+            costs = {name: certainty_cost(name, q) for name, q in certainty.items()}
+        budget = -math.log(confidence) + 0.0
+        return cls(step_cost=costs, budget=budget, scope="mean", **others)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> "Perturbation":
+        """Read the parameters from a TOML file.
+
+        Its keys are the parameters' names; a table ``[certainty]`` with the key ``confidence``
+        beside stands for `from_certainty`.
+        """
+        return cls.from_dict(read_toml(path), str(path))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str = "perturbation") -> "Perturbation":
+        """Make it from plain values, as a TOML file holds them."""
+        known = {item.name for item in fields(cls)} | {"certainty", "confidence"}
+        unknown = [key for key in values if key not in known]
+        if unknown:
+            raise ValueError(
+                f"{source}: unknown key(s) {quote(unknown)}; known are {quote(sorted(known), 20)}."
+            )
+        if "certainty" not in values:
+            if "confidence" in values:
+                raise ValueError(f"{source}: confidence needs a table [certainty] beside it.")
+            return cls(**values)
+        rest = {
+            key: value for key, value in values.items() if key not in ("certainty", "confidence")
+        }
+        fixed = [key for key in ("radius", "step_cost", "budget", "scope") if key in rest]
+        if fixed:
+            raise ValueError(f"{source}: certainty sets {quote(fixed)} itself: drop one of them.")
+        if "confidence" not in values:
+            raise ValueError(f"{source}: certainty needs confidence, a number in (0, 1].")
+        return cls.from_certainty(values["certainty"], values["confidence"], **rest)
+
+    @classmethod
+    def from_readings(
+        cls,
+        first: Any,
+        second: Any,
+        coverage: float = 0.95,
+        confidence: float | None = None,
+        **others: Any,
+    ) -> "Perturbation":
+        """Estimate it from the same things measured twice.
+
+        Without `confidence`, each feature's radius is the least distance that covers the share
+        `coverage` of differences (the ceil((n + 1) coverage)-th smallest, so that a new pair is
+        covered with at least that probability). With it, certainties are estimated
+        (``q = n / (n + sum of |differences|)``, the maximum likelihood) and go through
+        `from_certainty`; columns are then expected in whole steps. A difference holds the noise
+        of both readings, so either is on the safe side for one reading.
+
+        Parameters
+        ----------
+        first, second : array-like or frames of the same shape
+            Row i of both is the same thing; pairs with a missing value are left out.
+        """
+        from steadytree.robustness.repeated_measurements import estimate_certainty, estimate_radius
+
+        if confidence is None:
+            return cls(radius=estimate_radius(first, second, coverage), **others)
+        return cls.from_certainty(estimate_certainty(first, second), confidence, **others)
+
+    # ---- what it means ----
+    @property
+    def norm(self) -> Literal["l_inf", "l1"]:
+        return "l_inf" if self.radius is not None else "l1"
+
+    def spend(self, total_weight: float) -> float:
+        """What may be spent by one row, or by all together where the budget is shared."""
+        if self.budget is None:
+            raise ValueError(
+                "this perturbation has no budget: give budget=, and scope='row', 'mean' or 'total'."
+            )
+        spent = self.budget * (total_weight if self.scope == "mean" else 1.0)
+        return float(spent + TOLERANCE * max(1.0, spent))
+
+    def moves(self, space: FeatureSpace) -> Moves:
+        """Costs per column of a space, checked against it."""
+        self._check_names(space.names)
+        size = len(space)
+        up, down = np.full(size, np.inf), np.full(size, np.inf)
+        missing = np.full(size, np.inf)
+        low, high = np.full(size, -np.inf), np.full(size, np.inf)
+        for j, column in enumerate(space):
+            cost, way = self._unit_cost(column.name), self.direction.get(column.name, "both")
+            if column.is_categorical and way != "both":
+                raise ValueError(
+                    f"direction of {column.name!r} is {way!r}, but its categories have no order."
+                )
+            if column.is_categorical and column.name in self.bounds:
+                raise ValueError(f"bounds of {column.name!r}: its categories have no order.")
+            up[j] = np.inf if way == "down" else cost
+            down[j] = np.inf if way == "up" else cost
+            if column.name not in self.frozen:
+                missing[j] = self.missing_cost.get(column.name, np.inf)
+            if column.kind == "binary":
+                low[j], high[j] = 0.0, 1.0
+            if column.name in self.bounds:
+                low[j], high[j] = self.bounds[column.name]
+        whole = np.array([self._moves_in_steps(column) for column in space])
+        norm = LARGEST if self.radius is not None else TOTAL
+        return Moves(up, down, missing, low, high, whole, space.categorical, norm)
+
+    def _moves_in_steps(self, column: Column) -> bool:
+        if self.whole is None:
+            return column.kind in ("integer", "binary")
+        return column.name in self.whole
+
+    def _unit_cost(self, name: str) -> float:
+        """Cost of one unit; infinity for what does not move."""
+        if name in self.frozen:
+            return np.inf
+        given = self.radius if self.radius is not None else self.step_cost
+        value = given.get(name) if isinstance(given, Mapping) else given
+        if value is None:
+            return np.inf
+        if self.radius is None:
+            return float(value)
+        return 1.0 / value if value > 0 else np.inf
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        for parameter in NAMING:
+            given = getattr(self, parameter)
+            listed: Iterable[str] = given if isinstance(given, Mapping | list | tuple) else ()
+            unknown = [name for name in listed if name not in names]
+            if unknown:
+                raise ValueError(
+                    f"{parameter} names {quote(unknown)}, but the columns are {quote(names)}: "
+                    "use the names the tree was learned with."
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that `from_dict` reads back."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {
+            key: dict(value) if isinstance(value, Mapping) else value
+            for key, value in values.items()
+            if value is not None and value != {} and value != ()
+        }
+
+
+def certainty_cost(name: str, certainty: float) -> float:
+    """Cost of a step of a feature that stays as it is with probability `certainty`."""
+    if not _is_number(certainty) or not 0 < certainty <= 1:
+        raise ValueError(
+            f"certainty of {name!r} must be in (0, 1], got {certainty}: the probability that a "
+            "value is what it seems."
+        )
+    return np.inf if certainty == 1 else -math.log1p(-float(certainty))
+
+
+def check_whole(space: FeatureSpace, moves: Moves, values: NDArray[np.float64]) -> None:
+    """Refuse fractions in columns that are declared to move in whole steps."""
+    for j in np.flatnonzero(moves.whole).tolist():
+        present = values[:, j][~np.isnan(values[:, j])]
+        fractions = present[present != np.floor(present)]
+        if len(fractions):
+            raise ValueError(
+                f"column {space[j].name!r} is declared to hold whole numbers, but holds "
+                f"{fractions[0]:g}: round it, or leave it out of the perturbation's whole."
+            )
+
+
+def _check_costs(parameter: str, given: PerFeature) -> None:
+    if given is None:
+        return
+    items = given.items() if isinstance(given, Mapping) else [("every feature", given)]
+    most = "a finite" if parameter == "radius" else "a"
+    for name, value in items:
+        if not _is_number(value) or not value >= 0 or (parameter == "radius" and np.isinf(value)):
+            raise ValueError(
+                f"{parameter} of {name!r} must be {most} number of at least 0, got {value!r}: "
+                "list a feature in frozen if it does not move."
+            )
+
+
+def _check_budget(budget: float | None) -> None:
+    if budget is None:
+        return
+    if not _is_number(budget) or not 0 <= budget < np.inf:
+        raise ValueError(f"budget must be a finite number of at least 0, got {budget!r}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

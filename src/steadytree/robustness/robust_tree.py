@@ -1,0 +1,285 @@
+"""RobustTreeClassifier: the tree that loses least to the worst perturbation, proven."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+
+from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.validation import check_number, check_whole_number
+from steadytree.data.binning import quantile_cuts
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import quote
+from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.sklearn import as_tree
+from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
+from steadytree.robustness.search.branch_and_bound import Search, load_loops
+from steadytree.robustness.search.encoding import Outcome, Plan, plan_of, tree_of
+from steadytree.robustness.search.problem import MOST_TESTS, Problem, make_problem
+
+DEEPEST = 8
+SOLVERS = ("search", "mio")
+
+
+class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+    """The tree of given depth that keeps most rows right after the worst perturbation.
+
+    The adversary sees the tree, then moves the rows as the perturbation allows, to turn as many
+    wrong as the budget can pay for. An exact search finds the tree against which it does worst;
+    when a limit of time or work is reached first, the best tree found is kept together with a bound
+    that no tree can exceed. Among equally good trees one with fewest questions is taken. Without a
+    perturbation it is the optimal tree of that depth.
+
+    Parameters
+    ----------
+    max_depth : int, default=3
+        Most questions from root to leaf, 1 to 8; 2 to 4 can usually be proven.
+    perturbation : Perturbation, optional
+        With a budget. By default nothing moves.
+    time_limit : float, default=60
+        Seconds after which the best tree so far is kept; compiling, which takes a while once after
+        installation, does not count.
+    regularisation : float, default=0
+        R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
+    n_thresholds : int, default=10
+        Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
+        whole numbers are asked about every whole number between their bounds; about the points
+        halfway between these where they move by less than whole steps (see `Perturbation`).
+    cuts : mapping of name to thresholds, optional
+        Candidate thresholds of some columns, in place of those.
+    warm_start : bool, Tree or fitted tree, default=False
+        A tree to begin with, over the same questions; True is the one of the last fit, if any.
+    solver : {"search", "mio"}, default="search"
+        "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``). It uses
+        one thread, draws nothing by chance and tells no progress.
+    n_jobs : int, optional
+        Threads among which the questions at the root are shared; None is one, -1 all cores. The
+        objective is the same for any number; of equally good trees another may be found.
+    progress : callable, optional
+        Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
+    random_state : int, RandomState or None, default=None
+        Seed of the trees that the search starts from.
+    max_nodes : int, optional
+        Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
+        the sub-trees in it, or starts from a random tree. With a ``random_state``, one thread and
+        ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    objective_ : float
+        Weight of rows kept right, less the penalty ``R / (1 - R)`` for every question.
+    bound_ : float
+        No tree over these questions has a larger objective.
+    optimality_gap_ : float
+        ``(bound_ - objective_) / bound_``; 0 where proven.
+    proven_ : bool
+    status_ : str
+        "proven", "time limit", "node limit", "interrupted" or "too many candidates".
+    is_shortest_ : bool
+        Whether it is proven, too, that no equally good tree has fewer questions.
+    majority_ : float
+        Weight kept right by always answering the most frequent class, which no move can change.
+    n_questions_ : int
+        Candidate questions searched over.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where X had column names
+
+    Examples
+    --------
+    >>> X = [[0, 0], [0, 1], [0, 1], [3, 0], [3, 1], [3, 1]]
+    >>> y = [0, 0, 0, 1, 1, 1]
+    >>> noise = Perturbation(step_cost={"x0": 1.0, "x1": 1.0}, budget=1.0)
+    >>> model = RobustTreeClassifier(max_depth=2, perturbation=noise, random_state=0).fit(X, y)
+    >>> model.objective_, model.proven_, model.majority_
+    (6.0, True, 3.0)
+    >>> float(model.tree_.threshold[0])
+    1.5
+    """
+
+    _clock = CLOCK  # by which time_limit is told
+
+    def __init__(
+        self,
+        max_depth=3,
+        perturbation=None,
+        time_limit=60,
+        regularisation=0.0,
+        n_thresholds=10,
+        cuts=None,
+        warm_start=False,
+        solver="search",
+        n_jobs=None,
+        progress=None,
+        random_state=None,
+        max_nodes=None,
+    ):
+        self.max_depth = max_depth
+        self.perturbation = perturbation
+        self.time_limit = time_limit
+        self.regularisation = regularisation
+        self.n_thresholds = n_thresholds
+        self.cuts = cuts
+        self.warm_start = warm_start
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.progress = progress
+        self.random_state = random_state
+        self.max_nodes = max_nodes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
+        """Find the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Whole numbers, 0/1, categories, and numbers (through candidate thresholds).
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w equal rows, each of which costs what it costs to move;
+            of fractional weights any part may be moved.
+
+        Returns
+        -------
+        self : RobustTreeClassifier
+        """
+        self._check_parameters()
+        table, y, weights = read_rows(self, X, y, sample_weight)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        space = FeatureSpace.observe(table)
+        values = np.asarray(space.encode(table), np.float64)
+        noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
+        moves = noise.moves(space.typed_like(table))
+        check_whole(space, moves, values)
+        steps = moves.whole | np.isinf(np.minimum(moves.up, moves.down))
+        thresholds = self.cuts or {}, self.n_thresholds, weights
+        self.space_ = _with_cuts(space, values, steps, *thresholds)
+        counted = np.ones(len(values)) if weights is None else weights
+        problem = self._problem(noise, moves, (values, labels.astype(np.int64), counted))
+        outcome = self._solve(problem)
+        training = values, labels, counted
+        self.tree_ = tree_of(outcome.plan, problem, self.space_, self.classes_, training)
+        self._keep(problem, outcome, np.bincount(labels, counted).max())
+        return self
+
+    def _problem(self, noise: Perturbation, moves: Moves, rows: tuple[Any, ...]) -> Problem:
+        values, labels, weights = rows
+        penalty = self.regularisation / (1 - self.regularisation)
+        limit = noise.spend(float(weights.sum()))
+        spending = limit, noise.scope != "row", penalty
+        return make_problem(self.space_, moves, values, labels, weights, spending)
+
+    def _solve(self, problem: Problem) -> Outcome:
+        start = self._start(problem)
+        if self.solver == "mio":
+            from steadytree.robustness.search.mio import solve_mio
+
+            limits = self.time_limit, self.max_nodes
+            return solve_mio(problem, self.max_depth, limits, start)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        threads = effective_n_jobs(self.n_jobs)
+        load_loops(self.max_depth)
+        limit = Limit(self.time_limit, self.max_nodes, self._clock)
+        search = Search(problem, self.max_depth, limit, seed, self.progress, threads)
+        return search.run(start)
+
+    def _start(self, problem: Problem) -> Plan | None:
+        """The plan of the tree to begin with, where one is given."""
+        given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
+        if given is None or given is False:
+            return None
+        try:
+            tree = as_tree(given)
+        except TypeError as error:
+            raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
+        return plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
+
+    def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
+        self.objective_ = problem.total - outcome.value
+        self.bound_ = problem.total - outcome.bound
+        self.proven_, self.status_ = outcome.proven, outcome.reason
+        self.is_shortest_ = outcome.shortest
+        gap = self.bound_ - self.objective_
+        self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
+        self.majority_ = float(majority)
+        self.n_questions_ = len(problem.questions)
+
+    def _check_parameters(self) -> None:
+        check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
+        check_whole_number(self.n_thresholds, "n_thresholds", 1)
+        if check_number(self.regularisation, "regularisation", 0, 1) == 1:
+            raise ValueError("regularisation must be less than 1, got 1.")
+        if check_number(self.time_limit, "time_limit", 0) == 0:
+            raise ValueError("time_limit must be above 0 seconds: use math.inf for none.")
+        if self.max_nodes is not None:
+            check_whole_number(self.max_nodes, "max_nodes", 1, also="None")
+        if self.perturbation is not None and not isinstance(self.perturbation, Perturbation):
+            found = type(self.perturbation).__name__
+            raise TypeError(f"perturbation must be a Perturbation or None, got {found}.")
+        if self.perturbation is not None:
+            self.perturbation.spend(1.0)
+        if self.solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
+        # joblib counts backwards from all cores below 0
+        if self.n_jobs is not None and check_whole_number(self.n_jobs, "n_jobs", -1_000) == 0:
+            raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
+        if self.cuts is not None and not isinstance(self.cuts, Mapping):
+            raise TypeError(f"cuts must map names to thresholds, got {type(self.cuts).__name__}.")
+
+
+def _with_cuts(
+    space: FeatureSpace,
+    values: NDArray[np.float64],
+    steps: NDArray[np.bool_],
+    declared: Mapping[str, Any],
+    n_thresholds: int,
+    weights: NDArray[np.float64] | None,
+) -> FeatureSpace:
+    """The space with candidate cuts: declared ones, every whole number, or between rows.
+
+    Where a column of whole numbers does not move in steps (or not at all), a threshold at a whole
+    number would be crossed by the least move: it is asked about halfway to the next.
+    """
+    unknown = [name for name in declared if name not in space.names]
+    if unknown:
+        raise ValueError(f"cuts names {quote(unknown)}, but the columns are {quote(space.names)}.")
+    columns: list[Column] = []
+    for j, column in enumerate(space):
+        if column.is_categorical:
+            if column.name in declared:
+                raise ValueError(f"cuts of {column.name!r}: categories are asked about one by one.")
+            columns.append(column)
+        elif column.name in declared:
+            columns.append(column.with_cuts(_declared_cuts(column.name, declared[column.name])))
+        elif column.kind in ("integer", "binary"):
+            columns.append(column.with_cuts(_whole_cuts(column) + (0.0 if steps[j] else 0.5)))
+        else:
+            columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
+    return FeatureSpace(tuple(columns))
+
+
+def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
+    try:
+        return np.unique(np.asarray(cuts, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"cuts of {name!r} must be a list of numbers, got {cuts!r}.") from None
+
+
+def _whole_cuts(column: Column) -> NDArray[np.float64]:
+    """Every whole number of a column but the last; refused where a column alone has too many."""
+    if column.high - column.low > MOST_TESTS:
+        raise UnsuitableDataError(
+            f"column {column.name!r} gives {column.high - column.low:,.0f} questions, more than "
+            f"the {MOST_TESTS} the exact search can take: pass fewer thresholds for it in cuts, "
+            "round it to fewer values, or drop it."
+        )
+    return np.arange(column.low, column.high)

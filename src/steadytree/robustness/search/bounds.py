@@ -1,0 +1,168 @@
+"""Losses that no sub-tree of a region can avoid, cell by cell; each is worked out once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.robustness._kernels.bounds import (
+    leaf_loss,
+    split_rows,
+    stump_bound,
+    two_level_bound,
+)
+from steadytree.robustness._kernels.cost import Cells, RobustTable
+from steadytree.robustness._kernels.search import exact_two_levels
+from steadytree.robustness.search.problem import Problem
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+Path = tuple[tuple[int, int], ...]  # questions with the side taken, 0 being left
+EDGE = 1e-9  # bounds this close to a target reach it
+MOST_CELLS = 96
+LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
+USUAL_LIST = LARGEST_LIST // 8
+FEW_TESTS = 150
+
+
+class Bounds:
+    """Least losses of regions under the present cells; `begin_step` is called before work."""
+
+    def __init__(self, problem: Problem, depth: int, begin_step: Callable[[], None]) -> None:
+        self.problem, self.depth, self.begin_step = problem, depth, begin_step
+        self.table, self.penalty = problem.table, problem.penalty
+        self.everyone = np.arange(len(self.table.label))
+        # losing a part of a row counts in the bounds, but not in a value of whole rows
+        self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
+        self.cells: Cells = problem.cells(0.0, 1.0, 1)
+        self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of questions
+        self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
+        self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
+        self.exact = False  # whether two levels of questions are priced with all their leaves
+
+    @property
+    def tests(self) -> range:
+        return range(len(self.table.feature))
+
+    def choose_cells(self, target: float) -> None:
+        """Even cells over the prices that a tree below the target can have, as bounds allow."""
+        exact, self.exact = self.exact, False  # the quicker bounds do
+        self._narrow_cells(target)
+        if exact:
+            self.sharpen()
+
+    def _narrow_cells(self, target: float) -> None:
+        if not self.problem.shared:
+            self._set_cells(0.0, 1.0, 1)
+            return
+        lowest, highest = 0.0, (target + self.slack) / self.problem.limit
+        n_cells = int(np.clip(4 * target, 8, MOST_CELLS))
+        for _ in range(3):
+            self._set_cells(lowest, highest, n_cells)
+            least = self.least((), self.everyone, self.depth)
+            open_ = np.flatnonzero(self.cells.offset + least < target + self.slack - EDGE)
+            if len(open_) == 0:
+                return
+            edges = np.linspace(lowest, highest, n_cells + 1)
+            narrowed = edges[open_[0]], edges[open_[-1] + 1]
+            if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
+                return
+            lowest, highest = narrowed
+        self._set_cells(lowest, highest, n_cells)
+
+    def _set_cells(self, lowest: float, highest: float, n_cells: int) -> None:
+        self.cells = self.problem.cells(lowest, highest, n_cells)
+        self.known = {}
+
+    def of_all(self) -> float:
+        """What every tree must lose."""
+        least = self.least((), self.everyone, self.depth)
+        return float((self.cells.offset + least).min()) - self.slack
+
+    def least(self, path: Path, rows: Rows, depth: int, most: int | None = None) -> Floats:
+        """Least losses, cell by cell, of any sub-tree of a region on the region's own rows.
+
+        most is the number of questions it may ask, by default as many as the depth allows.
+        """
+        most = 2**depth - 1 if most is None else min(most, 2**depth - 1)
+        key = -depth, most, tuple(sorted(path))
+        if key in self.known:
+            return self.known[key]
+        self.begin_step()
+        bound = np.empty(len(self.cells.offset))
+        if most == 0 or len(rows) == 0:
+            bound[:] = leaf_loss(rows, self.table)
+        elif most == 1:
+            stump_bound(rows, self.table, self.cells, self.penalty, bound)
+        elif most == 2:
+            two_level_bound(rows, self.table, self.cells, (self.penalty, 2), bound)
+        elif depth == 2:
+            self._two_levels(path, rows, bound)
+        else:
+            bound[:] = leaf_loss(rows, self.table)
+            for found in self.of_splits(path, rows, depth, most):
+                np.minimum(bound, found, out=bound)
+        self.known[key] = bound
+        return bound
+
+    def of_splits(self, path: Path, rows: Rows, depth: int, most: int) -> Floats:
+        """Least losses (n_tests, n_cells) of sub-trees that ask each question first."""
+        key = depth, most, path
+        if key in self.known:
+            return self.known[key]
+        found = np.empty((len(self.tests), len(self.cells.offset)))
+        for test in self.tests:
+            found[test] = self.of_split(path, rows, test, depth, most)
+        if depth == self.depth - 1 and len(self.tests) <= FEW_TESTS:  # few enough to keep
+            self.known[key] = found
+        return found
+
+    def sharpen(self) -> None:
+        """Price two levels of questions exactly from now on: dearer, and much higher bounds."""
+        self.exact, self.known = True, {}
+
+    def _two_levels(self, path: Path, rows: Rows, bound: Floats) -> None:
+        if not self.exact:
+            two_level_bound(rows, self.table, self.cells, (self.penalty, 3), bound)
+            return
+        bound[:] = leaf_loss(rows, self.table)
+        own = own_rows(self.table, rows)
+        exact_two_levels(self.arrays(path), own, self.cells, self.penalty, bound)
+
+    def arrays(self, path: Path) -> tuple[Rows, Rows]:
+        """Tests and sides with room for more; the last side is the number asked."""
+        size = self.depth + 3
+        tests, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        for place, (test, side) in enumerate(path):
+            tests[place], sides[place] = test, side
+        sides[-1] = len(path)
+        return tests, sides
+
+    def of_split(
+        self, path: Path, rows: Rows, test: int, depth: int, most: int | None = None
+    ) -> Floats:
+        """Least losses of sub-trees that ask the given question first."""
+        left, right = split_rows(rows, test, self.table)
+        found = np.full(len(self.cells.offset), np.inf)
+        for on_left, on_right in divisions(depth, most):
+            below = self.least((*path, (test, 0)), left, depth - 1, on_left)
+            beyond = self.least((*path, (test, 1)), right, depth - 1, on_right)
+            np.minimum(found, self.penalty + below + beyond, out=found)
+        return found
+
+
+def own_rows(table: RobustTable, rows: Rows) -> RobustTable:
+    """The table of some rows only, laid out as the whole one is: loops are compiled for that."""
+    by_test = ("left_cost", "right_cost", "on_left", "gone", "code")
+    parts: dict[str, Any] = {
+        name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_test
+    }
+    return table._replace(**parts, label=table.label[rows], weight=table.weight[rows])
+
+
+def divisions(depth: int, most: int | None) -> list[tuple[int, int]]:
+    """Most questions left and right of a first one, in every way that leaves none unused."""
+    full = 2 ** (depth - 1) - 1
+    left = 2 * full if most is None else min(most - 1, 2 * full)
+    return [(first, left - first) for first in range(max(0, left - full), min(left, full) + 1)]

@@ -1,0 +1,373 @@
+"""Loops compiled, or loaded, before a search looks at the clock."""
+
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+
+from steadytree._base.clock import Limit
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.robustness._kernels.bounds import split_rows
+from steadytree.robustness._kernels.pairs import best_pair
+from steadytree.robustness._kernels.search import count_splits, improve_plan, plan_value
+from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.search.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
+from steadytree.robustness.search.encoding import Outcome, Plan, Progress, Stop, TooDear
+from steadytree.robustness.search.problem import Problem, make_problem
+from steadytree.robustness.search.subtrees import Lists, SubTrees, inner_places, random_plan
+
+CHEAP = 50  # sub-trees listed in a step that took next to no time
+DEAR = 2000  # so many that better bounds pay
+ROUNDING = 1e-7  # values that differ by less are equal
+
+
+class Search:
+    """One search; `run` may be called once."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        depth: int,
+        limit: Limit | None = None,
+        seed: int = 0,
+        progress: Callable[[Progress], None] | None = None,
+        n_threads: int = 1,
+    ) -> None:
+        self.problem, self.depth, self.n_threads = problem, depth, n_threads
+        self.table, self.penalty = problem.table, problem.penalty
+        self.limit, self.progress = limit or Limit(), progress
+        self.rng = np.random.default_rng(seed)
+        self.stopped = False
+        self.everyone = np.arange(len(self.table.label))
+        self.counted = problem.whole and self.penalty == 0  # values are whole numbers
+        self.most_splits = 2**depth - 1
+        self.plan = self._majority()
+        self.value = self._evaluate(self.plan)
+        self.bound = 0.0
+        self.bounds = Bounds(problem, depth, self._begin_step)
+        self.slack = self.bounds.slack
+
+    # ---- the whole ----
+    def run(self, start: Plan | None = None) -> Outcome:
+        """Improve the tree until it is proven best, a limit is reached, or the user interrupts."""
+        reason, shortest = "proven", False
+        try:
+            if start is not None:
+                self._offer(start)
+            self._descend()
+            self._prove()
+            self.bound = self.value
+            self._report()
+        except Stop as stop:
+            reason = str(stop)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        else:
+            shortest = self._shorten()
+        bound = min(self.bound, self.value)
+        return Outcome(self.plan, self.value, bound, reason == "proven", reason, shortest)
+
+    def _prove(self) -> None:
+        """Raise the target until a tree is found below it; every failure is a certain bound.
+
+        Steps grow while they are cheap only: what is listed grows very fast beyond the optimum.
+        """
+        if self.value <= ROUNDING:
+            return
+        self.bounds.choose_cells(self.value)
+        self._raise_bound(self.bounds.of_all())
+        unit = 1.0 if self.problem.whole else self.problem.total / len(self.everyone)
+        step, largest = unit, unit * max(1, len(self.everyone) // 120)
+        while self.bound < self.value - ROUNDING:
+            start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
+            target, self.bounds.n_listed = min(self.value, start + step), 0
+            try:
+                if self._search_below(target):
+                    return
+            except TooDear:
+                step = self._ease(step, unit)
+                continue
+            self._raise_bound(target)
+            if self.bounds.n_listed < CHEAP:
+                step = min(2 * step, largest)
+                continue
+            step = min(2 * step, max(unit, largest / 2))
+            self._descend()
+            if self.bounds.n_listed > DEAR:
+                self._sharpen()
+
+    def _ease(self, step: float, unit: float) -> float:
+        """What to do where lists get too long: better bounds, longer lists, then smaller steps."""
+        self.stopped = False
+        self._descend()
+        if self._sharpen():
+            return step
+        if self.bounds.largest_list < LARGEST_LIST:
+            self.bounds.largest_list = LARGEST_LIST
+            return step
+        if step <= unit:
+            raise Stop("too many candidates")
+        return max(unit, step / 2)
+
+    def _sharpen(self) -> bool:
+        """Turn to better bounds; False where they are in use, or there are none."""
+        if self.bounds.exact or self.depth < 3:
+            return False
+        self.bounds.sharpen()
+        self._raise_bound(self.bounds.of_all())
+        return True
+
+    def _shorten(self) -> bool:
+        """Among the trees that lose no more, find one with fewest questions; False if unproven.
+
+        Few questions are tried first: then most bounds are high, and little has to be listed.
+        """
+        if not self.counted and count_splits(self.plan, self.depth):
+            return False  # a penalty sees to it, or equal values are chance
+        self._offer(self._shortened(self.plan))
+        asked = count_splits(self.plan, self.depth)
+        if asked == 0:
+            return True
+        try:  # what was proven stays so
+            # the old cells hold the prices of better trees only
+            self.bounds.choose_cells(self.value + 1)
+            self.bounds.largest_list = LARGEST_LIST
+            for self.most_splits in range(1, asked):
+                if self._search_below(self.value + 1):
+                    return True
+        except (Stop, TooDear, KeyboardInterrupt):
+            return False
+        return True
+
+    def _search_below(self, target: float) -> bool:
+        """Look for the best tree below a target; True where there was one (it is then the best)."""
+        found = False
+        for plan in self._trees_below(target):
+            found = self._offer(plan, target) or found
+            if found and self._is_shortening:
+                break  # fewer questions were tried before
+        return found
+
+    def _trees_below(self, target: float) -> Iterator[Plan]:
+        """Better and better trees below the target, until there is none."""
+        whole = (), self.everyone
+        if self.depth < 3:
+            limit = target + self.slack - EDGE
+            least = self.bounds.least(*whole, self.depth, self.most_splits)
+            lists = self._focused(least, limit)
+            if lists is not None:
+                region = *whole, self.most_splits
+                yield from lists.below(region, self.depth, lists.alone(), limit).plans
+            return
+        bounds = [
+            self.bounds.of_split(*whole, test, self.depth, self.most_splits)
+            for test in self.bounds.tests
+        ]
+        least = np.array([(self.bounds.cells.offset + bound).min() for bound in bounds])
+        roots = np.argsort(least, kind="stable").tolist()
+        for first in range(0, len(roots), self.n_threads):
+            limit = self._limit(target)
+            batch = [
+                test
+                for test in roots[first : first + self.n_threads]
+                if least[test] < limit + self.slack
+            ]
+            for plans in self._side_by_side(batch, bounds, limit):
+                yield from plans
+
+    def _side_by_side(
+        self, roots: list[int], bounds: list[Floats], limit: float
+    ) -> Iterator[Iterator[Plan] | list[Plan]]:
+        """Trees below the limit with each of the given roots, in threads where allowed."""
+        if self.n_threads == 1 or len(roots) < 2:
+            yield from (self._rooted(test, bounds[test], limit) for test in roots)
+            return
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            try:
+                work = [pool.submit(self._all_rooted, t, bounds[t], limit) for t in roots]
+                yield from [future.result() for future in work]
+            except BaseException:
+                self.stopped = True  # the others end before their next step
+                raise
+
+    def _rooted(self, test: int, bound: Floats, limit: float) -> Iterator[Plan]:
+        """Better and better trees with the given root below the limit."""
+        lists = self._focused(bound, limit + self.slack)
+        if lists is None:
+            return
+        if self.bounds.exact and self.depth > 3 and not self._is_shortening:
+            yield from self._rooted_in_three(test, limit)
+            return
+        for most in divisions(self.depth, self.most_splits):
+            yield from self._divided(lists, test, most, limit)
+
+    def _divided(
+        self, lists: Lists, test: int, most: tuple[int, int], limit: float
+    ) -> Iterator[Plan]:
+        """Trees with the given root and at most so many questions on its sides."""
+        asked = (), self.everyone, test, most
+        sides = lists.both_sides(asked, self.depth, lists.alone(), limit)
+        if sides is not None:
+            yield from self._best_tree(lists, test, *sides, limit)
+
+    def _rooted_in_three(self, test: int, limit: float) -> Iterator[Plan]:
+        """The same with the questions below the root given too: more, but much shorter lists."""
+        bounds, depth = self.bounds, self.depth - 1
+        own = split_rows(self.everyone, test, self.table)
+        least = [
+            np.array([bounds.of_split(((test, k),), own[k], t, depth) for t in bounds.tests])
+            for k in (0, 1)
+        ]
+        full = 2**depth - 1
+        for most in ((0, full), (full, 0)):
+            bound = bounds.of_split((), self.everyone, test, self.depth, 1 + full)
+            lists = self._focused(bound, limit + self.slack)
+            if lists is not None:
+                yield from self._divided(lists, test, most, limit)
+        for left in bounds.tests:
+            both = self.penalty + least[0][left] + least[1]
+            least_sum = (bounds.cells.offset + both).min(axis=1)
+            for right in np.flatnonzero(least_sum < limit + self.slack).tolist():
+                now = min(limit, self._limit(limit))
+                lists = self._focused(both[right], now + self.slack)
+                if lists is None:
+                    continue
+                sides = lists.four_parts(test, (left, right), now + self.slack)
+                if sides is not None:
+                    yield from self._best_tree(lists, test, *sides, now)
+
+    def _all_rooted(self, test: int, bound: Floats, limit: float) -> list[Plan]:
+        return list(self._rooted(test, bound, limit))
+
+    def _focused(self, least: Floats, target: float) -> Lists | None:
+        """Lists that look only at cells in which the target can be reached; None without any."""
+        active = np.flatnonzero(self.bounds.cells.offset + least < target)
+        return Lists(self.bounds, active) if len(active) else None
+
+    def _limit(self, target: float) -> float:
+        """What to stay below: a better value, or while shortening an equal one."""
+        return (target if self._is_shortening else min(target, self.value)) - EDGE
+
+    @property
+    def _is_shortening(self) -> bool:
+        return self.most_splits < 2**self.depth - 1
+
+    def _best_tree(
+        self, lists: Lists, test: int, left: SubTrees, right: SubTrees, limit: float
+    ) -> Iterator[Plan]:
+        """The best tree with the given root, after each portion of pairs that has a better one."""
+        spending = self.problem.limit, self.problem.shared, self.problem.whole
+        charge = self.penalty, self.most_splits
+        for part, pairs in lists.pairs(left, right, lists.alone(), limit + self.slack):
+            both = part.arrays[1:], right.arrays[1:]
+            best, value = best_pair(*both, pairs, self.table.weight, *charge, spending)
+            if value < limit:
+                first, second = pairs[best]
+                limit = limit if self._is_shortening else value - EDGE
+                yield np.concatenate([[test], part.plans[first], right.plans[second]])
+
+    # ---- the best tree so far ----
+    def _majority(self) -> Plan:
+        counts = np.bincount(self.table.label, self.table.weight, self.table.n_classes)
+        plan = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
+        plan[0] = -1 - counts.argmax()
+        return plan
+
+    def _evaluate(self, plan: Plan) -> float:
+        costs = np.empty(len(self.table.label))
+        return float(plan_value(plan, self.depth, self.table, self.problem.spending, costs))
+
+    def _offer(self, plan: Plan, target: float = math.inf) -> bool:
+        """Take a tree if it is better or as good and shorter; True if it is below the target."""
+        plan = np.ascontiguousarray(plan, dtype=np.int32)
+        value = self._evaluate(plan)
+        shorter = count_splits(plan, self.depth) < count_splits(self.plan, self.depth)
+        if value < self.value - ROUNDING or (value < self.value + ROUNDING and shorter):
+            self.plan, self.value = plan.copy(), min(value, self.value)
+            self._report()
+        return value < target - ROUNDING
+
+    def _descend(self) -> None:
+        """Local search from random trees; the number of starts falls with the work of each."""
+        n_tests = len(self.table.feature)
+        if n_tests == 0 or self.table.n_classes < 2:
+            return
+        work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
+        for _ in range(int(np.clip(1e9 / work, 2, 4 if self.depth < 4 else 8))):
+            self._begin_step()
+            plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
+            order = self.rng.permutation(2**self.depth - 1)
+            improve_plan(plan, self.depth, self.table, self.problem.spending, order)
+            self._offer(self._shortened(plan))
+
+    def _shortened(self, plan: Plan) -> Plan:
+        """The plan without questions whose removal costs nothing."""
+        plan, value = plan.copy(), self._evaluate(plan)
+        for place in inner_places(self.depth)[::-1]:
+            if plan[place] < 0:
+                continue
+            for label in range(self.table.n_classes):
+                shorter = plan.copy()
+                shorter[place] = -1 - label
+                cheaper = self._evaluate(shorter)
+                if cheaper <= value + ROUNDING:
+                    plan, value = shorter, min(value, cheaper)
+                    break
+        return plan
+
+    def _raise_bound(self, bound: float) -> None:
+        if self.counted:
+            # with a shared budget a bound counts the part of a row that is not lost in the end
+            bound = (
+                math.floor(bound + ROUNDING) if self.problem.shared else math.ceil(bound - ROUNDING)
+            )
+        if bound > self.bound:
+            self.bound = min(bound, self.value)
+            self._report()
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            self.progress(Progress(self.limit.elapsed, self.value, self.bound))
+
+    def _begin_step(self) -> None:
+        """Whoever is about to do a piece of work asks here whether it still may."""
+        if self.stopped:
+            raise Stop("interrupted")
+        reason = self.limit.spend()
+        if reason:
+            raise Stop(reason)
+
+
+N_ROWS, N_COLUMNS, HIGHEST = 24, 3, 2
+
+
+def load_loops(depth: int) -> None:
+    """Compile, or load, whatever a search of that depth may call: no time limit is spent on it."""
+    _search_few_rows(2, sharp=False)
+    if depth > 2:
+        _search_few_rows(4, sharp=False)
+        _search_few_rows(4, sharp=True)
+
+
+@cache
+def _search_few_rows(depth: int, sharp: bool) -> None:
+    search = Search(_small_problem(), depth)
+    if sharp:  # from the start, where other searches turn to it only if a proof is hard
+        search.bounds.sharpen()
+    search.run()
+
+
+def _small_problem() -> Problem:
+    random = np.random.default_rng(0)
+    columns = [
+        Column(f"x{j}", "integer", 0.0, float(HIGHEST)).with_cuts(np.arange(HIGHEST, dtype=float))
+        for j in range(N_COLUMNS)
+    ]
+    space = FeatureSpace(tuple(columns))
+    values = random.integers(0, HIGHEST + 1, (N_ROWS, N_COLUMNS)).astype(np.float64)
+    labels = random.integers(0, 2, N_ROWS).astype(np.int64)
+    moves = Perturbation(step_cost=1.0, budget=2.0, scope="total").moves(space)
+    return make_problem(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))

@@ -1,0 +1,342 @@
+"""The paper's mixed-integer model with lazy cuts, on SCIP: an independent check of the search.
+
+Binary b[n, t] asks test t at node n, binary w[n, k] answers k there; the weight T kept right is
+bounded by one cut for every perturbation that SCIP's trees turn out to be open to. The cut follows
+each perturbed row down the tree: keeping the row right needs another question at a node it passed
+that sends it elsewhere, or its own label at the node where it stopped.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree._base.optional import require
+from steadytree.robustness._kernels.cost import box_costs, lost_weight
+from steadytree.robustness.search.encoding import Outcome, Plan
+from steadytree.robustness.search.problem import Problem
+
+# node of the full tree, the root being 1: ("ask" | "answer", which)
+Nodes = dict[int, tuple[str, int]]
+ENOUGH = 1e-6
+# SCIP's words for how it ended, in the search's
+REASONS = {
+    "optimal": "proven",
+    "timelimit": "time limit",
+    "nodelimit": "node limit",
+    "totalnodelimit": "node limit",
+    "userinterrupt": "interrupted",
+}
+
+
+@dataclass(eq=False)
+class Attack:
+    """The worst perturbation of one tree."""
+
+    kept: float
+    sides: NDArray[np.bool_]  # (n, n_tests): which tests the cheapest wrong point answers "left"
+    moved: NDArray[np.float64]  # (n,): weight of each row that is moved there
+
+
+@dataclass(eq=False)
+class Model:
+    """SCIP's model, its variables, and the best tree its callback has seen."""
+
+    problem: Problem
+    depth: int
+    limits: tuple[float, int | None]  # seconds, nodes
+    scip: Any
+    asks: dict[tuple[int, int], Any] = field(default_factory=dict)
+    answers: dict[tuple[int, int], Any] = field(default_factory=dict)
+    kept: Any = None
+    best: Nodes = field(default_factory=dict)
+    best_value: float = -math.inf
+
+    @property
+    def inner(self) -> range:
+        return range(1, 2**self.depth)
+
+    @property
+    def everywhere(self) -> range:
+        return range(1, 2 ** (self.depth + 1))
+
+
+def solve_mio(
+    problem: Problem, depth: int, limits: tuple[float, int | None], start: Plan | None = None
+) -> Outcome:
+    """Solve the model within seconds and nodes; the outcome is told in the search's terms."""
+    scip = require("pyscipopt", extra="mio", purpose="solving the mixed-integer model")
+    model = Model(problem, depth, limits, scip.Model())
+    _build(model, scip)
+    weights = np.bincount(problem.table.label, problem.table.weight)
+    _offer(model, {1: ("answer", int(weights.argmax()))})
+    if start is not None:
+        _offer(model, _nodes(start, depth))
+    model.scip.optimize()
+    status = model.scip.getStatus()
+    proven = status == "optimal"
+    value = problem.total - model.best_value
+    # stopped at once SCIP has no bound at all; that nobody loses less than nothing is known anyway
+    bound = value if proven else max(problem.total - model.scip.getDualbound(), 0.0)
+    reason = REASONS.get(status, status)
+    return Outcome(_plan(model.best, depth), value, min(bound, value), proven, reason)
+
+
+def _build(model: Model, scip: Any) -> None:
+    problem, solver = model.problem, model.scip
+    solver.hideOutput()
+    n_tests, n_classes = len(problem.questions), problem.table.n_classes
+    add, total = solver.addVar, scip.quicksum
+    for node in model.inner:
+        for test in range(n_tests):
+            model.asks[node, test] = add(vtype="B")
+    for node in model.everywhere:
+        for label in range(n_classes):
+            model.answers[node, label] = add(vtype="B")
+    model.kept = add(vtype="C", lb=0, ub=problem.total)
+    for node in model.everywhere:
+        chosen = [model.answers[node, label] for label in range(n_classes)]
+        if node in model.inner:
+            chosen += [model.asks[node, test] for test in range(n_tests)]
+        solver.addCons(total(chosen) == 1)
+    solver.setObjective(model.kept - problem.penalty * total(model.asks.values()), "maximize")
+    handler = _handler(scip, model)
+    solver.includeConshdlr(
+        handler,
+        "attack",
+        "no perturbation leaves less than is claimed",
+        enfopriority=-5_000_000,
+        chckpriority=-5_000_000,
+        sepafreq=-1,
+        propfreq=-1,
+        eagerfreq=-1,
+        needscons=False,
+    )
+    # cuts come late, so reductions that rely on knowing all constraints are wrong
+    solver.setParam("misc/allowstrongdualreds", False)
+    solver.setParam("misc/allowweakdualreds", False)
+    seconds, nodes = model.limits
+    if math.isfinite(seconds):
+        solver.setParam("limits/time", seconds)
+    if nodes is not None:
+        solver.setParam("limits/totalnodes", nodes)
+
+
+def _offer(model: Model, nodes: Nodes) -> None:
+    """Hand SCIP a tree to begin with; there is an answer then, however short the time."""
+    attack = _attack_and_note(model, nodes)
+    solution = model.scip.createSol()
+    for node in model.everywhere:
+        kind, which = nodes.get(node, ("answer", 0))  # nodes that nothing reaches answer anything
+        chosen = model.asks if kind == "ask" else model.answers
+        model.scip.setSolVal(solution, chosen[node, which], 1.0)
+    model.scip.setSolVal(solution, model.kept, attack.kept)
+    model.scip.addSol(solution)
+
+
+def _attack_and_note(model: Model, nodes: Nodes) -> Attack:
+    """The worst attack on a tree, which is noted where it is the best so far."""
+    attack = worst_attack(model.problem, nodes, model.depth)
+    asked = sum(kind == "ask" for kind, _ in nodes.values())
+    value = attack.kept - model.problem.penalty * asked
+    if value > model.best_value:
+        model.best, model.best_value = nodes, value
+    return attack
+
+
+def _handler(scip: Any, model: Model) -> Any:
+    """A constraint handler that attacks every tree SCIP proposes."""
+    result = scip.SCIP_RESULT
+
+    class Handler(scip.Conshdlr):
+        def _is_wrong(self, solution: Any, cut: bool) -> bool:
+            nodes = _read(model, solution)
+            attack = _attack_and_note(model, nodes)
+            if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
+                return False
+            if cut:
+                _add_cut(model, scip, nodes, attack)
+            return True
+
+        def conscheck(self, constraints, solution, *_unused):
+            wrong = self._is_wrong(solution, cut=False)
+            return {"result": result.INFEASIBLE if wrong else result.FEASIBLE}
+
+        def consenfolp(self, *_unused):
+            wrong = self._is_wrong(None, cut=True)
+            return {"result": result.CONSADDED if wrong else result.FEASIBLE}
+
+        consenfops = consenfolp
+
+        def conslock(self, constraint, locktype, up, down):
+            everything = [*model.asks.values(), *model.answers.values(), model.kept]
+            for variable in everything:
+                model.scip.addVarLocks(variable, up + down, up + down)
+
+    return Handler()
+
+
+def _read(model: Model, solution: Any) -> Nodes:
+    """The tree in a solution."""
+    value = model.scip.getSolVal
+    n_tests, n_classes = len(model.problem.questions), model.problem.table.n_classes
+    nodes: Nodes = {}
+    waiting = [1]
+    while waiting:
+        node = waiting.pop()
+        labels = [value(solution, model.answers[node, label]) for label in range(n_classes)]
+        if max(labels) > 0.5:
+            nodes[node] = "answer", int(np.argmax(labels))
+            continue
+        asked = [value(solution, model.asks[node, test]) for test in range(n_tests)]
+        nodes[node] = "ask", int(np.argmax(asked))
+        waiting += [2 * node, 2 * node + 1]
+    return nodes
+
+
+def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
+    """The cheapest way to turn as much weight wrong as the budget allows (section 3.3).
+
+    Paths may ask about one column several times; what counts is the distance to the leaf's box.
+    """
+    table = problem.table
+    n = len(table.label)
+    cost, target = np.full(n, np.inf), np.full(n, -1)
+    leaves = [node for node, (kind, _) in nodes.items() if kind == "answer"]
+    for leaf in leaves:
+        reach = np.empty(n)
+        if not box_costs(*_path(nodes, leaf, depth), table, reach):
+            continue
+        closer = (table.label != nodes[leaf][1]) & (reach < cost)
+        cost[closer], target[closer] = reach[closer], leaf
+    lost = lost_weight(cost, table.weight, problem.limit, problem.shared, problem.whole)
+    moved = _moved_weight(problem, cost)
+    sides = _own_sides(problem).copy()
+    for leaf in leaves:
+        rows = np.flatnonzero((target == leaf) & (moved > 0) & (cost > 0))
+        _move_sides(problem, nodes, leaf, rows, sides)
+    return Attack(problem.total - lost, sides, moved)
+
+
+def _moved_weight(problem: Problem, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weight of each row that the attack turns wrong."""
+    weight, moved = problem.table.weight, np.zeros(len(cost))
+    if not problem.shared:
+        return np.where(cost <= problem.limit, weight, 0.0)
+    left = problem.limit
+    for row in np.argsort(cost, kind="stable"):
+        if not np.isfinite(cost[row]):
+            break
+        part = weight[row] if cost[row] * weight[row] <= left else left / cost[row]
+        moved[row] = math.floor(part) if problem.whole else part
+        left -= moved[row] * cost[row]
+        if moved[row] < weight[row]:
+            break
+    return moved
+
+
+def _path(nodes: Nodes, leaf: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    tests, sides = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64)
+    n_asked = leaf.bit_length() - 1
+    for level in range(n_asked):
+        node = leaf >> (n_asked - level)
+        tests[level] = nodes[node][1]
+        sides[level] = leaf >> (n_asked - level - 1) & 1
+    return tests, sides, n_asked
+
+
+def _move_sides(
+    problem: Problem, nodes: Nodes, leaf: int, rows: NDArray[np.int64], sides: NDArray[np.bool_]
+) -> None:
+    """Answers of the rows after they are moved into a leaf's box, as little as can be."""
+    table = problem.table
+    tests, ways, n_asked = _path(nodes, leaf, len(bin(max(nodes))))
+    for feature in np.unique(table.feature[tests[:n_asked]]):
+        allowed = np.ones(table.left_bins.shape[1], bool)
+        for test, way in zip(tests[:n_asked], ways[:n_asked], strict=True):
+            if table.feature[test] == feature:
+                allowed &= table.left_bins[test] if way == 0 else table.right_bins[test]
+        bins = np.flatnonzero(allowed[:-1]) if allowed[:-1].any() else np.flatnonzero(allowed)
+        about = np.flatnonzero(table.feature == feature)
+        for row in rows:
+            own = problem.bins[feature, row]
+            if not allowed[own]:
+                nearest = bins[np.abs(bins - own).argmin()]
+                sides[row, about] = table.left_bins[about, nearest]
+
+
+def _add_cut(model: Model, scip: Any, nodes: Nodes, attack: Attack) -> None:
+    """T is at most the weight that other questions or answers could keep right (cut 7)."""
+    terms = []
+    for sides, weight in _both_groups(model.problem, attack):
+        terms += _cut_terms(model, nodes, sides, weight)
+    model.scip.addCons(model.kept <= scip.quicksum(terms))
+
+
+def _both_groups(
+    problem: Problem, attack: Attack
+) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+    """Rows that are moved with their weight, and what stays where it is."""
+    return [
+        (attack.sides, attack.moved),
+        (_own_sides(problem), problem.table.weight - attack.moved),
+    ]
+
+
+def _own_sides(problem: Problem) -> NDArray[np.bool_]:
+    """(n, n_tests): the tests that each row answers "left" as it is."""
+    return np.ascontiguousarray(problem.table.on_left.T)
+
+
+def _cut_terms(
+    model: Model, nodes: Nodes, sides: NDArray[np.bool_], weight: NDArray[np.float64]
+) -> list[Any]:
+    label, terms = model.problem.table.label, []
+    here = {1: np.flatnonzero(weight > 0)}
+    while here:
+        node, rows = here.popitem()
+        if len(rows) == 0:
+            continue
+        counts = np.bincount(label[rows], weight[rows], model.problem.table.n_classes)
+        terms += [count * model.answers[node, k] for k, count in enumerate(counts) if count]
+        kind, which = nodes[node]
+        if kind == "answer":
+            here_or_below = sides.shape[1] if node in model.inner else 0
+            gains = np.full(here_or_below, weight[rows].sum())
+        else:
+            on_left = sides[rows, which]
+            gains = (weight[rows, None] * (sides[rows] != on_left[:, None])).sum(axis=0)
+            here[2 * node], here[2 * node + 1] = rows[on_left], rows[~on_left]
+        terms += [gain * model.asks[node, test] for test, gain in enumerate(gains) if gain]
+    return terms
+
+
+def _plan(nodes: Nodes, depth: int) -> Plan:
+    plan = np.zeros(2 ** (depth + 1) - 1, np.int32)
+
+    def fill(node: int, place: int, height: int) -> None:
+        kind, which = nodes[node]
+        plan[place] = which if kind == "ask" else -1 - which
+        if kind == "ask":
+            fill(2 * node, place + 1, height - 1)
+            fill(2 * node + 1, place + 1 + 2**height - 1, height - 1)
+
+    fill(1, 0, depth)
+    return plan
+
+
+def _nodes(plan: Plan, depth: int) -> Nodes:
+    """The inverse of `_plan`."""
+    nodes: Nodes = {}
+
+    def read(node: int, place: int, height: int) -> None:
+        which = int(plan[place])
+        nodes[node] = ("ask", which) if which >= 0 else ("answer", -1 - which)
+        if which >= 0:
+            read(2 * node, place + 1, height - 1)
+            read(2 * node + 1, place + 1 + 2**height - 1, height - 1)
+
+    read(1, 0, depth)
+    return nodes

@@ -1,0 +1,308 @@
+"""Lists of the sub-trees that a tree below a target may have."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.robustness._kernels.bounds import split_rows
+from steadytree.robustness._kernels.cost import Cells
+from steadytree.robustness._kernels.lists import (
+    add_leaves,
+    join_pairs,
+    narrow_pair,
+    open_tests,
+    two_level_list,
+)
+from steadytree.robustness._kernels.pairs import (
+    hash_costs,
+    promising_pairs,
+    region_weights,
+    strongest_first,
+    undominated,
+)
+from steadytree.robustness.search.bounds import Bounds, Path, Rows, divisions
+from steadytree.robustness.search.encoding import Plan, TooDear
+
+Floats = NDArray[np.float64]
+WINDOW = 128  # sub-trees that others are compared with
+SAMPLE = 500
+ENOUGH_KEPT = 0.7
+
+
+@dataclass(frozen=True)
+class SubTrees:
+    """Sub-trees of one region: plans, costs of a wrong answer, losses with penalties, questions."""
+
+    plans: Plan
+    costs: Floats
+    losses: Floats
+    splits: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.plans)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        return self.plans, self.costs, self.losses, self.splits
+
+    def take(self, kept: NDArray[np.int64]) -> "SubTrees":
+        return SubTrees(*(array[kept] for array in self.arrays))
+
+    def between(self, first: int, last: int) -> "SubTrees":
+        """Part of the list; nothing is copied."""
+        return SubTrees(*(array[first:last] for array in self.arrays))
+
+    def in_order(self) -> "SubTrees":
+        """Sorted by plan, so that similar sub-trees are neighbours."""
+        return self.take(np.lexsort(self.plans.T[::-1]))
+
+    @classmethod
+    def none(cls, width: int, n: int, n_cells: int, room: int = 0) -> "SubTrees":
+        """Empty arrays with room for some sub-trees."""
+        plans, splits = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
+        return cls(plans, np.empty((room, n)), np.empty((room, n_cells)), splits)
+
+    @classmethod
+    def joined(cls, parts: "list[SubTrees]") -> "SubTrees":
+        columns = zip(*(part.arrays for part in parts), strict=True)
+        return cls(*(np.concatenate(column) for column in columns))
+
+
+def random_plan(rng: np.random.Generator, depth: int, n_tests: int, n_classes: int) -> Plan:
+    """A full tree with random questions and labels."""
+    if depth == 0:
+        return np.array([-1 - rng.integers(n_classes)], np.int32)
+    below = [random_plan(rng, depth - 1, n_tests, n_classes) for _ in range(2)]
+    return np.concatenate([[rng.integers(n_tests)], *below]).astype(np.int32)
+
+
+def inner_places(depth: int, place: int = 0) -> list[int]:
+    """Place of every inner node of a full plan, parents first."""
+    if depth == 0:
+        return []
+    below = 2**depth - 1
+    left, right = inner_places(depth - 1, place + 1), inner_places(depth - 1, place + 1 + below)
+    return [place, *left, *right]
+
+
+def without_worse(trees: SubTrees, limit: float, shared: bool) -> SubTrees:
+    """Without sub-trees that others in the list can stand in for.
+
+    Of equal ones the one with fewest questions stays; those that are worse than one of the
+    strongest for every row, and not shorter, go.
+    """
+    if len(trees) < 2:
+        return trees
+    order = np.argsort(trees.splits, kind="stable")
+    keys = hash_costs(trees.costs, limit, shared)[order].view(np.dtype((np.void, 16))).ravel()
+    _, first = np.unique(keys, return_index=True)
+    trees = trees.take(order[np.sort(first)])
+    order = strongest_first(trees.costs, limit)
+    # looking for worse ones pays only where there are many: a sample tells
+    strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
+    sample = np.concatenate([strongest, order[WINDOW::step]])
+    kept = undominated(trees.costs[sample], trees.splits[sample], limit, shared, WINDOW)
+    if kept.mean() > ENOUGH_KEPT:
+        return trees
+    trees = trees.take(order)
+    kept = undominated(trees.costs, trees.splits, limit, shared, WINDOW)
+    return trees.take(np.flatnonzero(kept))
+
+
+FIRST_ROOM = 2048
+PAIRS_AT_ONCE = 20_000_000
+Outside = tuple[Rows, Floats]
+Region = tuple[Path, Rows, int]  # with the most questions that may be asked in it
+Asked = tuple[Path, Rows, int, tuple[int, int]]  # a question, and the most on both its sides
+
+
+class Lists:
+    """Sub-trees of regions, looked at in those cells only in which the target can be reached."""
+
+    def __init__(self, bounds: Bounds, active: NDArray[np.int64]) -> None:
+        self.bounds, self.active = bounds, active
+        self.problem, self.table = bounds.problem, bounds.table
+        self.penalty, self.everyone = bounds.penalty, bounds.everyone
+        cells = bounds.cells
+        self.seen = Cells(
+            cells.offset[active],
+            cells.slope[active],
+            np.ascontiguousarray(cells.cross[:, :, active]),
+            cells.limit,
+            cells.shared,
+        )
+
+    def alone(self) -> Outside:
+        """No other regions: the rows are all of the tree's."""
+        return np.zeros(len(self.everyone), np.int64), np.zeros((1, len(self.active)))
+
+    def below(self, region: Region, depth: int, outside: Outside, target: float) -> SubTrees:
+        """All sub-trees of a region that may be part of a tree below the target."""
+        self.bounds.begin_step()
+        path, rows, most = region
+        tests, sides = self.bounds.arrays(path)
+        charge = self.penalty, most
+        around = outside, self.table, self.seen
+        if depth == 2:
+            return self._filled(
+                7,
+                lambda found: two_level_list((tests, sides), rows, *around, charge, target, found),
+            )
+        leaves = self._filled(
+            2 ** (depth + 1) - 1,
+            lambda found: add_leaves(tests, sides, len(path), *around, target, found),
+        )
+        if depth == 0 or most == 0:
+            return leaves
+        parts = [leaves]
+        least = self.bounds.of_splits(path, rows, depth, most)[:, self.active]
+        rest = self.seen.offset + outside[1][1:].sum(axis=0)
+        promising = (rest + least).min(axis=1) < target
+        for test in np.flatnonzero(promising & open_tests(tests, sides, len(path), self.table)):
+            for division in divisions(depth, most):
+                asked = path, rows, int(test), division
+                parts.append(self.join(asked, depth, outside, target))
+        return self._without_worse(SubTrees.joined(parts))
+
+    def both_sides(
+        self, asked: Asked, depth: int, outside: Outside, target: float
+    ) -> tuple[SubTrees, SubTrees] | None:
+        """Sub-trees for both sides of a question; None where no pair can beat the target."""
+        path, rows, test, most = asked
+        region, bounds = outside
+        target = target if path else target + self.bounds.slack
+        paths = [(*path, (test, side)) for side in (0, 1)]
+        own = split_rows(rows, test, self.table)
+        least = [
+            self.bounds.least(p, r, depth - 1, m)[self.active]
+            for p, r, m in zip(paths, own, most, strict=True)
+        ]
+        rest = self.seen.offset + self.penalty + bounds[1:].sum(axis=0)
+        if (rest + least[0] + least[1]).min() >= target:
+            return None
+        lists: list[Any] = [None, None]
+        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        for side in (first, 1 - first):
+            divided = region.copy()
+            divided[own[1 - side]] = len(bounds)
+            around = divided, np.vstack([bounds, least[1 - side]])
+            inside = paths[side], own[side], most[side]
+            found = self.below(inside, depth - 1, around, target - self.penalty)
+            self.bounds.n_listed += len(found)
+            if len(found) == 0:
+                return None
+            lists[side], least[side] = found, found.losses.min(axis=0)
+        kept = [np.arange(len(found)) for found in lists]
+        counts = narrow_pair(lists[0].losses, kept[0], lists[1].losses, kept[1], rest, target)
+        if min(counts) == 0:
+            return None
+        left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
+        return left.in_order(), right.in_order()
+
+    def four_parts(
+        self, test: int, below: tuple[int, int], target: float
+    ) -> tuple[SubTrees, SubTrees] | None:
+        """Sub-trees for both sides of the root's question whose first questions are given."""
+        depth = self.bounds.depth - 1
+        most = 2 * (2 ** (depth - 1) - 1,)
+        own = split_rows(self.everyone, test, self.table)
+        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        region = np.zeros(len(self.everyone), np.int64)
+        parts = split_rows(own[1 - first], below[1 - first], self.table)
+        path = (test, 1 - first)
+        bounds = [np.zeros(len(self.active))]
+        for side, part in enumerate(parts):
+            region[part] = side + 1
+            least = self.bounds.least((path, (below[1 - first], side)), part, depth - 1)
+            bounds.append(least[self.active])
+        lists: list[Any] = [None, None]
+        for side in (first, 1 - first):
+            asked = ((test, side),), own[side], below[side], most
+            found = self.join(asked, depth, (region, np.vstack(bounds)), target - self.penalty)
+            self.bounds.n_listed += len(found)
+            if len(found) == 0:
+                return None
+            lists[side] = found.in_order()
+            region[:] = 0
+            region[own[side]] = 1
+            bounds = [np.zeros(len(self.active)), found.losses.min(axis=0)]
+        return lists[0], lists[1]
+
+    def pairs(
+        self, left: SubTrees, right: SubTrees, outside: Outside, target: float
+    ) -> Iterator[tuple[SubTrees, NDArray[np.int64]]]:
+        """Portions of the left list, with the pairs of each that may beat the target."""
+        region, bounds = outside
+        around = region_weights(region, self.table.weight, len(bounds)), bounds
+        size, room = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM
+        for first in range(0, len(left), size):
+            part = left.between(first, first + size)
+            while True:
+                self.bounds.begin_step()
+                pairs = np.empty((room, 2), np.int64)
+                lists = part.arrays[1:3], right.arrays[1:3]
+                count = promising_pairs(*lists, around, self.seen, target - self.penalty, pairs)
+                if count >= 0:
+                    break
+                room *= 4
+            yield part, pairs[:count]
+
+    def join(self, asked: Asked, depth: int, outside: Outside, target: float) -> SubTrees:
+        """All sub-trees of a region that ask the given question first and may beat the target."""
+        width = 2 ** (depth + 1) - 1
+        sides = self.both_sides(asked, depth, outside, target)
+        if sides is None:
+            return self._none(width)
+        left, right = sides
+        _, _, test, most = asked
+        charge = self.penalty, 1 + sum(most)
+        found, count = self._none(width, FIRST_ROOM), 0
+        around = outside, self.table, self.seen, charge, target
+        for part, pairs in self.pairs(left, right, outside, target):
+            while True:
+                lists = part.arrays, right.arrays, pairs
+                count, seen = join_pairs(test, *lists, *around, found.arrays, count)
+                if seen == len(pairs):
+                    break
+                pairs = pairs[seen:]
+                found, count = self._compressed(found, count)
+        return self._without_worse(found.between(0, count))
+
+    def _compressed(self, found: SubTrees, count: int) -> tuple[SubTrees, int]:
+        """Room for more: by dropping what others can stand in for, else in larger arrays."""
+        left = self._without_worse(found.between(0, count))
+        if len(left) > len(found) // 2:
+            return self._enlarged(found, count), count
+        for old, new in zip(left.arrays, found.arrays, strict=True):
+            new[: len(left)] = old
+        return found, len(left)
+
+    def _without_worse(self, trees: SubTrees) -> SubTrees:
+        return without_worse(trees, self.seen.limit, self.problem.shared)
+
+    def _none(self, width: int, room: int = 0) -> SubTrees:
+        return SubTrees.none(width, len(self.everyone), len(self.active), room)
+
+    def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
+        """The same with four times the room; ends the step where that is too much."""
+        room = 4 * len(found)
+        size = room * 8 * (len(self.everyone) + len(self.active))
+        if size > self.bounds.largest_list:
+            raise TooDear
+        larger = self._none(found.plans.shape[1], room)
+        for old, new in zip(found.arrays, larger.arrays, strict=True):
+            new[:count] = old[:count]
+        return larger
+
+    def _filled(self, width: int, fill: Callable[[tuple[Any, ...]], int]) -> SubTrees:
+        """What `fill` puts into arrays, which are made larger until they hold it."""
+        found = self._none(width, FIRST_ROOM)
+        while True:
+            self.bounds.begin_step()
+            count = fill(found.arrays)
+            if count >= 0:
+                return self._without_worse(found.between(0, count))
+            found = self._enlarged(found, 0)

@@ -1,0 +1,348 @@
+"""Separation: could a small robust model exist on these data?"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
+
+from steadytree.metrics.accuracy import _plain_labels
+from steadytree.metrics.measurement import Reading
+from steadytree.robustness.conflict_graph import (
+    MOST_CLASSES,
+    NO_PAIRS,
+    Cover,
+    Distinct,
+    least_cover,
+)
+from steadytree.robustness.scaling import Scaled, is_number, two_times
+from steadytree.robustness.theorems import Statement, all_statements
+
+LISTED = 1000  # conflicting pairs kept for reading
+REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many cells
+LARGE = 1_000_000
+LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSeparation:
+    """How nearly a hyperplane separates two classes.
+
+    Parameters
+    ----------
+    separateness : float
+        Share of rows right of the fitted hyperplane: a lower bound, as the best is hard to find.
+    gamma : float
+        Margin ``min y w.x / |w|_1`` over those rows, in columns scaled to [-1, 1] with a constant
+        column of ones.
+    exact : bool
+        Whether gamma is the greatest margin for those rows, or that of the fitted hyperplane.
+    """
+
+    separateness: float
+    gamma: float
+    exact: bool
+
+    @property
+    def edge(self) -> float:
+        """A single condition is right on at least this share more than one half of any weights."""
+        return self.gamma / 2
+
+    @property
+    def noise(self) -> float:
+        """Noise, as a share of each column's range, after which half the margin is left."""
+        return self.gamma / 4  # half of gamma in columns that are 2 wide
+
+    def card_size(self, error: float) -> float:
+        """Votes after which boosting by majority errs on at most this share of those rows.
+
+        Infinite where there is no margin.
+        """
+        if not 0 < error < 1:
+            raise ValueError(f"error must be between 0 and 1, got {error}.")
+        if self.edge == 0:
+            return math.inf
+        return math.ceil(math.log(1 / error) / (2 * self.edge**2))
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """How far rows of different classes are apart.
+
+    Parameters
+    ----------
+    r : float or None
+        Asked for: rows of different classes at least 2 r apart; None asks that none are equal.
+    n_rows, n_features : int
+        Features as compared: a category is one, missing values of a column are one.
+    dropped : int64 array
+        Rows whose removal leaves the rest r-separated; as few as can be where `exact`.
+    least_dropped : int
+        Proven: no fewer rows suffice.
+    pairs : int64 array (m, 2)
+        Conflicting rows, up to 1,000 of them.
+    two_r : float
+        Distance of the nearest rows of different classes once those are dropped.
+    linear : LinearSeparation or None
+    distinct : Distinct
+        The scaled rows.
+    """
+
+    r: float | None
+    n_rows: int
+    n_features: int
+    dropped: NDArray[np.int64]
+    least_dropped: int
+    pairs: NDArray[np.int64]
+    two_r: float
+    linear: LinearSeparation | None
+    distinct: Distinct
+
+    @cached_property
+    def nearest_enemy(self) -> NDArray[np.float64]:
+        """Distance of every row to the nearest row of another class; worked out when asked for."""
+        return self.distinct.nearest_enemy()[self.distinct.place]
+
+    @property
+    def separateness(self) -> float:
+        """Share of rows that can stay."""
+        return 1 - len(self.dropped) / self.n_rows
+
+    @property
+    def exact(self) -> bool:
+        return len(self.dropped) == self.least_dropped
+
+    @property
+    def depth_bound(self) -> float:
+        """Some tree of at most this depth is right on all rows that stay: 6 d / r in [-1, 1]."""
+        # scaled to be 2 wide, distances grow by 2 / width, and two_r is twice the radius
+        width = float(np.ptp(self.distinct.rows, axis=0).max())
+        return 6 * self.n_features * width / self.two_r if self.two_r > 0 else np.inf
+
+    @property
+    def depth_anyway(self) -> int:
+        """Some tree of at most this depth tells all distinct rows apart, whatever their classes.
+
+        One question after the other isolates each row, or halving each column's values in turn.
+        """
+        levels = [len(np.unique(column)) for column in self.distinct.ranks.T]
+        halvings = [(n - 1).bit_length() for n in levels]
+        return min(len(self.distinct.rows) - 1, sum(halvings))
+
+    @property
+    def depth_says_something(self) -> bool:
+        """Whether `depth_bound` is below what any labels of these rows would need."""
+        return self.depth_bound < self.depth_anyway
+
+    def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
+        """What the theorems say about these rows, with what they assume and whether it holds.
+
+        Parameters
+        ----------
+        error : float, default=0.05
+            Share of rows that a card may get wrong.
+        """
+        return all_statements(self, error)
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        found = [
+            Reading("separateness", self.separateness, "share of rows that can stay"),
+            Reading("rows to drop", len(self.dropped), "so that the classes are apart"),
+            Reading("2 r", self.two_r, "least distance between classes once they are dropped"),
+            self._depth_reading(),
+        ]
+        if self.linear is not None:
+            found += [
+                Reading("linear separateness", self.linear.separateness, "right of a hyperplane"),
+                Reading("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
+                Reading("edge", self.linear.edge, "some condition beats one half by this much"),
+            ]
+        return tuple(found)
+
+    def _depth_reading(self) -> Reading:
+        if self.depth_says_something:
+            meaning = "enough to get every row that stays right, by the classes' distance"
+            return Reading("tree depth", self.depth_bound, meaning)
+        meaning = "enough for any labels of these rows: the classes' distance promises no less"
+        return Reading("tree depth", self.depth_anyway, meaning)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, [*self.readings(), *self.statements()]))
+
+
+def separation(
+    X: Any,
+    y: Any,
+    r: float | None = None,
+    scale: Mapping[str, float] | None = None,
+    linear: bool | None = None,
+    time_limit: float = 60.0,
+) -> Separation:
+    """Measure how far apart the classes are, and what follows for trees and cards.
+
+    Distances are the largest difference over columns (l_inf). Numbers are divided by their
+    range, or by `scale`; different categories are 1 apart, and so are a missing value and any
+    other. What the theorems say holds for the rows that stay, not for new ones.
+
+    Which rows are closer than 2 r is decided without rounding: every float in `X`, `scale` and `r`
+    stands for the decimal that Python prints for it, so 0.3 and 0.1 are exactly 0.2 apart. The
+    distances told (`two_r`, `nearest_enemy`) are rounded to floats.
+
+    Parameters
+    ----------
+    X : array-like or frame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+        Labels of at least two classes.
+    r : float, optional
+        Ask that rows of different classes are at least 2 r apart; by default that they differ.
+    scale : mapping of name to float, optional
+        What counts as distance one in a column; the range of the others.
+    linear : bool, optional
+        Whether to look for a hyperplane; by default for two classes.
+    time_limit : float, default=60.0
+        Seconds for the last step above two classes, where the least removal is hard to find.
+
+    Returns
+    -------
+    separation : Separation
+
+    Examples
+    --------
+    >>> found = separation([[0.0], [0.4], [0.5], [1.0]], ["a", "a", "b", "b"], r=0.1)
+    >>> len(found.dropped), found.exact, round(found.two_r, 3)
+    (1, True, 0.5)
+    >>> found.nearest_enemy.round(2).tolist()
+    [0.5, 0.1, 0.1, 0.6]
+    """
+    if r is not None and not (is_number(r) and 0 <= r < np.inf):
+        raise ValueError(f"r must be a number of at least 0, got {r!r}.")
+    if not is_number(time_limit) or not time_limit > 0:
+        raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}.")
+    classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
+    scaled = Scaled.of(X, scale)
+    if len(scaled.values) != len(labels):
+        raise ValueError(f"X has {len(scaled.values)} rows, but y has {len(labels)} labels.")
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        raise ValueError(f"y must hold 2 to {MOST_CLASSES} classes, got {len(classes)}.")
+    if linear and len(classes) > 2:
+        raise ValueError(
+            f"a hyperplane separates two classes, but y has {len(classes)}: leave linear out."
+        )
+    distinct = Distinct.of(scaled.values, labels, len(classes), scaled.ranks)
+    # exactly 2 r apart is apart
+    pairs = distinct.close(*scaled.closer_than(two_times(r))) if r else NO_PAIRS
+    cover = least_cover(distinct, pairs, time_limit)
+    kept = ~cover.dropped[distinct.place, labels]
+    hyperplane = len(classes) == 2 if linear is None else linear
+    return Separation(
+        None if r is None else float(r),
+        len(labels),
+        scaled.values.shape[1],
+        np.flatnonzero(~kept),
+        cover.lower,
+        _listed(pairs, distinct, labels),
+        # proven, so that rounding does not make it less
+        max(_least_distance(distinct, cover), 2 * float(r or 0)),
+        linear_separation(distinct) if hyperplane else None,
+        distinct,
+    )
+
+
+def linear_separation(distinct: Distinct) -> LinearSeparation:
+    """Fit a hyperplane, drop the rows on its wrong side, and widen the margin for the rest."""
+    where, which = np.nonzero(distinct.counts)
+    weight = distinct.counts[where, which].astype(float)
+    signs = np.where(which == 1, 1.0, -1.0)
+    low, wide = distinct.rows.min(axis=0), np.ptp(distinct.rows, axis=0)
+    scaled = 2 * (distinct.rows - low) / np.where(wide > 0, wide, 1.0) - 1
+    rows = np.column_stack([scaled[where], np.ones(len(where))])
+    plane = _best_plane(rows, signs, weight)
+    margin = signs * (rows @ plane)
+    right = margin > 0
+    share = float(weight[right].sum() / weight.sum())
+    gamma = float(margin[right].min() / np.abs(plane).sum())
+    widest = (
+        _widest_margin(rows[right], signs[right])
+        if right.sum() * 2 * rows.shape[1] <= (LARGEST_PROGRAM)
+        else None
+    )
+    return LinearSeparation(
+        share, gamma if widest is None else max(gamma, widest), widest is not None
+    )
+
+
+def _best_plane(
+    rows: NDArray[np.float64], signs: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The hyperplane, of several that are fitted, that is right on most weight.
+
+    Rows far on the wrong side pull a hyperplane towards them although they are lost: they are
+    left out and it is fitted again, for as long as that changes which they are.
+    """
+
+    def right(plane: NDArray[np.float64]) -> float:
+        return float(weight[signs * (rows @ plane) > 0].sum())
+
+    best = np.append(np.zeros(rows.shape[1] - 1), np.sign(weight @ signs) or 1.0)
+    kept = np.ones(len(rows), bool)
+    for _ in range(REFITS if rows.size <= LARGE else FEW_REFITS):
+        model = LogisticRegression(C=1e4, max_iter=2000, fit_intercept=False)
+        plane = model.fit(rows, signs, sample_weight=weight * kept).coef_[0]
+        if right(plane) > right(best):
+            best = plane
+        near = signs * (rows @ plane) > -1
+        if (near == kept).all() or len(np.unique(signs[near])) < 2:
+            break
+        kept = near
+    return best
+
+
+def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> float | None:
+    """Greatest margin: 1 over the least |w|_1 with y w.x >= 1; None where the solver gives up."""
+    signed = signs[:, None] * rows
+    solved = linprog(
+        np.ones(2 * rows.shape[1]),
+        A_ub=-np.hstack([signed, -signed]),
+        b_ub=-np.ones(len(rows)),
+        bounds=(0, None),
+        method="highs",
+        options={"time_limit": 60.0},
+    )
+    if solved.status != 0:
+        return None
+    plane = solved.x[: rows.shape[1]] - solved.x[rows.shape[1] :]
+    # of the plane itself: the solver's own figure is off by its tolerance
+    margin = (signed @ plane).min() / max(np.abs(plane).sum(), 1e-300)
+    return float(margin) if margin > 0 else None
+
+
+def _least_distance(distinct: Distinct, cover: Cover) -> float:
+    counts = np.where(cover.dropped, 0, distinct.counts)
+    left = counts.any(axis=1)
+    place = np.arange(int(left.sum()))
+    rest = Distinct(distinct.rows[left], counts[left], place, distinct.ranks[left])
+    return float(rest.nearest_enemy(only_least=True).min(initial=np.inf))
+
+
+def _listed(
+    pairs: NDArray[np.int64], distinct: Distinct, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Some rows that stand for conflicting pairs: equal rows of different classes first."""
+    both = np.flatnonzero((distinct.counts > 0).sum(axis=1) > 1)[:LISTED]
+    listed = np.concatenate([np.stack([both, both], axis=1), pairs[:LISTED]])[:LISTED]
+    order = np.argsort(distinct.place, kind="stable")
+    first = np.searchsorted(distinct.place[order], np.arange(len(distinct.rows)))
+    last = np.append(first[1:], len(order))
+    found = []
+    for a, b in listed.tolist():
+        i = order[first[a]]
+        others = order[first[b] : last[b]]
+        found.append((i, others[labels[others] != labels[i]][:1]))
+    rows = [(int(i), int(j[0])) for i, j in found if len(j)]
+    return np.array(rows, np.int64).reshape(-1, 2)

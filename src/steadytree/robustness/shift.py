@@ -1,0 +1,207 @@
+"""Accuracy under random shifts of the inputs: on average, and in the worst of many."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import fftconvolve
+from sklearn.utils import check_random_state
+
+from steadytree._base.validation import check_number, check_whole_number
+from steadytree.data.table import quote
+from steadytree.metrics.accuracy import label_indices
+from steadytree.metrics.measurement import Reading
+from steadytree.models.boxes import Boxes
+from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import Tree
+from steadytree.robustness.perturbation import certainty_cost
+
+LEAST_CERTAINTY = 0.01
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftAccuracy:
+    """How right a tree stays when inputs shift at random.
+
+    Parameters
+    ----------
+    stays_right : float64 array (n,)
+        Each row's exact probability of a right answer after a shift.
+    sampled : float64 array (repeats,)
+        Accuracies of that many shifts of the whole data set.
+    """
+
+    stays_right: Floats
+    sampled: Floats
+
+    @property
+    def average(self) -> float:
+        """Expected accuracy; exact, not sampled."""
+        return float(self.stays_right.mean())
+
+    @property
+    def worst(self) -> float:
+        """Least accuracy among the sampled shifts."""
+        return float(self.sampled.min())
+
+    def readings(self) -> tuple[Reading, ...]:
+        """The numbers with what they mean."""
+        repeats = f"{len(self.sampled):,}"
+        return (
+            Reading("average accuracy", self.average, "share right after a random shift, expected"),
+            Reading("worst accuracy", self.worst, f"least share right among {repeats} shifts"),
+        )
+
+
+def shift_accuracy(
+    model: Any,
+    X: Any,
+    y: Any,
+    certainty: Mapping[str, float] | float,
+    repeats: int = 5000,
+    offset: float = 0.0,
+    spread: float = 0.0,
+    random_state: Any = None,
+) -> ShiftAccuracy:
+    """Average and worst accuracy when values shift as their certainties say.
+
+    A value of feature f stays with probability q_f and moves by k whole steps, up or down, with
+    probability ``q_f (1 - q_f)^k / 2`` each; a category turns into any other with equal
+    probability. Shifts of different rows and features are independent, so each row's chance of
+    staying right is computed exactly, and the accuracy of a whole shifted data set follows a
+    Poisson-binomial law, from which `repeats` are drawn: the same as shifting the rows themselves.
+
+    Parameters
+    ----------
+    model : Tree, fitted tree learner or fitted scikit-learn tree
+    X : array-like or frame of shape (n_rows, n_features)
+    y : array-like of shape (n_rows,)
+    certainty : mapping of name to float in (0, 1], or one such number
+        A feature that is not named does not shift.
+    repeats : int, default=5000
+        Shifts drawn.
+    offset : float, default=0
+        Added to every certainty (kept within 0.01 and 1): what if they are all wrong?
+    spread : float, default=0
+        Certainties are drawn anew, evenly within this distance.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    result : ShiftAccuracy
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = [[0], [1], [4], [5]], ["no", "no", "yes", "yes"]
+    >>> model = DecisionTreeClassifier().fit(X, y)
+    >>> found = shift_accuracy(model, X, y, {"x0": 0.5}, random_state=0)
+    >>> found.average, found.worst
+    (0.90625, 0.25)
+    """
+    tree = as_tree(model)
+    rng = check_random_state(random_state)
+    _check_numbers(repeats, offset, spread)
+    sure = _certainties(tree, certainty)
+    if offset or spread:
+        moved = sure + offset + (rng.uniform(-spread, spread, len(sure)) if spread else 0.0)
+        # what was said not to shift still does not
+        sure = np.where(sure == 1.0, 1.0, np.clip(moved, LEAST_CERTAINTY, 1.0))
+    rows = np.asarray(tree.space.encode(X), np.float64)
+    truth = label_indices(tree.classes, y)
+    if len(rows) != len(truth):
+        raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
+    if len(rows) == 0:
+        raise ValueError("X and y have no rows: accuracy needs at least one.")
+    chances = answer_chances(tree, rows, sure)[np.arange(len(rows)), truth]
+    law = count_law(chances)
+    drawn = np.searchsorted(np.cumsum(law), rng.uniform(size=repeats) * law.sum(), side="right")
+    return ShiftAccuracy(chances, np.minimum(drawn, len(rows)) / len(rows))
+
+
+def _check_numbers(repeats: int, offset: float, spread: float) -> None:
+    check_whole_number(repeats, "repeats", 1)
+    check_number(offset, "offset", -1, 1)
+    check_number(spread, "spread", 0, 1)
+
+
+def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
+    """Probability (n, n_classes) of each answer when the encoded rows shift."""
+    boxes = Boxes.of(tree)
+    chances = np.zeros((len(rows), len(tree.classes)))
+    for leaf, label in enumerate(boxes.label):
+        inside = np.ones(len(rows))
+        for j in np.unique(tree.feature[tree.path(int(boxes.leaf[leaf]))[:-1]]):
+            x, q = rows[:, j], certainty[j]
+            if tree.space[j].is_categorical:
+                own = _category_chance(x, q, boxes.categories[leaf, j], tree.space[j].categories)
+            else:
+                high, low = boxes.high[leaf, j], boxes.low[leaf, j]
+                own = step_law(steps_within(x, high), q) - step_law(steps_within(x, low), q)
+                own = np.maximum(own, 0.0)  # a box can be empty
+            inside *= np.where(np.isnan(x), boxes.missing[leaf, j], own)
+        chances[:, label] += inside
+    return np.clip(chances, 0.0, 1.0)
+
+
+def steps_within(x: Floats, edge: float) -> Floats:
+    """The most whole steps k with ``x + k <= edge``, for x + k as a float, which the tree sees."""
+    steps = np.floor(edge - x)  # which rounding can make one too many or too few
+    steps = np.where(x + steps > edge, steps - 1.0, steps)
+    return np.where(x + (steps + 1.0) <= edge, steps + 1.0, steps)
+
+
+def step_law(steps: Floats, certainty: float) -> Floats:
+    """Probability that a shift is at most the given number of steps."""
+    away = 1.0 - certainty
+    with np.errstate(over="ignore", invalid="ignore"):
+        below = 0.5 * away ** np.maximum(-steps, 1.0)
+        above = 1.0 - 0.5 * away ** (np.maximum(steps, 0.0) + 1.0)
+    return np.where(steps < 0, below, above)
+
+
+def count_law(chances: Floats) -> Floats:
+    """Law of the number of rows that are right: probabilities of 0, 1, ..., n.
+
+    Laws of halves are convolved: directly while small, then by Fourier transform, whose rounding
+    (about 1e-16 a term) is far below what draws can show.
+    """
+    laws = [np.array([1.0 - p, p]) for p in chances]
+    while len(laws) > 1:
+        pairs = zip(laws[::2], laws[1::2], strict=False)
+        rest = laws[-1:] if len(laws) % 2 else []
+        laws = [_convolve(one, other) for one, other in pairs] + rest
+    return np.maximum(laws[0], 0.0)
+
+
+def _convolve(one: Floats, other: Floats) -> Floats:
+    if min(len(one), len(other)) < 64:
+        return np.convolve(one, other)
+    return np.asarray(fftconvolve(one, other))
+
+
+def _category_chance(
+    x: Floats, certainty: float, allowed: NDArray[np.bool_], categories: tuple[str, ...]
+) -> Floats:
+    size = len(categories)
+    code = np.nan_to_num(x).astype(np.int64)
+    stays = allowed[np.clip(code, 0, size - 1)]
+    others = allowed[:size].sum() - stays
+    away = (1.0 - certainty) / (size - 1) if size > 1 else 0.0
+    return np.where(stays, 1.0 if size == 1 else certainty, 0.0) + others * away
+
+
+def _certainties(tree: Tree, certainty: Mapping[str, float] | float) -> Floats:
+    names = tree.space.names
+    if not isinstance(certainty, Mapping):
+        certainty_cost("every feature", certainty)
+        return np.full(len(names), float(certainty))
+    unknown = [name for name in certainty if name not in names]
+    if unknown:
+        raise ValueError(f"certainty names {quote(unknown)}, but the columns are {quote(names)}.")
+    for name, q in certainty.items():
+        certainty_cost(name, q)
+    return np.array([float(certainty.get(name, 1.0)) for name in names])

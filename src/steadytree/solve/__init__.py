@@ -1,1 +1,0 @@
-"""Exact search for robust trees, and the mixed-integer model it is checked against."""

@@ -1,1 +1,0 @@
-"""Where class counts come from."""

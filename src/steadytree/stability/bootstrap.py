@@ -1,0 +1,252 @@
+"""The Pareto frontier of candidates, and how to choose on it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import ParameterGrid
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.parallel import fan_out
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import place_labels
+from steadytree.data.table import Table
+from steadytree.models.boxes import rebase, with_classes
+from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import Tree
+from steadytree.stability.near_previous import leaves_of
+
+PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to learn from, as the learner takes them.
+
+    Parameters
+    ----------
+    X : float array for scikit-learn's trees, else what the user passed
+    values : float array (n, p)
+        The rows encoded by `space`.
+    labels : int64 array
+    classes : array of labels
+        Those of the rows and, where a tree in use has more, those too.
+    space : FeatureSpace
+    """
+
+    X: Any
+    values: NDArray[Any]
+    labels: NDArray[np.int64]
+    classes: NDArray[Any]
+    space: FeatureSpace
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        estimator: Any,
+        y: NDArray[Any],
+        space: FeatureSpace,
+        table: Table,
+        classes: NDArray[Any],
+    ) -> "Sample":
+        """The user's data in the form that the estimator takes."""
+        labels = np.array(place_labels(y.tolist(), classes.tolist()))
+        values = space.encode(table)
+        if isinstance(estimator, DecisionTreeClassifier):
+            if space.categorical.any():
+                text = [column.name for column in space if column.is_categorical]
+                raise UnsuitableDataError(
+                    f"column(s) {text} hold text, which {type(estimator).__name__} does not take: "
+                    "leave estimator=None, or use StableTreeClassifier."
+                )
+            X = values
+        return cls(X, values, labels.astype(np.int64), classes, space)
+
+    def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
+        """A tree learned from some of the rows, over the sample's space and classes."""
+        learner = clone(estimator).set_params(**settings)
+        tree = as_tree(learner.fit(Table.pick(self.X, rows), self.classes[self.labels[rows]]))
+        if isinstance(estimator, DecisionTreeClassifier):
+            tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
+        else:
+            tree = rebase(tree, self.space)
+        return with_classes(tree, self.classes)
+
+
+def check_grid(estimator: Any, grid: Mapping[str, Sequence[Any]]) -> list[Settings]:
+    """All settings of a grid, refused where the learner does not have them."""
+    settings = list(ParameterGrid(dict(grid)))
+    known = estimator.get_params()
+    unknown = sorted({name for one in settings for name in one} - set(known))
+    if unknown:
+        raise ValueError(
+            f"grid sets {unknown}, which {type(estimator).__name__} does not have; "
+            f"it has {sorted(known)}."
+        )
+    return settings
+
+
+def bootstrap_trees(
+    sample: Sample,
+    estimator: Any,
+    settings: list[Settings],
+    rows: NDArray[np.int64],
+    rng: np.random.Generator,
+    many: Callable[..., list[Tree]] = fan_out,
+) -> list[Tree]:
+    """One tree for each of the settings, each from a bootstrap sample of its own."""
+    seeded = "random_state" in estimator.get_params()
+    jobs = []
+    for one in settings:
+        drawn = rng.choice(rows, len(rows))
+        seed = {"random_state": int(rng.integers(2**31 - 1))} if seeded else {}
+        jobs.append((one | seed, drawn))
+    return many(fit_one, jobs, sample, estimator)
+
+
+def fit_one(job: tuple[Settings, NDArray[np.int64]], sample: Sample, estimator: Any) -> Tree:
+    """A tree with the given settings, from the given rows."""
+    return sample.fit(estimator, *job)
+
+
+def spread_settings(
+    settings: list[Settings], n_trees: int, rng: np.random.Generator
+) -> list[Settings]:
+    """So many settings, each about equally often, in random order."""
+    order = [k for _ in range(-(-n_trees // len(settings))) for k in rng.permutation(len(settings))]
+    return [settings[k] for k in order[:n_trees]]
+
+
+class JudgedTree:
+    """A tree as scikit-learn's scorers see a classifier of the classes that rows have."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, tree: Tree, classes: NDArray[Any]) -> None:
+        self.tree, self.classes_ = tree, classes
+        self._columns = place_labels(classes.tolist(), tree.classes.tolist())
+
+    def __sklearn_tags__(self) -> Any:
+        return DecisionTreeClassifier().__sklearn_tags__()
+
+    def fit(self, X: Any, y: Any) -> "JudgedTree":
+        """There is nothing to learn."""
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        return self.tree.predict_proba(X)[:, self._columns]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return self.tree.predict(X)
+
+
+def score_trees(
+    trees: Sequence[Tree], sample: Sample, held: NDArray[np.int64], X: Any, scoring: Any
+) -> NDArray[np.float64]:
+    """Score of each tree on rows held out; by default the area under the ROC curve."""
+    truth = sample.labels[held]
+    if scoring is None:
+        return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+    rows, y = Table.pick(X, held), sample.classes[truth]
+    present = sample.classes[np.unique(sample.labels)]
+    judged = (JudgedTree(tree, present) for tree in trees)
+    return np.array([float(scorer(one, rows, y)) for one in judged])
+
+
+def _mean_area(tree: Tree, values: NDArray[Any], truth: NDArray[np.int64]) -> float:
+    """Area under the ROC curve, the mean over classes against the rest where there are more."""
+    leaves = leaves_of(tree, values)
+    present = np.unique(truth)
+    if len(present) < 2:
+        return float((tree.label[leaves] == truth).mean())
+    asked = present[1:] if len(present) == 2 else present
+    return float(np.mean([_area(tree.value[leaves, label], truth == label) for label in asked]))
+
+
+def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """Chance that a positive row scores above a negative one, ties counting half."""
+    levels, place = np.unique(scores, return_inverse=True)
+    up = np.bincount(place[positive], minlength=len(levels))
+    down = np.bincount(place[~positive], minlength=len(levels))
+    below = np.cumsum(down) - down
+    return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))
+
+
+Columns = Mapping[str, NDArray[Any]]
+Select = str | float | Callable[[Columns], Any]
+NAMED = ("knee", "tolerance")
+
+
+def on_frontier(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Flag rows of costs (n, k) that no other row beats: nowhere worse and somewhere better.
+
+    Examples
+    --------
+    >>> on_frontier(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 3.0]])).tolist()
+    [True, True, False]
+    """
+    beaten = np.zeros(len(costs), bool)
+    for row, cost in enumerate(costs):
+        beaten[row] = ((costs <= cost).all(axis=1) & (costs < cost).any(axis=1)).any()
+    return ~beaten
+
+
+def check_select(select: Any) -> None:
+    """Refuse what `choose` cannot use."""
+    number = isinstance(select, Real) and not isinstance(select, bool)
+    share = number and 0 <= float(select) <= 1
+    if not (share or callable(select) or (isinstance(select, str) and select in NAMED)):
+        raise ValueError(
+            f"select must be one of {NAMED}, a weight of closeness from 0 to 1, or a function of "
+            f"the candidates that returns a value for each, got {select!r}."
+        )
+
+
+def choose(
+    columns: Columns, frontier: NDArray[np.int64], select: Select, max_score_loss: float
+) -> int:
+    """Place of the chosen candidate, one on the frontier.
+
+    Parameters
+    ----------
+    columns : mapping
+        "distance" and "score" of every candidate, and whatever else a function may ask for.
+    frontier : int64 array
+        Places of candidates on the frontier.
+    select : {"knee", "tolerance"}, float, or callable
+        The point that bulges most from the line between the frontier's ends; the nearest tree
+        within `max_score_loss` of the best score; the greatest weighted sum, where closeness has
+        this weight and both are scaled to the frontier; or the greatest value of a function.
+    max_score_loss : float
+    """
+    distance, score = columns["distance"][frontier], columns["score"][frontier]
+    if callable(select):
+        values = np.asarray(select(columns), dtype=np.float64)
+        if values.shape != columns["score"].shape:
+            raise ValueError(
+                f"select must return one value a candidate, {len(columns['score'])} in all, "
+                f"got shape {values.shape}."
+            )
+        return int(frontier[values[frontier].argmax()])
+    if select == "tolerance":
+        worth = np.where(score >= score.max() - max_score_loss - 1e-12, -distance, -np.inf)
+    else:
+        weight = 0.5 if select == "knee" else float(select)
+        worth = weight * (1 - _unit(distance)) + (1 - weight) * _unit(score)
+    best = np.flatnonzero(worth == worth.max())
+    return int(frontier[best[score[best].argmax()]])
+
+
+def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values scaled to 0..1; all 0 where they are equal."""
+    low, high = values.min(), values.max()
+    return (values - low) / (high - low) if high > low else np.zeros(len(values))

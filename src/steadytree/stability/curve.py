@@ -1,0 +1,186 @@
+"""Stability curve: accuracy and sensitivity over epsilon."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from steadytree._base.validation import check_number, check_whole_number
+from steadytree.data.labels import label_array
+from steadytree.data.table import Table
+from steadytree.metrics.measurement import Reading
+from steadytree.stability.sensitivity import average_sensitivity, mean_interval
+
+EPSILONS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One value of epsilon: means over folds and seeds, with 95 % intervals over folds."""
+
+    epsilon: float
+    sensitivity: float
+    sensitivity_interval: tuple[float, float]
+    train_accuracy: float
+    test_accuracy: float
+    test_accuracy_interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class StabilityCurve:
+    """Points by rising epsilon; epsilon 0 is the greedy tree.
+
+    Parameters
+    ----------
+    points : tuple of CurvePoint
+    removed : int or float
+        Rows removed at a time.
+    """
+
+    points: tuple[CurvePoint, ...]
+    removed: float
+
+    def epsilon_for(self, max_accuracy_loss: float) -> CurvePoint:
+        """The most stable point whose held-out accuracy is within a loss of the best point's.
+
+        Parameters
+        ----------
+        max_accuracy_loss : float
+            Such as 0.01 for one percentage point.
+        """
+        check_number(max_accuracy_loss, "max_accuracy_loss", 0, 1)
+        best = max(point.test_accuracy for point in self.points)
+        allowed = [p for p in self.points if p.test_accuracy >= best - max_accuracy_loss - 1e-12]
+        return min(allowed, key=lambda point: (point.sensitivity, -point.test_accuracy))
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """Sensitivity and held-out accuracy of each point."""
+        readings = []
+        for point in self.points:
+            name = "greedy" if point.epsilon == 0 else f"epsilon {point.epsilon:g}"
+            readings.append(
+                Reading(
+                    f"sensitivity, {name}",
+                    point.sensitivity,
+                    "mean distance to the tree that is learned without some rows",
+                    point.sensitivity_interval,
+                )
+            )
+            readings.append(
+                Reading(
+                    f"held-out accuracy, {name}",
+                    point.test_accuracy,
+                    "share of rows right that the tree was not learned from",
+                    point.test_accuracy_interval,
+                )
+            )
+        return tuple(readings)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def stability_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    epsilons: Sequence[float] = EPSILONS,
+    removed: float = 1,
+    repeats: int | str | None = None,
+    n_folds: int = 5,
+    n_seeds: int = 5,
+    random_state: Any = 0,
+) -> StabilityCurve:
+    """Measure what stability costs: sensitivity and accuracy of a learner over epsilon.
+
+    Parameters
+    ----------
+    estimator : StableTreeClassifier
+        Its epsilon is replaced.
+    X, y : data
+        Split into folds; trees are learned on all but one, and judged on the one left.
+    epsilons : sequence of float
+        0 is the greedy tree.
+    removed, repeats : as in `average_sensitivity`
+    n_folds : int, default=5
+    n_seeds : int, default=5
+        Seeds of the learner averaged over.
+    random_state : int, RandomState or None, default=0
+        For the folds and for sampled sets.
+
+    Returns
+    -------
+    StabilityCurve
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from steadytree import StableTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> curve = stability_curve(
+    ...     StableTreeClassifier(max_depth=2), X, y, epsilons=(0, 0.5), n_folds=3, n_seeds=2)
+    >>> [point.epsilon for point in curve.points]
+    [0.0, 0.5]
+    """
+    if "epsilon" not in getattr(estimator, "get_params", dict)():
+        raise TypeError(
+            f"stability_curve needs a learner with epsilon, got {type(estimator).__name__}: "
+            "pass a StableTreeClassifier."
+        )
+    if len(epsilons) == 0:
+        raise ValueError("epsilons must name at least one value.")
+    check_whole_number(n_folds, "n_folds", 2)
+    check_whole_number(n_seeds, "n_seeds", 1)
+    labels = label_array(y)
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
+    splits = list(folds.split(np.zeros((len(labels), 1)), labels))
+    points = []
+    for epsilon in sorted(float(value) for value in epsilons):
+        learner = clone(estimator).set_params(epsilon=epsilon)
+        rows = [
+            _measure_fold(learner, X, labels, split, removed, repeats, n_seeds, random_state)
+            for split in splits
+        ]
+        points.append(_point(epsilon, np.array(rows)))
+    return StabilityCurve(tuple(points), removed)
+
+
+def _measure_fold(
+    learner: Any,
+    X: Any,
+    labels: np.ndarray,
+    split: tuple[np.ndarray, np.ndarray],
+    removed: float,
+    repeats: int | str | None,
+    n_seeds: int,
+    random_state: Any,
+) -> tuple[float, float, float]:
+    """Sensitivity, training and held-out accuracy of one fold, means over seeds."""
+    train, test = split
+    X_train, X_test = Table.pick(X, train), Table.pick(X, test)
+    found = average_sensitivity(
+        learner, X_train, labels[train], removed, repeats, n_seeds, random_state=random_state
+    )
+    scores = []
+    for seed in range(n_seeds):
+        fitted = clone(learner).set_params(random_state=seed).fit(X_train, labels[train])
+        scores.append((fitted.score(X_train, labels[train]), fitted.score(X_test, labels[test])))
+    train_score, test_score = np.mean(scores, axis=0)
+    return found.value, float(train_score), float(test_score)
+
+
+def _point(epsilon: float, rows: np.ndarray) -> CurvePoint:
+    sensitivity, train, test = rows.T
+    return CurvePoint(
+        epsilon,
+        float(sensitivity.mean()),
+        mean_interval(sensitivity),
+        float(train.mean()),
+        float(test.mean()),
+        mean_interval(test),
+    )

@@ -1,0 +1,297 @@
+"""Retraining that stays close: trees that keep most of the tree in use and learn the rest anew."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import place_labels, unite_classes
+from steadytree.data.table import Table, quote
+from steadytree.distance.path import distances_between
+from steadytree.models._kernels import find_leaves
+from steadytree.models.boxes import (
+    in_double,
+    rebase,
+    rename,
+    shared_space,
+    with_classes,
+    with_labels,
+)
+from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import LEAF, Tree
+
+Renewal = frozenset[int] | None
+AS_IT_IS: Renewal = None
+ANEW: Renewal = frozenset([0])
+VALIDATION = 0.25
+ARRAYS = ("feature", "threshold", "left", "right", "value", "weight", "missing_left", "subset")
+Grow = Callable[[NDArray[np.int64], int], Tree]
+
+
+def read_previous(
+    model: Any,
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    names: Mapping[str, str] | None = None,
+) -> tuple[Tree, FeatureSpace]:
+    """The tree in use over the columns of new data, and those columns with its categories too.
+
+    The tree gets all classes, its own and those of the new data, and answers as before.
+
+    Parameters
+    ----------
+    model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+    space : FeatureSpace
+        Columns of the new data.
+    classes : array of labels
+        Classes of the new data.
+    names : mapping, optional
+        New names of columns that were renamed since.
+    """
+    tree = with_labels(as_tree(model), classes)
+    tree = with_classes(tree, unite_classes(tree.classes, classes))
+    if names:
+        tree = rename(tree, names)
+    asked = {tree.space[j].name for j in np.unique(tree.feature[tree.feature != LEAF])}
+    absent = sorted(asked - set(space.names))
+    if absent:
+        raise ValueError(
+            f"previous asks about {quote(absent)}, which the new data lack; they have "
+            f"{quote(space.names)}. Add these columns, or give renamed ones their old names "
+            "(in Python, previous_names={old: new} does)."
+        )
+    own = {column.name: column for column in tree.space if column.name in asked}
+    if not isinstance(model, Tree) and not isinstance(getattr(model, "tree_", None), Tree):
+        own = {}  # scikit-learn's trees keep no bounds worth knowing
+    columns = [
+        shared_space([FeatureSpace((column,)), FeatureSpace((own.get(column.name, column),))])[0]
+        for column in space.bare()
+    ]
+    wide = FeatureSpace(tuple(columns))
+    return rebase(tree, wide), wide
+
+
+def renewals(tree: Tree) -> list[Renewal]:
+    """Sets of nodes to grow anew from, each leaving the rest of the tree as it is.
+
+    None at all, not even answers; no node (only the answers are learned anew); all leaves (what is
+    there stays and may grow); one node; one whole level; the root (nothing stays).
+    """
+    inner = np.flatnonzero(~tree.is_leaf)
+    leaves = np.flatnonzero(tree.is_leaf)
+    found: list[Renewal] = [AS_IT_IS, frozenset(), frozenset(leaves.tolist())]
+    found += [frozenset([int(node)]) for node in inner[::-1]]
+    for depth in range(tree.depth - 1, 0, -1):
+        level = (tree.node_depth == depth) & ~tree.is_leaf
+        found.append(frozenset(np.flatnonzero(level).tolist()))
+    found.append(ANEW)
+    return list(dict.fromkeys(found))
+
+
+@dataclass(eq=False)
+class Regrower:
+    """Makes neighbours of a tree from new rows; sub-trees are grown once and shared.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree in use, over the space of the rows.
+    reached : int64 array
+        Leaf of each new row in it.
+    labels : int64 array
+        Class of each new row, its place in `classes`.
+    classes : array of labels
+    grow : callable
+        ``grow(rows, depth)`` learns a tree of at most that depth from some of the rows, over the
+        same space.
+    max_depth : int
+        Most questions from root to leaf.
+    """
+
+    tree: Tree
+    reached: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    classes: NDArray[Any]
+    grow: Grow
+    max_depth: int
+    grown: dict[int, Tree] = field(default_factory=dict)
+
+    def make(self, renewal: Renewal) -> Tree:
+        """The tree with the nodes of the renewal grown anew and all answers learned anew."""
+        if renewal is None:
+            return with_classes(self.tree, self.classes)
+        fresh = {node: self._fresh(node) for node in renewal if len(self._rows(node))}
+        kept = with_classes(self.tree, self.classes)
+        single = all(tree.single_precision for tree in (kept, *fresh.values()))
+        if not single:
+            kept = in_double(kept)
+            fresh = {node: in_double(tree) for node, tree in fresh.items()}
+        parts: list[tuple[Any, ...]] = []
+        self._add(kept, 0, fresh, parts)
+        arrays = dict(zip(ARRAYS, map(np.array, zip(*parts, strict=True)), strict=True))
+        arrays["subset"] = arrays["subset"].reshape(len(parts), kept.subset.shape[1])
+        return Tree(kept.space, kept.classes, **arrays, single_precision=single, note=kept.note)
+
+    def _add(self, kept: Tree, node: int, fresh: dict[int, Tree], parts: list[Any]) -> int:
+        """Add a node and all below it; returns its place."""
+        place = len(parts)
+        if node in fresh:
+            parts.extend(_moved(fresh[node], place))
+            return place
+        rows = self._rows(node)
+        value, weight = kept.value[node], 0.0
+        if len(rows):
+            counts = np.bincount(self.labels[rows], minlength=len(kept.classes))
+            value, weight = counts / len(rows), float(len(rows))
+        asked = (kept.feature[node], kept.threshold[node])
+        rest = (value, weight, kept.missing_left[node], kept.subset[node])
+        parts.append((*asked, LEAF, LEAF, *rest))
+        if not kept.is_leaf[node]:
+            left = self._add(kept, int(kept.left[node]), fresh, parts)
+            right = self._add(kept, int(kept.right[node]), fresh, parts)
+            parts[place] = (*asked, left, right, *rest)
+        return place
+
+    def _fresh(self, node: int) -> Tree:
+        """What is learned anew from the rows that reach a node."""
+        if node not in self.grown:
+            rows, depth = self._rows(node), int(self.max_depth - self.tree.node_depth[node])
+            kept = with_classes(self.tree, self.classes)
+            grown = self.grow(rows, depth) if depth > 0 else self._leaf(kept, rows)
+            self.grown[node] = with_classes(grown, kept.classes)
+        return self.grown[node]
+
+    def _leaf(self, kept: Tree, rows: NDArray[np.int64]) -> Tree:
+        shares = np.bincount(self.labels[rows], minlength=len(kept.classes)) / len(rows)
+        end, size = np.array([LEAF]), np.array([float(len(rows))])
+        leaf = Tree(kept.space, kept.classes, end, np.array([np.nan]), end, end, shares[None], size)
+        return replace(leaf, single_precision=kept.single_precision)
+
+    def _rows(self, node: int) -> NDArray[np.int64]:
+        return np.flatnonzero(self._below[node][self.reached])
+
+    @cached_property
+    def _below(self) -> NDArray[np.bool_]:
+        """Which leaf lies below which node."""
+        below = np.eye(self.tree.n_nodes, dtype=bool)
+        for node in np.flatnonzero(~self.tree.is_leaf)[::-1]:
+            below[node] |= below[self.tree.left[node]] | below[self.tree.right[node]]
+        return below
+
+
+def _moved(tree: Tree, start: int) -> Iterator[tuple[Any, ...]]:
+    """The nodes of a tree when its root stands at place `start` of another."""
+    shift = np.where(tree.is_leaf, 0, start)
+    arrays = (tree.feature, tree.threshold, tree.left + shift, tree.right + shift)
+    rest = (tree.value, tree.weight, tree.missing_left, tree.subset)
+    return zip(*arrays, *rest, strict=True)
+
+
+def closest(
+    trees: Sequence[Tree],
+    scores: NDArray[np.float64],
+    previous: Tree,
+    space: FeatureSpace,
+    least: float,
+) -> tuple[int, NDArray[np.float64]]:
+    """Among trees that score at least `least`, the one nearest to `previous`.
+
+    Ties fall to the higher score. Returns its place and the distances of all.
+    """
+    distances = distances_between(trees, [previous], space)[:, 0]
+    allowed = np.flatnonzero(scores >= least - 1e-12)
+    order = np.lexsort((-scores[allowed], distances[allowed]))
+    return int(allowed[order[0]]), distances
+
+
+def split_rows(
+    labels: NDArray[np.int64], share: float, seed: int | np.random.Generator
+) -> NDArray[np.bool_]:
+    """Flag a share of the rows of every class, at least one and never all where it has two."""
+    rng = np.random.default_rng(seed)
+    flags = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        wanted = min(max(round(share * len(rows)), 1), len(rows) - 1)
+        flags[rows[:wanted]] = True
+    return flags
+
+
+def hold_out(
+    labels: NDArray[np.int64], share: float, seen: Any, seed: int | np.random.Generator
+) -> NDArray[np.bool_]:
+    """Flag rows for validation, a share of all, none of them seen before."""
+    if seen is None:
+        return split_rows(labels, share, seed)
+    flags = np.asarray(seen)
+    if flags.shape != labels.shape or flags.dtype != bool:
+        raise ValueError(
+            f"seen must be one True or False a row, {len(labels)} in all, "
+            f"got shape {flags.shape} of {flags.dtype}."
+        )
+    unseen = np.flatnonzero(~flags)
+    if len(unseen) < 2:
+        raise ValueError("seen leaves no rows to judge by: at least 2 must be new.")
+    wanted = min(share * len(labels) / len(unseen), 0.75)
+    held = np.zeros(len(labels), bool)
+    held[unseen[split_rows(labels[unseen], wanted, seed)]] = True
+    return held
+
+
+def leaves_of(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Leaves of rows that are encoded by the tree's own space already."""
+    return find_leaves(
+        values,
+        tree.feature,
+        tree.threshold,
+        tree.left,
+        tree.right,
+        tree.missing_left,
+        tree.space.categorical,
+        tree.subset,
+        tree.single_precision,
+    )
+
+
+def neighbours(regrower: Regrower) -> Iterator[tuple[Renewal, Tree]]:
+    """All neighbours of a tree, with what was grown anew in each."""
+    for renewal in renewals(regrower.tree):
+        yield renewal, regrower.make(renewal)
+
+
+def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) -> Tree:
+    """The neighbour of ``estimator.previous`` that its own learner, asked anew, hardly beats.
+
+    What to keep is chosen on a quarter of the rows, none of them seen before: of all neighbours
+    learned from the others, the nearest one whose accuracy is at most ``max_score_loss`` below that
+    of the tree learned wholly anew. That choice is then carried out on all rows.
+    """
+    plain = clone(estimator).set_params(previous=None, random_state=seed)
+    previous, space = read_previous(estimator.previous, estimator.space_.bare(), np.unique(y))
+    classes = previous.classes
+    labels = np.array(place_labels(y.tolist(), classes.tolist()))
+    values = space.encode(X)
+    reached = leaves_of(previous, values)
+
+    def regrower(rows: NDArray[np.int64]) -> Regrower:
+        def grow(own: NDArray[np.int64], depth: int) -> Tree:
+            learner = clone(plain).set_params(max_depth=depth)
+            return rebase(learner.fit(Table.pick(X, rows[own]), y[rows[own]]).tree_, space)
+
+        deepest = max(int(estimator.max_depth), previous.depth)
+        return Regrower(previous, reached[rows], labels[rows], classes, grow, deepest)
+
+    held = hold_out(labels, VALIDATION, seen, seed)
+    made = dict(neighbours(regrower(np.flatnonzero(~held))))
+    found = [
+        (tree.label[leaves_of(tree, values[held])] == labels[held]).mean() for tree in made.values()
+    ]
+    scores = np.array(found)
+    least = scores[list(made).index(ANEW)] - estimator.max_score_loss
+    place, _ = closest(list(made.values()), scores, previous, space, least)
+    return regrower(np.arange(len(labels))).make(list(made)[place])

@@ -1,0 +1,226 @@
+"""Removal: refit a tree without some of its rows, as fast as the learner allows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from steadytree._base.parallel import fan_out
+from steadytree.data.table import Table
+from steadytree.distance._kernels import node_distance
+from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
+from steadytree.models._kernels import FlatTree
+from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.sklearn import as_tree, from_sklearn
+from steadytree.models.tree import Tree
+from steadytree.stability._kernels.choose import GUMBEL
+from steadytree.stability._kernels.grow import FEATURE_BITS, grow_rows, regrow_without
+from steadytree.stability._kernels.leave_out import leave_out
+from steadytree.stability.split_sampling import Recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """A tree that comes out when rows are removed: how often, and how far from the whole one.
+
+    Parameters
+    ----------
+    share : float
+        Share of the removals that lead to it.
+    distance : float
+        From the tree on all rows.
+    grow : callable
+        Returns the tree; called when `tree` is first asked for, since it costs a fit.
+    """
+
+    share: float
+    distance: float
+    grow: Callable[[], Tree]
+
+    @cached_property
+    def tree(self) -> Tree:
+        """The tree itself."""
+        return self.grow()
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """Trees without each of several sets of rows, for one seed.
+
+    Parameters
+    ----------
+    removed : int64 array of shape (n_sets, n_removed)
+    distances : float64 array of shape (n_sets,)
+    alternatives : tuple of Alternative
+        The distinct trees, the most frequent first.
+    depth : int
+        Depth that distances may be normalised by.
+    """
+
+    removed: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    alternatives: tuple[Alternative, ...]
+    depth: int
+
+
+def is_repeatable(estimator: Any) -> bool:
+    """Whether an estimator can make its fit ready once and repeat it on some of its rows."""
+    able = all(callable(getattr(estimator, name, None)) for name in ("recipe", "grow"))
+    # a recipe knows nothing of a tree to stay close to
+    return able and getattr(estimator, "previous", None) is None
+
+
+def fresh(estimator: Any) -> Any:
+    """An unfitted copy; a fitted tree among its parameters, such as `previous`, stays fitted."""
+    copy = clone(estimator)
+    for name, value in estimator.get_params(deep=False).items():
+        if hasattr(value, "tree_"):
+            copy.set_params(**{name: as_tree(value)})
+    return copy
+
+
+def remove_from_recipe(
+    estimator: Any,
+    recipe: Recipe,
+    removed: NDArray[np.int64],
+    distance: Distance,
+    n_alternatives: int,
+) -> Removal:
+    """Repeat a ready fit without each set of rows; bins, rules and noise stay those of all rows."""
+    if recipe.lookahead > 1:
+        regrown = [_grow_without(estimator, recipe, rows) for rows in removed]
+        whole = estimator.grow(recipe)
+        return _compare(whole, regrown, removed, distance, n_alternatives, recipe.max_depth)
+    distances, tags = _distances_and_tags(recipe, removed)
+    _, first, inverse, counts = np.unique(
+        tags, return_index=True, return_inverse=True, return_counts=True
+    )
+    if distance == "node-features":
+        distances = _feature_distances(recipe, removed[first])[inverse.ravel()]
+    elif distance != "node":
+        whole = estimator.grow(recipe)
+        trees = (_grow_without(estimator, recipe, removed[k]) for k in first)
+        known = np.array([measure_distance(whole, tree, distance) for tree in trees])
+        distances = known[inverse.ravel()]
+    alternatives = tuple(
+        Alternative(
+            float(counts[k] / len(removed)),
+            float(distances[first[k]]),
+            partial(_grow_without, estimator, recipe, removed[first[k]]),
+        )
+        for k in np.argsort(-counts, kind="stable")[:n_alternatives]
+    )
+    return Removal(removed, distances, alternatives, recipe.max_depth)
+
+
+def refit_without(
+    estimator: Any,
+    X: Any,
+    y: NDArray[Any],
+    removed: NDArray[np.int64],
+    distance: Distance,
+    n_alternatives: int,
+    n_jobs: int | None,
+) -> Removal:
+    """Clone and refit any estimator that ends in a tree; bins are then those of the rows left."""
+    whole = _refit(np.empty(0, np.int64), estimator, X, y)
+    trees = fan_out(_refit, list(removed), estimator, X, y, n_jobs=n_jobs)
+    depth = max(tree.depth for tree in (whole, *trees))
+    return _compare(whole, trees, removed, distance, n_alternatives, depth)
+
+
+def _refit(without: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
+    return fit_tree(np.setdiff1d(np.arange(len(y)), without), estimator, X, y)
+
+
+def fit_tree(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
+    """The tree that a fresh copy of an estimator learns from some of the rows."""
+    return _tree_of(_fit(rows, estimator, X, y), X)
+
+
+def fit_model(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree | Scorecard:
+    """The tree or card that a fresh copy of an estimator learns from some of the rows."""
+    fitted = _fit(rows, estimator, X, y)
+    card = as_card(fitted)
+    return _tree_of(fitted, X) if card is None else card
+
+
+def _fit(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Any:
+    return fresh(estimator).fit(Table.pick(X, rows), y[rows])
+
+
+def _tree_of(fitted: Any, X: Any) -> Tree:
+    # scikit-learn's trees do not tell whether there were missing values: all rows do
+    is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
+    return fitted.tree_ if is_ours else from_sklearn(fitted, X)
+
+
+def _grow_without(estimator: Any, recipe: Recipe, rows: NDArray[np.int64]) -> Tree:
+    kept = np.ones(recipe.n_rows, bool)
+    kept[rows] = False
+    return estimator.grow(recipe.take(kept))
+
+
+def _distances_and_tags(
+    recipe: Recipe, removed: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+    """Node distances and tags: single rows all at once, larger sets by growing each tree."""
+    table, draw, n = recipe.rules.table, recipe.draw, recipe.n_rows
+    shared = (recipe.codes, recipe.labels, recipe.n_classes, table, draw)
+    if removed.shape[1] > 1 or (draw.coupling != GUMBEL and draw.sharpness > 0):
+        _, distances, tags = regrow_without(*shared, removed, recipe.max_depth)
+        return distances.astype(np.float64), tags
+    rows, asked = np.arange(n), np.unique(removed[:, 0])
+    out = (
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.uint64),
+        np.zeros(n, np.int64),
+    )
+    leave_out(*shared, rows, asked, np.uint64(0), recipe.max_depth, out)
+    return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
+
+
+def _feature_distances(recipe: Recipe, removed: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Node distances where a question is its feature alone."""
+    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table, recipe.draw)
+    every = np.arange(recipe.n_rows)
+
+    def features_of(rows: NDArray[np.int64]) -> FlatTree:
+        tree = grow_rows(*shared, rows, recipe.max_depth)
+        return tree._replace(key=tree.key >> FEATURE_BITS)
+
+    whole = features_of(every)
+    others = (features_of(np.delete(every, rows)) for rows in removed)
+    return np.array([float(node_distance(whole, other)[0]) for other in others])
+
+
+def _compare(
+    whole: Tree,
+    trees: list[Tree],
+    removed: NDArray[np.int64],
+    distance: Distance,
+    n_alternatives: int,
+    depth: int,
+) -> Removal:
+    """Distances and frequencies of trees that are all at hand."""
+    numbers = TreeNumbers([whole, *trees])
+    tags = np.array([numbers.flat(tree).tag[0] for tree in trees])
+    _, first, inverse, counts = np.unique(
+        tags, return_index=True, return_inverse=True, return_counts=True
+    )
+    known = np.array([measure_distance(whole, trees[k], distance) for k in first])
+    order = np.argsort(-counts, kind="stable")[:n_alternatives]
+    alternatives = tuple(
+        Alternative(float(counts[k] / len(trees)), float(known[k]), partial(_the, trees[first[k]]))
+        for k in order
+    )
+    return Removal(removed, known[inverse.ravel()], alternatives, depth)
+
+
+def _the(tree: Tree) -> Tree:
+    return tree

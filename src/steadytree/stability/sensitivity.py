@@ -1,0 +1,281 @@
+"""Average sensitivity: what removing rows does to a tree."""
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from steadytree._base.parallel import fan_out
+from steadytree._base.validation import check_whole_number
+from steadytree.data.labels import label_array
+from steadytree.data.table import Table
+from steadytree.distance.tree_distance import Distance
+from steadytree.metrics.measurement import Reading
+from steadytree.stability.removal import (
+    Alternative,
+    Removal,
+    fresh,
+    is_repeatable,
+    refit_without,
+    remove_from_recipe,
+)
+
+DEFAULT_REPEATS = 100
+N_ALTERNATIVES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """How a tree changes when rows are removed from its training data.
+
+    Parameters
+    ----------
+    distances : float64 array of shape (n_seeds, n_sets)
+        Distance of each tree without some rows from the tree on all rows of the same seed.
+    removed : int64 array of shape (n_seeds, n_sets, n_removed)
+        The rows that were removed.
+    alternatives : tuple of Alternative
+        The most frequent trees without some rows, for the first seed; the whole tree may be
+        among them, at distance 0.
+    exact : bool
+        Whether every single row was removed in turn; otherwise sets were sampled.
+    """
+
+    distances: NDArray[np.float64]
+    removed: NDArray[np.int64]
+    alternatives: tuple[Alternative, ...]
+    exact: bool
+
+    @property
+    def value(self) -> float:
+        """Mean distance."""
+        return float(self.distances.mean())
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval of the mean: over seeds if there are several, else over sampled sets."""
+        n_seeds, n_sets = self.distances.shape
+        if n_seeds > 1:
+            return mean_interval(self.distances.mean(axis=1))
+        return None if self.exact or n_sets < 2 else mean_interval(self.distances[0])
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The figures with their meanings."""
+        n_removed = self.removed.shape[2]
+        rows = "one row" if n_removed == 1 else f"{n_removed:,} rows"
+        changed = (self.distances > 0).mean(axis=1)
+        interval = mean_interval(changed) if len(changed) > 1 else None
+        return (
+            Reading(
+                "average sensitivity",
+                self.value,
+                f"mean distance to the tree that is learned without {rows}",
+                self.interval,
+            ),
+            Reading(
+                "changed trees",
+                100 * float(changed.mean()),
+                f"share of removals of {rows} that change the tree at all",
+                None if interval is None else (100 * interval[0], 100 * interval[1]),
+                "%",
+            ),
+            Reading(
+                "largest change",
+                float(self.distances.max()),
+                f"largest distance to a tree that is learned without {rows}",
+            ),
+        )
+
+    def worst(self, n: int = 10) -> list[tuple[tuple[int, ...], float]]:
+        """The removed sets of rows that change the tree of the first seed most."""
+        order = np.argsort(-self.distances[0], kind="stable")[:n]
+        return [
+            (tuple(self.removed[0, place].tolist()), float(self.distances[0, place]))
+            for place in order
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(str(reading) for reading in self.readings)
+
+
+def average_sensitivity(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    removed: float = 1,
+    repeats: int | str | None = None,
+    seeds: int | Sequence[int] | None = None,
+    distance: Distance = "node",
+    normalise: bool = True,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+) -> Sensitivity:
+    """Mean distance between the tree on all rows and the trees without some of them.
+
+    For steadytree's own learners every single row is removed in turn, exactly, at the cost of a
+    few fits, and refits share bins and noise with the fit on all rows. Any other estimator is
+    cloned and refitted.
+
+    Parameters
+    ----------
+    estimator : StableTreeClassifier, scikit-learn tree classifier, or any with a tree inside
+        Fitted or not; it is not changed.
+    X, y : training data
+    removed : int or float, default=1
+        Rows removed at a time: a number, or a share between 0 and 1.
+    repeats : "all", int or None, default=None
+        "all" removes each single row in turn; a number samples as many sets. None means "all"
+        for one row at a time, else 100.
+    seeds : int, sequence of int or None, default=None
+        Seeds of the learner to average over: a number of them, or the seeds themselves; None is
+        the estimator's own, or one drawn where it has none.
+    distance : {"node", "node-features"} or callable, default="node"
+        As in `tree_distance`; a callable gets two trees.
+    normalise : bool, default=True
+        Divide node distances by 2^(B + 2) - 2, B being the learner's depth limit (for other
+        estimators, the depth of the deepest tree that came out).
+    n_jobs : int or None, default=None
+        Processes, as in joblib: for cloned refits, or for the seeds of steadytree's own learners.
+        ``joblib.parallel_config("dask")`` sends batches of them to a cluster.
+    random_state : int, RandomState or None, default=0
+        For sampled sets, and for the seed of a learner that has none.
+
+    Returns
+    -------
+    Sensitivity
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from steadytree import StableTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> greedy = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
+    >>> stable = StableTreeClassifier(max_depth=3, epsilon=0.5, random_state=0)
+    >>> average_sensitivity(stable, X, y).value < average_sensitivity(greedy, X, y).value
+    True
+    """
+    n_rows = Table.read(X).n_rows
+    n_removed = _check_removed(removed, n_rows)
+    n_sets = _check_repeats(repeats, n_removed)
+    random = _generator(random_state)
+    jobs = [
+        (one, _choose_sets(n_rows, n_removed, n_sets, random), place == 0)
+        for place, one in enumerate(_with_seeds(estimator, seeds, random))
+    ]
+    if is_repeatable(estimator):
+        removals = fan_out(_repeat, jobs, X, y, distance, n_jobs=n_jobs)
+    else:
+        labels = label_array(y)
+        removals = [
+            refit_without(one, X, labels, sets, distance, N_ALTERNATIVES, n_jobs)
+            for one, sets, _ in jobs
+        ]
+    scale = 1.0
+    if normalise and distance in ("node", "node-features"):
+        scale = 2.0 ** (max(removal.depth for removal in removals) + 2) - 2
+    return Sensitivity(
+        np.stack([removal.distances / scale for removal in removals]),
+        np.stack([removal.removed for removal in removals]),
+        tuple(replace(each, distance=each.distance / scale) for each in removals[0].alternatives),
+        n_sets is None,
+    )
+
+
+def _repeat(
+    job: tuple[Any, NDArray[np.int64], bool], X: Any, y: Any, distance: Distance
+) -> Removal:
+    """Removals for one seed; only the first seed's other trees are kept."""
+    estimator, sets, is_first = job
+    estimator = copy(estimator)  # the caller's own learns nothing of these columns
+    n_alternatives = N_ALTERNATIVES if is_first else 0
+    return remove_from_recipe(estimator, estimator.recipe(X, y), sets, distance, n_alternatives)
+
+
+def _with_seeds(
+    estimator: Any, seeds: int | Sequence[int] | None, random: np.random.Generator
+) -> list[Any]:
+    """The estimator with each seed; all refits must share their randomness.
+
+    One that has its seed stays as it is, since whoever refits it takes a copy.
+    """
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"average_sensitivity needs a learner with fit, got {type(estimator).__name__}: "
+            "pass the estimator, not its tree."
+        )
+    if seeds is None and getattr(estimator, "random_state", 0) is not None:
+        return [estimator]
+    if seeds is None:
+        seeds = [int(random.integers(np.iinfo(np.int32).max))]
+    if "random_state" not in estimator.get_params():
+        raise ValueError(f"seeds given, but {type(estimator).__name__} has no random_state.")
+    if isinstance(seeds, bool):
+        raise TypeError(f"seeds must be a number of seeds or a list of them, got {seeds}.")
+    listed = list(range(seeds) if isinstance(seeds, int) else seeds)
+    if len(listed) == 0:
+        raise ValueError("seeds must name at least one seed.")
+    return [fresh(estimator).set_params(random_state=int(seed)) for seed in listed]
+
+
+def _check_removed(removed: float, n_rows: int) -> int:
+    message = f"removed must be a number of rows, or a share between 0 and 1, got {removed!r}."
+    if isinstance(removed, bool) or not isinstance(removed, Real):
+        raise TypeError(message)
+    if isinstance(removed, Integral):
+        number = int(removed)
+    elif 0 < removed < 1:
+        number = max(1, round(float(removed) * n_rows))
+    else:
+        raise ValueError(message)
+    if not 1 <= number < n_rows:
+        raise ValueError(
+            f"removed={removed} of {n_rows} rows: at least one must go and one must stay."
+        )
+    return number
+
+
+def _check_repeats(repeats: int | str | None, n_removed: int) -> int | None:
+    """Number of sampled sets; None for every single row."""
+    if repeats is None:
+        return None if n_removed == 1 else DEFAULT_REPEATS
+    if repeats == "all":
+        if n_removed > 1:
+            raise ValueError(
+                f"repeats='all' removes one row at a time, but removed={n_removed}: "
+                "give a number of sets to sample, such as repeats=100."
+            )
+        return None
+    return check_whole_number(repeats, "repeats", 1, also="'all'")
+
+
+def _choose_sets(
+    n_rows: int, n_removed: int, n_sets: int | None, random: np.random.Generator
+) -> NDArray[np.int64]:
+    if n_sets is None:
+        return np.arange(n_rows)[:, None]
+    if n_removed == 1:
+        return random.integers(n_rows, size=(n_sets, 1))
+    chosen = [random.choice(n_rows, n_removed, replace=False, shuffle=False) for _ in range(n_sets)]
+    return np.sort(np.array(chosen, dtype=np.int64), axis=1)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, or from a RandomState; made from a seed it costs a tenth."""
+    if isinstance(random_state, Integral):
+        return np.random.default_rng(int(random_state))
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return np.random.default_rng(seed)
+
+
+def mean_interval(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Student's 95 % interval of a mean."""
+    error = float(values.std(ddof=1)) / np.sqrt(len(values))
+    reach = float(stats.t.ppf(0.975, len(values) - 1)) * error
+    return float(values.mean()) - reach, float(values.mean()) + reach

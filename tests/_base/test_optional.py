@@ -1,0 +1,53 @@
+"""A missing extra is explained in one line."""
+
+import pathlib
+import sys
+import tomllib
+
+import pytest
+
+from steadytree._base.optional import require
+
+PYPROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
+BRINGS = {
+    "private": "opendp",
+    "federated": "flwr",
+    "dask": "dask",
+    "parquet": "pyarrow",
+    "mio": "pyscipopt",
+    "plot": "matplotlib",
+    "frame": "pandas",
+}
+FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}
+
+
+def test_every_extra_is_known_here():
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    assert set(extras) == set(BRINGS) | FOR_DEVELOPERS
+
+
+@pytest.mark.parametrize("extra", BRINGS)
+def test_missing_extra_says_how_to_get_it(extra, monkeypatch):
+    monkeypatch.setitem(sys.modules, BRINGS[extra], None)
+    with pytest.raises(ImportError) as caught:
+        require(BRINGS[extra], extra=extra, purpose="doing that")
+    expected = f"doing that needs {BRINGS[extra]}: pip install 'steadytree[{extra}]'"
+    assert str(caught.value) == expected
+
+
+def test_missing_submodule_names_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    with pytest.raises(ImportError, match=r"^plotting needs matplotlib: pip install"):
+        require("matplotlib.pyplot", extra="plot", purpose="plotting")
+
+
+def test_present_module_is_returned():
+    assert require("json.decoder", extra="plot", purpose="reading") is sys.modules["json.decoder"]
+
+
+def test_broken_module_tells_its_own_story(tmp_path, monkeypatch):
+    (tmp_path / "half_installed.py").write_text("import its_missing_dependency\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="its_missing_dependency"):
+        require("half_installed", extra="plot", purpose="plotting")

@@ -1,0 +1,72 @@
+"""The command `fit`, as a pipeline calls it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree.models.files import load
+from steadytree.stability.stable_tree import StableTreeClassifier
+
+pytest.importorskip("pyarrow")
+COMMAND = ("fit",)
+
+
+def write(folder):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.integers(18, 90, 200), "income": rng.normal(size=200)})
+    frame["outcome"] = np.where(frame["age"] + 9 * frame["income"] > 50, "ill", "well")
+    folder.mkdir()
+    frame[:120].to_parquet(folder / "a.parquet")
+    frame[120:].to_parquet(folder / "b.parquet")
+    return frame
+
+
+def test_fit_writes_the_tree_of_all_files(run, tmp_path):
+    frame = write(tmp_path / "rows")
+    code, out, _ = run(
+        "rows", "--target", "outcome", "--max-depth", 3, "--epsilon", 0, "--cache", "m"
+    )
+    assert code == 0
+    assert out.startswith("200 rows, ")
+    model = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
+    near = model.fit(frame[["age", "income"]], frame["outcome"]).tree_
+    assert load(tmp_path / "fitted.tree.json") == near
+    assert (tmp_path / "m" / "map.json").exists()
+
+
+def test_some_columns_and_some_files(run, tmp_path):
+    write(tmp_path / "rows")
+    code, _, _ = run(
+        "rows/a.parquet", "rows/b.parquet", "--target", "outcome", "--drop", "income", "--out", "x"
+    )
+    assert code == 0
+    assert load(tmp_path / "x").space.names == ("age",)
+
+
+def test_a_text_file_gives_the_same_tree(run, tmp_path):
+    write(tmp_path / "rows").to_csv(tmp_path / "rows.csv", index=False)
+    assert run("rows.csv", "--target", "outcome", "--out", "text")[0] == 0
+    assert run("rows", "--target", "outcome", "--out", "blocks")[0] == 0
+    assert load(tmp_path / "text") == load(tmp_path / "blocks")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "--target", "outcome"], "there is no file or folder 'nowhere'"),
+        (["rows", "--target", "result"], "target 'result' is no column of the files"),
+        (["rows", "--target", "outcome", "--cache", "rows"], "holds other files"),
+        (["rows", "--target", "outcome", "--out", "no/such/x.json"], "no/such"),
+        (["rows"], "--target"),
+        (["rows", "--target", "outcome", "--drop", "pay"], "--drop names 'pay'"),
+        (["a.csv", "b.csv", "--target", "outcome"], "a csv file is read as a whole"),
+        (["a.csv", "--target", "outcome", "--cache", "m"], "a csv file is read as a whole"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(run, tmp_path, arguments, message):
+    write(tmp_path / "rows")
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.glob("*.json"))

@@ -1,0 +1,303 @@
+"""The commands report, compare and reproduce as a user calls them."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import steadytree as st
+from tests.cli.commands import as_ordinary_user, names_in, refused, steadytree
+
+COMMANDS = ["report", "compare", "diff", "retrain", "certify", "score", "private", "reproduce"]
+LIMITS = 'min_accuracy = "{}"\nmax_leaves = 30\n'
+
+
+@pytest.fixture
+def frame(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 160
+    frame = pd.DataFrame({"age": rng.normal(50, 12, n).round(1), "income": rng.gamma(3, 900, n)})
+    frame["sex"] = rng.choice(["f", "m"], n)
+    frame["outcome"] = np.where(frame["age"] + rng.normal(0, 6, n) > 52, "ill", "well")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return frame
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(run, command):
+    code, out, _ = run(command, "--help")
+    assert code == 0
+    assert "Examples:" in out
+    assert f"steadytree {command}" in out
+
+
+def test_every_command_is_listed(run):
+    _, out, _ = run("--help")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} ", out, re.M)
+
+
+def test_completion_knows_the_commands(tmp_path, monkeypatch):
+    monkeypatch.setenv("_STEADYTREE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "steadytree re")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    _, out, _ = steadytree(tmp_path)
+    assert out.split() == ["report", "retrain", "reproduce"]
+
+
+def test_excel_exports_are_compared_like_plain_csv(tmp_path, frame):
+    text = frame.to_csv(index=False, sep=";", decimal=",")
+    (tmp_path / "excel.csv").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    asked = ("--target", "outcome", "--learners", "cart,stable", "--folds", "2")
+    found = []
+    for name in ("data.csv", "excel.csv"):
+        code, out, err = steadytree(tmp_path, "compare", name, *asked, "--json")
+        assert (code, err) == (0, "")
+        found.append(json.loads(out))
+    assert found[0]["data_sha256"] == found[1]["data_sha256"]
+    readings = [page["comparison"]["learners"][0]["readings"]["accuracy"] for page in found]
+    assert readings[0] == readings[1]
+    assert "<section" in (tmp_path / "compare.html").read_text("utf-8")
+
+
+def test_compare_prints_a_table_and_its_page_goes_into_a_report(run, frame, tmp_path):
+    asked = ("data.csv", "--target", "outcome", "--learners", "cart,stable", "--folds", "2")
+    code, out, err = run("compare", *asked)
+    assert (code, err) == (0, "")
+    assert re.search(r"^cart +\d", out, re.M)
+    assert "written: compare.html" in out
+    asked = ("data.csv", "--target", "outcome", "--comparison", "compare.html", "--json")
+    code, out, _ = run("report", *asked, "--quick")
+    assert code == 0
+    assert [one["name"] for one in json.loads(out)["comparison"]["learners"]] == ["cart", "stable"]
+    refused(run("report", *asked, "--drop", "sex", "--quick"), "other rows or columns")
+    (tmp_path / "compare.html").write_text("nothing")
+    refused(run("report", *asked), "holds no comparison")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--learners", "luck"], "learners must be some of cart, stable"),
+        (["--folds", "1"], "--folds"),
+        (["--noise", "none.toml"], "none.toml"),
+        (["--out", "no/a.html"], "make its folder first"),
+        (["--drop", "outcome"], "both the target and dropped"),
+    ],
+)
+def test_wrong_comparisons_are_refused(run, frame, tmp_path, arguments, message):
+    refused(run("compare", "data.csv", "--target", "outcome", *arguments), message)
+    assert names_in(tmp_path) == ["data.csv"]
+
+
+def test_full_report_of_a_file(run, frame, tmp_path):
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n")
+    asked = ("--target", "outcome", "--by", "sex", "--noise", "noise.toml", "--learner", "stable")
+    code, out, err = run("report", "data.csv", *asked, "--learners", "cart,stable", "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert data["robustness"]["perturbation"]["radius"] == {"age": 1.0}
+    assert data["stability"]["learner"] == "StableTreeClassifier"
+    assert {one["name"] for one in data["groups"][0]["groups"]} == {"f", "m"}
+    assert data["card"] is not None
+    assert data["origin"]["command"].startswith("steadytree report data.csv --target outcome")
+
+
+def test_noise_and_learners_that_are_named_are_measured_in_a_quick_report(run, frame, tmp_path):
+    (tmp_path / "noise.toml").write_text("[radius]\nage = 1.0\n")
+    asked = ("report", "data.csv", "--target", "outcome", "--quick", "--json")
+    data = json.loads(run(*asked)[1])
+    assert (data["robustness"], data["comparison"]) == (None, None)
+    named = ("--noise", "noise.toml", "--learners", "cart,stable")
+    data = json.loads(run(*asked, *named)[1])
+    assert data["robustness"]["perturbation"]["radius"] == {"age": 1.0}
+    assert [one["name"] for one in data["comparison"]["learners"]] == ["cart", "stable"]
+    assert data["stability"] is None
+
+
+COMMANDS_THAT_FIT = {
+    "report": ("--quick",),
+    "compare": ("--learners", "cart", "--folds", "2"),
+    "fit": (),
+    "score": ("--tau", "0"),
+    "retrain": ("--previous", "a.tree.json", "--trees", "2"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS_THAT_FIT)
+def test_columns_that_name_or_number_rows_are_noticed(run, frame, tmp_path, command):
+    rows = np.arange(len(frame))
+    frame = frame.assign(case=rows + 7, note=[f"patient {k} felt unwell" for k in rows])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    model = st.StableTreeClassifier(2, 0, random_state=0)
+    model.fit(frame.drop(columns=["outcome", "note"]), frame["outcome"]).save("a.tree.json")
+    asked = (command, "data.csv", "--target", "outcome", *COMMANDS_THAT_FIT[command])
+    if command != "retrain":  # which refuses new columns first
+        refused(run(*asked), "'note' has different texts for .* free text have.*--drop note")
+    code, _, err = run(*asked, "--drop", "note")
+    assert code == 0
+    assert re.match("warning: 'case' numbers the rows, .* --drop case\n$", err)
+
+
+def test_identifiers_are_noticed_in_blocks_too(run, frame, tmp_path):
+    frame.assign(note=[f"patient {k}" for k in range(len(frame))]).to_parquet("data.parquet")
+    refused(run("fit", "data.parquet", "--target", "outcome"), "'note' has different .*--drop note")
+    assert run("fit", "data.parquet", "--target", "outcome", "--drop", "note")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "data.csv", "--target", "outcome", "--out", "locked/a.html"),
+        ("compare", "data.csv", "--target", "outcome", "--out", "locked/a.html"),
+        ("score", "data.csv", "--target", "outcome", "--save", "locked/a.card.json"),
+        ("reproduce", "separation", "--quick", "--out", "locked/new"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_folder_that_may_not_be_written_to_is_left_as_it_was(frame, tmp_path, arguments):
+    before = as_ordinary_user()
+    if before is None:
+        pytest.skip("this user may write everywhere")
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "locked").chmod(0o555)
+    refused(steadytree(tmp_path, *arguments, before=before), "folder may not be written to")
+    assert names_in(tmp_path / "locked") == []
+    assert names_in(tmp_path) == ["data.csv", "locked"]
+
+
+@pytest.mark.parametrize("n_rare", [1, 3])
+def test_a_rare_class_does_not_keep_a_report_from_being_made(run, frame, n_rare):
+    frame.loc[: n_rare - 1, "outcome"] = "odd"
+    frame.to_csv("data.csv", index=False)
+    code, out, err = run(
+        "report", "data.csv", "--target", "outcome", "--learners", "cart", "--json"
+    )
+    assert (code, err) == (0, "")
+    note = json.loads(out)["comparison"]["note"]
+    assert note == "Rows of 'odd' are left out of it, since there are fewer than 3."
+
+
+def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):
+    asked = ("--target", "outcome", "--drop", "sex", "--by", "sex", "--quick", "--json")
+    data = json.loads(run("report", "data.csv", *asked)[1])
+    assert data["groups"][0]["column"] == "sex"
+    assert "sex" not in [column["name"] for column in data["data"]["columns"]]
+
+
+@pytest.mark.parametrize(("least", "code"), [("10%", 0), ("99.9%", 3)])
+def test_limits_decide_the_exit_code(run, frame, tmp_path, least, code):
+    (tmp_path / "limits.toml").write_text(LIMITS.format(least))
+    asked = ("report", "data.csv", "--target", "outcome", "--limits", "limits.toml", "--quick")
+    found, out, err = run(*asked)
+    assert found == code
+    assert "Stated limits" in out
+    assert ("limit exceeded: share of rows right (min_accuracy)" in err) == (code == 3)
+    assert "report.html" in names_in(tmp_path)
+
+
+def test_a_limit_that_nobody_measured_is_not_met(run, frame, tmp_path):
+    (tmp_path / "limits.toml").write_text("max_epsilon = 1\n")
+    asked = ("report", "data.csv", "--target", "outcome", "--limits", "limits.toml", "--quick")
+    code, _, err = run(*asked)
+    assert code == 3
+    assert "could not be measured" in err
+
+
+def test_model_and_previous_tree_from_files(run, frame, tmp_path):
+    X, y = frame.drop(columns="outcome"), frame["outcome"]
+    st.StableTreeClassifier(2, 0, random_state=0).fit(X, y).save(tmp_path / "new.tree.json")
+    old = st.StableTreeClassifier(1, 0, random_state=0).fit(X[::2], y[::2])
+    old.save(tmp_path / "old.tree.json")
+    asked = ("report", "data.csv", "--target", "outcome", "--model", "new.tree.json", "--quick")
+    data = json.loads(run(*asked, "--previous", "old.tree.json", "--json")[1])
+    assert data["change"]["rows"]["n_rows"] == 160
+    assert data["stability"] is None
+
+
+def test_saved_cards_are_reported_on(run, frame, tmp_path):
+    X, y = frame.drop(columns="outcome"), frame["outcome"]
+    card = st.RiskScoreClassifier(tau=0.02, max_conditions=3, random_state=0).fit(X, y)
+    card.save(tmp_path / "a.card.json")
+    asked = ("report", "data.csv", "--target", "outcome", "--model", "a.card.json", "--quick")
+    data = json.loads(run(*asked, "--json")[1])
+    assert data["readings"]["accuracy"][0]["value"] == card.score(X, y)
+    assert data["kind"] == "card"
+    refused(run(*asked, "--learner", "stable"), "--model is a card")
+
+
+def test_privacy_ledger_in_a_report(run, frame, tmp_path):
+    ledger = st.Ledger(tmp_path / "a.ledger", budget=2.0)
+    ledger.spend(0.5, "tree")
+    asked = ("report", "data.csv", "--target", "outcome", "--quick", "--json")
+    data = json.loads(run(*asked, "--ledger", "a.ledger", "--budget", "2")[1])
+    assert data["privacy"]["ledger"]["spent"] == 0.5
+    refused(run(*asked, "--ledger", "a.ledger"), "--ledger and --budget belong together")
+    refused(run(*asked, "--ledger", "b.ledger", "--budget", "2"), "no such ledger")
+    code, out, _ = run("private", "ledger", "a.ledger", "--budget", "2", "--json")
+    assert code == 0
+    assert json.loads(out)["left"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ("min_acuracy = 0.9", "limits.toml: unknown limit 'min_acuracy'"),
+        ("min_accuracy = 90", "must be a share"),
+        ("nonsense", "is no TOML file"),
+    ],
+)
+def test_wrong_limits_are_refused_before_any_work(run, frame, tmp_path, limits, message):
+    (tmp_path / "limits.toml").write_text(limits)
+    refused(run("report", "data.csv", "--target", "outcome", "--limits", "limits.toml"), message)
+    assert names_in(tmp_path) == ["data.csv", "limits.toml"]
+
+
+def test_trees_of_another_version_or_other_columns_are_refused(run, frame, tmp_path):
+    X, y = frame[["age"]], frame["outcome"]
+    st.StableTreeClassifier(1, random_state=0).fit(X, y).save(tmp_path / "a.tree.json")
+    text = (tmp_path / "a.tree.json").read_text()
+    (tmp_path / "b.tree.json").write_text(text.replace('"version": 1', '"version": 99'))
+    (tmp_path / "other.csv").write_text("weight,outcome\n" + "1,ill\n2,well\n" * 20)
+    asked = ("--target", "outcome", "--model")
+    refused(run("report", "data.csv", *asked, "b.tree.json"), "version 99")
+    refused(run("report", "other.csv", *asked, "a.tree.json"), r"lacks the column\(s\) 'age'")
+    refused(run("report", "data.csv", "--target", "age"), "measured numbers")
+
+
+def test_too_many_classes_and_groups_are_refused(run, tmp_path):
+    rows = "".join(f"{k},{k % 7},class {k % 250}\n" for k in range(1000))
+    (tmp_path / "data.csv").write_text("a,b,y\n" + rows)
+    refused(run("report", "data.csv", "--target", "y"), "250 different values")
+    refused(run("report", "data.csv", "--target", "b", "--by", "a"), "--by a: .* 1,000 different")
+    assert names_in(tmp_path) == ["data.csv"]
+
+
+def test_html_in_a_file_is_escaped(run, tmp_path):
+    rng = np.random.default_rng(0)
+    bad = "<script>alert(1)</script>"
+    frame = pd.DataFrame({f"a{bad}": rng.normal(size=90), "b": rng.choice([bad, "x"], 90)})
+    frame["y"] = np.where(frame.iloc[:, 0] > 0, bad, "<img src=x>")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    code, _, _ = run("report", "data.csv", "--target", "y", "--by", "b", "--quick")
+    assert code == 0
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert bad not in page
+    assert "<img" not in page
+
+
+def test_score_as_json(run, frame):
+    code, out, _ = run("score", "data.csv", "--target", "outcome", "--tau", "0.02", "--json")
+    assert code == 0
+    told = {"card", "risks", "loss", "noise", "certified_accuracy", "written"}
+    assert set(json.loads(out)) == told
+
+
+def test_studies_are_listed_and_found(run, tmp_path):
+    code, out, _ = run("reproduce", "--json")
+    assert code == 0
+    assert set(json.loads(out)) >= {"average_sensitivity", "separation", "tree_distance"}
+    refused(run("reproduce", "separaton"), "did you mean 'separation'")
+    refused(run("reproduce", "separation", "--data", "none"), "is no folder")

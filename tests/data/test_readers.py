@@ -1,0 +1,162 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree.data import readers as data_file
+from steadytree.data.readers import column_names, read_data
+
+
+def read_text(tmp_path, text, name="a.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_bytes(text.encode(encoding))
+    return read_data(path)
+
+
+def columns_of(table):
+    return {
+        name: [None if value != value else value for value in column.tolist()]
+        for name, column in zip(table.names, table.columns, strict=True)
+    }
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiter_is_found(tmp_path, delimiter):
+    table = read_text(tmp_path, "a,b\n1,x\n2,y\n".replace(",", delimiter))
+    assert columns_of(table) == {"a": [1, 2], "b": ["x", "y"]}
+
+
+def test_what_excel_writes_is_read(tmp_path):
+    table = read_text(tmp_path, "Größe;Name\r\n1,5;Ä\r\n2;B\r\n", encoding="utf-8-sig")
+    assert columns_of(table) == {"Größe": [1.5, 2.0], "Name": ["Ä", "B"]}
+
+
+def test_missing_values_are_known_by_their_marks(tmp_path):
+    table = read_text(tmp_path, "a,b\n1,x\n,NA\nNaN,\n?,null\n")
+    assert columns_of(table) == {"a": [1, None, None, None], "b": ["x", None, None, None]}
+
+
+@pytest.mark.parametrize("text", ["2020_01", "1.2.3", "1,5", "abc", "0x10"])
+def test_what_is_no_number_is_text(tmp_path, text):
+    table = read_text(tmp_path, f'a,b\n"{text}",1\n"3",2\n')
+    assert columns_of(table)["a"] == [text, "3"]
+
+
+def test_quoted_fields_and_blank_lines(tmp_path):
+    table = read_text(tmp_path, 'a,"b, c"\n"x ""y""",1\n\n"two\nlines",2\n')
+    assert columns_of(table) == {"a": ['x "y"', "two\nlines"], "b, c": [1, 2]}
+
+
+def test_column_that_turns_to_text_late_is_read_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(data_file, "ROWS_AT_ONCE", 2)
+    table = read_text(tmp_path, "a,b\n01,1\n2,2\n3,3\nx,4\n,5\n")
+    assert columns_of(table) == {"a": ["01", "2", "3", "x", None], "b": [1, 2, 3, 4, 5]}
+
+
+def test_agrees_with_pandas(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=5000),
+            "n": rng.integers(0, 9, 5000),
+            "t": rng.choice(["u", "v"], 5000),
+        }
+    )
+    frame.loc[::7, "x"] = np.nan
+    frame.loc[::11, "t"] = None
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    table = read_data(tmp_path / "a.csv")
+    np.testing.assert_array_equal(table.columns[0], frame["x"])
+    np.testing.assert_array_equal(table.columns[1], frame["n"])
+    assert [value is None for value in table.columns[2]] == frame["t"].isna().tolist()
+
+
+def test_parquet_and_csv_give_the_same_table(tmp_path):
+    frame = pd.DataFrame({"x": [0.5, np.nan, 2.0], "t": ["u", None, "v"], "n": [1, 2, 3]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    parquet, csv = read_data(tmp_path / "a.parquet"), read_data(tmp_path / "a.csv")
+    assert columns_of(parquet) == columns_of(csv)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_are_skipped_unread(tmp_path, ending):
+    frame = pd.DataFrame({"x": [0.5, 1.5], "day": pd.to_datetime(["2024-01-01"] * 2)})
+    path = tmp_path / f"a.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    assert column_names(path) == ["x", "day"]
+    assert columns_of(read_data(path, skip=["day"])) == {"x": [0.5, 1.5]}
+
+
+def test_names_twice_in_parquet_are_named(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table([[1.0], [2.0]], names=["a", "a"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="'a' stand more than once"):
+        read_data(tmp_path / "a.parquet")
+
+
+def test_columns_without_a_name_are_called_by_their_place(tmp_path):
+    assert read_text(tmp_path, ",b\n1,2\n").names == ("(unnamed 1)", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,b\n", "no rows"),
+        ("a,a\n1,2\n", "'a' stand more than once"),
+        ("a,b\n1,2\n1,2,3\n", r"row 2 has 3 field\(s\) where the header has 2"),
+        ("a,b\n1\n", r"row 1 has 1 field\(s\)"),
+        ("1,2\n3,4\n", "add a first line that names the columns"),
+        ("a,b\n1,\xe4\n", "CSV UTF-8"),
+        ("a,b\0\n1,2\n", "not a csv file"),
+        ('a,b\n1,"2"3\n', "not a csv file"),
+    ],
+)
+def test_bad_csv_is_refused_in_words(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_text(tmp_path, text, encoding="latin-1")
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("none.csv", FileNotFoundError, "there is no file"),
+        ("a.xlsx", ValueError, r"'\.xlsx': pass a file that ends in \.csv"),
+        ("a", ValueError, "'nothing'"),
+        ("a.parquet", ValueError, "not a parquet file"),
+        (".", IsADirectoryError, "is a folder"),
+    ],
+)
+def test_other_files_are_refused_in_words(tmp_path, name, error, message):
+    if name not in ("none.csv", "."):
+        (tmp_path / name).write_text("PK")
+    with pytest.raises(error, match=message):
+        read_data(tmp_path / name)
+
+
+def test_parquet_without_a_reader_says_what_to_install(tmp_path, monkeypatch):
+    def absent(name):
+        def read(path, skip):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+        return read
+
+    monkeypatch.setattr(data_file, "_with_pyarrow", absent("pyarrow"))
+    monkeypatch.setattr(data_file, "_with_polars", absent("polars"))
+    (tmp_path / "a.parquet").write_text("")
+    with pytest.raises(ImportError, match="pip install pyarrow"):
+        read_data(tmp_path / "a.parquet")
+
+
+def test_parquet_is_read_by_polars_too(tmp_path, monkeypatch):
+    pd.DataFrame({"x": [1.5, 2.5]}).to_parquet(tmp_path / "a.parquet")
+
+    def absent(path, skip):
+        raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
+    monkeypatch.setattr(data_file, "_with_pyarrow", absent)
+    assert columns_of(read_data(tmp_path / "a.parquet")) == {"x": [1.5, 2.5]}

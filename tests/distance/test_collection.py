@@ -1,0 +1,64 @@
+"""Facts about collections of trees."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import RandomForestClassifier
+
+from steadytree.distance.collection import collection_facts, gini_importance
+from steadytree.models.boxes import rename
+from steadytree.models.sklearn import from_sklearn
+from steadytree.reporting.matplotlib_plots import plot_collection
+
+
+@pytest.fixture(scope="module")
+def forest():
+    X, y = load_iris(return_X_y=True)
+    return RandomForestClassifier(15, max_depth=3, random_state=0).fit(X, y)
+
+
+def test_importances_are_those_of_scikit_learn(forest):
+    for one in forest.estimators_:
+        np.testing.assert_allclose(
+            gini_importance(from_sklearn(one)), one.feature_importances_, atol=1e-12
+        )
+    facts = collection_facts(forest.estimators_)
+    np.testing.assert_allclose(facts.importances.mean(axis=0), forest.feature_importances_)
+
+
+def test_first_splits_top_features_and_cuts_are_counted(forest):
+    facts = collection_facts(forest.estimators_)
+    trees = [one.tree_ for one in forest.estimators_]
+    for place in range(3):
+        nodes = [(0, t.children_left[0], t.children_right[0])[place] for t in trees]
+        asked = [
+            t.feature[k] if t.feature[k] >= 0 else 4 for t, k in zip(trees, nodes, strict=True)
+        ]
+        assert facts.first_splits[place].tolist() == np.bincount(asked, minlength=5).tolist()
+    for j in range(4):
+        own = np.concatenate([t.threshold[t.feature == j] for t in trees])
+        np.testing.assert_array_equal(facts.cuts[f"x{j}"], np.sort(own))
+    top = [set(np.argsort(-one.feature_importances_)[:3]) for one in forest.estimators_]
+    assert facts.n_top_features == len(set().union(*top))
+    assert facts.most_chosen(1)[0][0] == "root"
+    assert sum(share for place, _, share in facts.most_chosen(9) if place == "left") == 1
+
+
+def test_columns_make_a_frame_and_a_plot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    forest = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X.to_numpy(), y)
+    facts = collection_facts([from_sklearn(one, X) for one in forest.estimators_])
+    frame = facts.frame()
+    assert len(frame) == 30
+    assert frame["importance"].is_monotonic_decreasing
+    assert len(plot_collection(facts).axes) == 3
+
+
+def test_bad_input_is_explained(forest):
+    with pytest.raises(ValueError, match="at least one tree"):
+        collection_facts([])
+    tree = from_sklearn(forest.estimators_[0])
+    with pytest.raises(ValueError, match="different features"):
+        collection_facts([tree, rename(tree, {"x0": "z"})])

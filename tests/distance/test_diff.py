@@ -1,0 +1,227 @@
+"""The diff of two trees: statuses, rows, text and picture."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.distance.path import path_distance
+from steadytree.models.boxes import rename
+from steadytree.models.tree import Tree
+from steadytree.reporting.diff import diff
+from tests.models.trees import random_rows, random_tree
+
+SPACE = FeatureSpace.declare({"age": (0, 100), "size": (0, 10)}, {"town": ["Ulm", "Bonn", "Kiel"]})
+NO_TOWN = [False] * 3
+
+
+def leaf(label):
+    return ("leaf", label)
+
+
+def tree_of(plan, classes=("no", "yes"), missing_left=False):
+    """A tree from nested tuples (feature, threshold or set of towns, left, right)."""
+    rows = []
+
+    def add(part):
+        place = len(rows)
+        rows.append(None)
+        if part[0] == "leaf":
+            rows[place] = (-1, np.nan, -1, -1, np.eye(2)[classes.index(part[1])], False, NO_TOWN)
+            return place
+        j, asked = SPACE.names.index(part[0]), part[1]
+        towns = [name in asked for name in SPACE[2].categories] if j == 2 else NO_TOWN
+        left, right = add(part[2]), add(part[3])
+        threshold = np.nan if j == 2 else asked
+        rows[place] = (j, threshold, left, right, np.full(2, 0.5), missing_left, towns)
+        return place
+
+    add(plan)
+    feature, threshold, left, right, value, missing, subset = zip(*rows, strict=True)
+    weight = np.ones(len(rows))
+    return Tree(SPACE, classes, feature, threshold, left, right, value, weight, missing, subset)
+
+
+NO, YES = leaf("no"), leaf("yes")
+
+
+def statuses(old, new):
+    return [node.status for node in diff(old, new).nodes]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (NO, NO, ["same"]),
+        (NO, YES, ["relabelled"]),
+        (("age", 40, NO, YES), ("age", 40, NO, YES), ["same"] * 3),
+        (("age", 40, NO, YES), ("age", 41, NO, NO), ["moved", "same", "relabelled"]),
+        (("age", 40, NO, YES), ("size", 4, NO, YES), ["replaced", "same", "same"]),
+        (NO, ("age", 40, NO, YES), ["grown"] * 3),
+        (("age", 40, NO, YES), NO, ["cut"] * 3),
+        (("town", {"Ulm"}, NO, YES), ("town", {"Ulm", "Kiel"}, NO, YES), ["moved", "same", "same"]),
+        (("town", {"Ulm"}, NO, YES), ("town", {"Ulm"}, NO, YES), ["same"] * 3),
+        (
+            ("age", 40, ("size", 2, NO, YES), YES),
+            ("age", 40, NO, ("size", 3, NO, YES)),
+            ["same", "cut", "cut", "cut", "grown", "grown", "grown"],
+        ),
+    ],
+)
+def test_each_place_has_its_status(old, new, expected):
+    assert statuses(tree_of(old), tree_of(new)) == expected
+
+
+def test_another_side_for_missing_values_is_a_move():
+    plan = ("age", 40, NO, YES)
+    assert statuses(tree_of(plan), tree_of(plan, missing_left=True))[0] == "moved"
+
+
+def test_categories_are_compared_by_name():
+    old = tree_of(("town", {"Ulm"}, NO, YES))
+    columns = (*SPACE.columns[:2], replace(SPACE[2], categories=("Kiel", "Ulm", "Bonn")))
+    new = replace(old, space=FeatureSpace(columns), subset=old.subset[:, [2, 0, 1]])
+    assert statuses(old, new) == ["same"] * 3
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_facts_agree_with_the_trees(seed):
+    rng = np.random.default_rng(seed)
+    old = random_tree(rng, n_leaves=int(rng.integers(1, 9)), n_categorical=0)
+    new = random_tree(rng, n_leaves=int(rng.integers(1, 9)), n_categorical=0)
+    X = random_rows(rng, old, n=50)
+    y = rng.choice(old.classes, 50)
+    found = diff(old, new, X, y)
+    # every node of either tree stands at one place
+    for side, tree in (("old", old), ("new", new)):
+        there = [getattr(node, side) for node in found.nodes if getattr(node, side) >= 0]
+        assert sorted(there) == list(range(tree.n_nodes))
+    was, now = old.predict(X), new.predict(X)
+    np.testing.assert_array_equal(found.rows.flipped, np.flatnonzero(was != now))
+    pairs = Counter(zip(old.apply(X).tolist(), new.apply(X).tolist(), strict=True))
+    assert {(a, b): n for a, b, n, _ in found.rows.flows} == pairs
+    assert sum(n for *_, n, flips in found.rows.flows if flips) == len(found.rows.flipped)
+    assert found.rows.old_accuracy == pytest.approx((was == y).mean())
+    assert found.rows.new_accuracy == pytest.approx((now == y).mean())
+    assert found.rows.mended == ((was != y) & (now == y)).sum()
+    assert found.rows.broken == ((was == y) & (now != y)).sum()
+    assert found.distance == pytest.approx(path_distance(old, new).value)
+    json.dumps(found.to_dict(), allow_nan=False)
+    json.dumps(found.words, allow_nan=False)
+    ElementTree.fromstring(found.svg)
+    assert str(found).startswith(found.words["headline"])
+
+
+@pytest.fixture(scope="module")
+def retrained():
+    """A depth-3 CART fitted on 420 rows, and again on all 569."""
+    data = load_breast_cancer(as_frame=True)
+    X, y = data.data, data.target_names[data.target]
+    rows = np.random.default_rng(3).permutation(len(X))
+    models = [
+        DecisionTreeClassifier(max_depth=3, min_samples_leaf=10, random_state=0).fit(
+            X.iloc[rows[:n]], y[rows[:n]]
+        )
+        for n in (420, 569)
+    ]
+    return *models, X, y
+
+
+def test_every_row_count_in_the_picture_is_right(retrained):
+    old, new, X, y = retrained
+    found = diff(old, new, X, y)
+    picture = ElementTree.fromstring(found.svg)
+    texts = [part.text for part in picture.iter("{http://www.w3.org/2000/svg}text")]
+
+    leaves = {"old": old.apply(X), "new": new.apply(X)}
+    numbers, order = {}, {}
+    for side, model in (("old", old), ("new", new)):
+        order[side] = [k for k in range(model.tree_.node_count) if model.tree_.feature[k] < 0]
+        numbers[side] = {
+            node: k for k, node in enumerate(order[side], start=1)
+        }  # stored in preorder
+        for node in order[side]:
+            label = model.classes_[model.tree_.value[node, 0].argmax()]
+            n = int((leaves[side] == node).sum())
+            line = f"{numbers[side][node]}: {label} ({n} row{'s' * (n != 1)})"
+            assert texts.count(line) >= 1, line
+
+    bands = picture.iter("{http://www.w3.org/2000/svg}path")
+    drawn = Counter()
+    for band in bands:
+        if "data-rows" not in band.attrib:
+            continue
+        title = band.find("{http://www.w3.org/2000/svg}title").text
+        n, a, b = map(int, re.match(r"(\d+) rows? from old (\d+) to new (\d+)", title).groups())
+        assert n == int(band.attrib["data-rows"])
+        assert (band.attrib["class"] == "flip") == ("changes" in title)
+        drawn[a, b, band.attrib["class"]] += n
+    was, now = old.predict(X), new.predict(X)
+    expected = Counter(
+        (numbers["old"][a], numbers["new"][b], "flip" if p != q else "stay")
+        for a, b, p, q in zip(leaves["old"], leaves["new"], was, now, strict=True)
+    )
+    assert drawn == expected
+
+    flips = int((was != now).sum())
+    assert f"Where the 569 rows went: {flips} decisions change ({flips / 569:.1%})" in texts
+    passed = {
+        side: model.decision_path(X).sum(axis=0).A1 for side, model in (("old", old), ("new", new))
+    }
+    for node in found.nodes:
+        n = [
+            "—" if k < 0 else f"{int(passed[side][k])}"
+            for side, k in (("old", node.old), ("new", node.new))
+        ]
+        assert (n[0] if n[0] == n[1] else f"{n[0]} → {n[1]}") in texts
+
+
+def test_the_text_tells_what_the_picture_tells(retrained):
+    old, new, X, y = retrained
+    text = str(diff(old, new, X, y))
+    assert "46 of 569 decisions change (8.1%)" in text
+    assert "! worst perimeter ≤ 106 → worst radius ≤ 16.8" in text
+    assert "+ │  └─ no: malignant 64 % → worst texture ≤ 25.7" in text
+    without = diff(old, new)
+    assert without.rows is None
+    assert without.distance is None
+    assert "decisions" not in str(without)
+
+
+def test_names_are_escaped_in_the_picture():
+    columns = (replace(SPACE[0], name="<b>&"), *SPACE.columns[1:])
+    old = replace(tree_of(("age", 40, NO, YES)), space=FeatureSpace(columns))
+    svg = diff(old, old).svg
+    assert "<b>" not in svg
+    ElementTree.fromstring(svg)
+
+
+def test_a_large_tree_is_drawn_in_its_upper_levels():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((3000, 4)), rng.integers(0, 2, 3000)
+    a, b = (
+        DecisionTreeClassifier(max_depth=9, random_state=k).fit(X[k::2], y[k::2]) for k in (0, 1)
+    )
+    ElementTree.fromstring(diff(a, b, X).svg)
+
+
+def test_bad_input_is_explained():
+    old = tree_of(("age", 40, NO, YES))
+    with pytest.raises(ValueError, match="only the first has 'age', only the other has 'years'"):
+        diff(old, rename(old, {"age": "years"}))
+    with pytest.raises(ValueError, match="y was given without X"):
+        diff(old, old, y=["no"])
+    with pytest.raises(ValueError, match="has no rows"):
+        diff(old, old, np.empty((0, 3)))
+    with pytest.raises(TypeError, match="a tree is needed"):
+        diff(old, "q2.tree.json")

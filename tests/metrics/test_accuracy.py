@@ -1,0 +1,94 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from sklearn.metrics import balanced_accuracy_score, confusion_matrix, roc_auc_score
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree.metrics.accuracy import accuracy, label_indices, wilson_interval
+
+
+@pytest.fixture(params=[2, 4])
+def fitted(request):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    labels = np.array(["a", "b", "c", "d"])[: request.param]
+    y = labels[np.digitize(X[:, 0] + rng.normal(size=300), [0.0, 0.6, 1.1][: request.param - 1])]
+    return DecisionTreeClassifier(max_depth=3).fit(X[:200], y[:200]), X[200:], y[200:]
+
+
+def test_numbers_equal_those_of_scikit_learn(fitted):
+    model, X, y = fitted
+    found, answers, shares = accuracy(model, X, y), model.predict(X), model.predict_proba(X)
+    assert found.accuracy == pytest.approx(model.score(X, y))
+    assert found.balanced == pytest.approx(balanced_accuracy_score(y, answers))
+    np.testing.assert_array_equal(found.confusion, confusion_matrix(y, answers))
+    scores = shares[:, 1] if len(model.classes_) == 2 else shares
+    assert found.auc == pytest.approx(roc_auc_score(y, scores, multi_class="ovr"))
+
+
+@pytest.mark.parametrize(("right", "rows"), [(0, 5), (5, 5), (171, 200), (1, 1), (33, 1000)])
+def test_interval_is_that_of_wilson(right, rows):
+    expected = binomtest(right, rows).proportion_ci(method="wilson")
+    assert wilson_interval(right, rows) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_baseline_is_the_most_frequent_class(fitted):
+    model, X, y = fitted
+    labels, counts = np.unique(y, return_counts=True)
+    found = accuracy(model, X, y)
+    assert found.baseline == counts.max() / len(y)
+    assert found.baseline_label == labels[counts.argmax()]
+    assert [reading.name for reading in found.readings()][:2] == ["accuracy", "majority baseline"]
+
+
+def test_auc_is_left_out_where_a_class_has_no_rows(fitted):
+    model, X, y = fitted
+    there = y != "b"
+    found = accuracy(model, X[there], y[there])
+    assert found.auc is None
+    assert "AUC" not in [reading.name for reading in found.readings()]
+
+
+@pytest.mark.parametrize(
+    ("classes", "y"),
+    [
+        ([0, 1], [1, 0, 1]),
+        ([0, 1], ["1", "0", "1"]),
+        ([0, 1], [1.0, 0.0, 1.0]),
+        (["0", "1"], [1, 0, 1]),
+        (["0", "1"], [1.0, 0.0, 1.0]),
+        ([False, True], [True, False, True]),
+        ([0, 1], pd.Series([1, 0, 1], dtype="category")),
+        ([0, 1], pd.DataFrame({"y": [1, 0, 1]})),
+        ([0, 1], [[1], [0], [1]]),
+    ],
+)
+def test_labels_are_found_whatever_their_type(classes, y):
+    assert label_indices(np.array(classes), y).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["a", "x", "b"], "label.* 'x', but the model knows 'a', 'b'"),
+        (["a", None, "b"], "lacks the label of 1 row.* row 1"),
+        ([["a", "b"]], "one label a row"),
+    ],
+)
+def test_wrong_labels_are_named(y, message):
+    with pytest.raises(ValueError, match=message):
+        label_indices(np.array(["a", "b"]), y)
+
+
+def test_missing_numbers_as_labels_are_named():
+    with pytest.raises(ValueError, match="lacks the label of 2 row"):
+        label_indices(np.array([0, 1]), [0.0, np.nan, np.nan])
+
+
+def test_rows_without_labels_are_refused(fitted):
+    model, X, y = fitted
+    with pytest.raises(ValueError, match="100 rows, but y has 99"):
+        accuracy(model, X, y[:-1])
+    with pytest.raises(ValueError, match="no rows"):
+        accuracy(model, X[:0], y[:0])

@@ -1,0 +1,138 @@
+"""One grower: the same tree wherever the rows live, and what a literal recursion grows."""
+
+import numpy as np
+import pytest
+
+from steadytree.data import sources as rows_module
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.sources import ClassCounts, Rows, Summed
+from steadytree.models import grower as _grow
+from steadytree.models.grower import grow
+from steadytree.stability._kernels.choose import GUMBEL, REJECTION, Draw, choose_rules
+from tests.data import reference
+from tests.stability import reference as reference_stability
+
+
+def make_data(seed, n=300, n_classes=3, weights=False):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, 5, n), rng.choice([0.0, 1, 2], n)])
+    X[rng.random(n) < 0.1, 0] = np.nan
+    noisy = np.nan_to_num(X[:, 0]) + X[:, 1] + rng.normal(size=n)
+    y = np.digitize(noisy, [1, 3])[:n] % n_classes
+    space = FeatureSpace.observe(X, categories={"x2": [0, 1, 2]})
+    values = space.encode(X)
+    return space.with_cuts(values, n_cuts=30), values, y.astype(np.int32)
+
+
+def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
+    draw = Draw(score, 1.0, sharpness, coupling, 5)
+
+    def choose(counts, positions):
+        return choose_rules(counts.values, positions, rules.table, draw)[:2]
+
+    return choose
+
+
+@pytest.mark.parametrize(("sharpness", "coupling"), [(0.0, 0), (30.0, GUMBEL), (30.0, REJECTION)])
+@pytest.mark.parametrize("score", [0, 1, 2])
+def test_trees_are_identical_for_any_number_of_sources(score, sharpness, coupling):
+    space, values, y = make_data(score)
+    rules = space.rules()
+    codes = space.codes(values)
+    trees = []
+    for k in (1, 2, 5, 50):
+        parts = [Rows(np.ascontiguousarray(codes[:, i::k]), y[i::k], rules, 3) for i in range(k)]
+        choose = chooser(rules, score, sharpness, coupling)
+        trees.append(grow(Summed(parts), choose, space, np.arange(3), 4))
+    merged = space.rules(codes)
+    rows = Rows(merged.recode(codes), y, merged, 3)
+    trees.append(grow(rows, chooser(merged, score, sharpness, coupling), space, np.arange(3), 4))
+    assert len(set(trees)) == 1
+    assert trees[0].n_leaves > 5
+
+
+def grow_literally(space, values, y, rules, depth, seed):
+    """Recursion on rows, choosing by the reference; (feature, threshold, left, right) or counts."""
+    table, codes = rules.table, space.codes(values)
+
+    def node(kept, position, level):
+        counts = reference.count_classes(
+            codes[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
+        )
+        rule, threshold, _ = reference_stability.choose_rules(
+            counts, np.array([position]), table, Draw(0, 1.0, 0.0, GUMBEL, seed)
+        )
+        label = np.bincount(y[kept], minlength=3)
+        if level == depth or rule[0] < 0:
+            return tuple(label)
+        left = np.array(
+            [reference.rule_goes_left(c, table, rule[0]) for c in codes[table.feature[rule[0]]]]
+        )
+        below = (
+            node(kept & left, 2 * position + 1, level + 1),
+            node(kept & ~left, 2 * position + 2, level + 1),
+        )
+        if all(len(child) == 3 for child in below) and np.argmax(below[0]) == np.argmax(below[1]):
+            return tuple(label)  # leaves with one label merge
+        return (int(table.feature[rule[0]]), int(threshold[0]), *below)
+
+    return node(np.ones(len(y), bool), 0, 0)
+
+
+def as_tuples(tree, space, node=0):
+    if tree.left[node] < 0:
+        return tuple(np.rint(tree.value[node] * tree.weight[node]).astype(int))
+    j = tree.feature[node]
+    if space[j].is_categorical:
+        subset = np.flatnonzero(tree.subset[node])
+        place = int(subset[0]) if len(subset) == 1 else len(space[j].categories)
+    else:
+        place = int(np.searchsorted(space[j].cuts, tree.threshold[node]))
+    children = (as_tuples(tree, space, tree.left[node]), as_tuples(tree, space, tree.right[node]))
+    return (int(j), place, *children)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_grown_tree_equals_a_literal_recursion(seed):
+    space, values, y = make_data(seed, n=60)
+    rules = space.rules()
+    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), space, np.arange(3), 3)
+    assert as_tuples(tree, space) == grow_literally(space, values, y, rules, 3, seed=5)
+
+
+def test_every_training_row_ends_in_the_leaf_that_counted_it():
+    space, values, y = make_data(3)
+    rules = space.rules()
+    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), space, np.arange(3), 5)
+    leaves = tree.apply(values)
+    for leaf in np.flatnonzero(tree.is_leaf):
+        counted = np.bincount(y[leaves == leaf], minlength=3)
+        np.testing.assert_allclose(tree.value[leaf] * tree.weight[leaf], counted, atol=1e-9)
+
+
+def test_blocks_and_subtraction_change_nothing(monkeypatch):
+    space, values, y = make_data(4)
+    rules = space.rules()
+
+    def tree():
+        source = Rows(space.codes(values), y, rules, 3)
+        return grow(source, chooser(rules, 1), space, np.arange(3), 6)
+
+    plain = tree()
+    monkeypatch.setattr(rows_module, "SMALL", 0)
+    by_subtraction = tree()
+    monkeypatch.setattr(_grow, "BLOCK_CELLS", 3 * rules.n_bins * 3)
+    in_blocks = tree()
+    assert plain == by_subtraction == in_blocks
+
+
+def test_sources_over_other_spaces_are_refused():
+    space, values, y = make_data(0)
+    other = space.with_cuts(values, n_cuts=10)
+    sources = [Rows(s.codes(values), y, s.rules(), 3) for s in (space, other)]
+    with pytest.raises(ValueError, match="sources differ"):
+        Summed(sources)
+    with pytest.raises(ValueError, match="at least one source"):
+        Summed([])
+    with pytest.raises(ValueError, match="values must have shape"):
+        ClassCounts(np.zeros((1, 2, 3), np.int64), space.rules())

@@ -1,0 +1,183 @@
+"""Bad input of each kind: refused in words that tell nothing of rows, logged, nothing spent."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from steadytree.data.schema import Schema
+from steadytree.federated.coordinator import Coordinator
+from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.messages import Answer, Request
+from steadytree.privacy.evaluation import private_accuracy
+from steadytree.privacy.ledger import Ledger
+from steadytree.privacy.private_tree import PrivateTreeClassifier
+
+SCHEMA = Schema({"age": (0, 100)}, classes=["no", "yes"])
+DIGEST = schema_digest(SCHEMA)
+SECRET = 77.125  # an age that no message may show
+X, Y = [[SECRET]] * 9 + [[20.0]] * 8, ["yes"] * 9 + ["no"] * 8
+EPSILONS = [0, 0.0, -1.0, float("inf"), float("nan"), "1", None, True]
+
+
+class Place:
+    """A ledger, a fitted tree and a holder."""
+
+    def __init__(self, folder):
+        self.ledger = Ledger(folder / "l", 1.0)
+        self.tree = PrivateTreeClassifier(1.0, SCHEMA, testing_seed=0).fit(X, Y).tree_
+        self.holder = Holder("h", SCHEMA, X, Y, self.ledger, testing_seed=0)
+
+    def ask(self, round=0, epsilon=0.25, kind="rows", **more):
+        return self.holder.answer(Request("run", round, kind, epsilon, DIGEST, **more))
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def refused(caplog, act, spent=0.0, place=None):
+    """Run what must be refused; look at what was said and logged."""
+    caplog.clear()
+    with (
+        caplog.at_level(logging.WARNING, "steadytree"),
+        pytest.raises((ValueError, TypeError)) as caught,
+    ):
+        act()
+    logged = " ".join(record.getMessage() for record in caplog.records)
+    assert "refused" in logged
+    for told in (str(caught.value), logged):
+        assert str(SECRET) not in told
+        assert str(len(Y)) not in told
+    if place is not None:
+        assert place.ledger.spent == spent
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_wrong_epsilon_wherever_it_is_given(place, caplog, epsilon):
+    fit = PrivateTreeClassifier(epsilon, SCHEMA, ledger=place.ledger, testing_seed=0).fit
+    for act in (
+        lambda: fit(X, Y),
+        lambda: private_accuracy(place.tree, X, Y, epsilon, SCHEMA, place.ledger, testing_seed=0),
+        lambda: Coordinator([place.holder], SCHEMA, epsilon),
+        lambda: place.ask(epsilon=epsilon),
+    ):
+        refused(caplog, act, place=place)
+
+
+@pytest.mark.parametrize("schema", [None, 5, {"age": (0, 100)}])
+def test_no_schema(place, caplog, schema):
+    for act in (
+        lambda: PrivateTreeClassifier(1.0, schema, ledger=place.ledger, testing_seed=0).fit(X, Y),
+        lambda: private_accuracy(place.tree, X, Y, 1.0, schema, place.ledger, testing_seed=0),
+        lambda: Coordinator([place.holder], schema),
+        lambda: Holder("h", schema, X, Y, place.ledger, testing_seed=0),
+    ):
+        refused(caplog, act, place=place)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bounds": {"age": (100, 0)}},
+        {"bounds": {"age": (0, 0)}},
+        {"bounds": {"age": (0, float("inf"))}},
+        {"bounds": {"age": (float("nan"), 1)}},
+        {"bounds": {"age": "x"}},
+        {"bounds": {}},
+        {"classes": []},
+        {"classes": ["no"]},
+        {"classes": ["no", "no"]},
+        {"categories": {"age": ["a"]}},
+        {"categories": {"ward": []}},
+        {"kinds": {"age": "magic"}},
+        {"missing": ["ward"]},
+    ],
+)
+def test_a_wrong_schema(caplog, wrong):
+    given = {"bounds": {"age": (0, 100)}, "classes": ["no", "yes"], **wrong}
+    refused(caplog, lambda: Schema(**given))
+
+
+def test_a_spent_budget(place, caplog):
+    place.ledger.spend(0.9, "earlier")
+    fit = PrivateTreeClassifier(0.5, SCHEMA, ledger=place.ledger, testing_seed=0).fit
+    for act in (
+        lambda: fit(X, Y),
+        lambda: private_accuracy(place.tree, X, Y, 0.5, SCHEMA, place.ledger, testing_seed=0),
+        lambda: Coordinator([place.holder], SCHEMA, 0.5).fit(),
+        lambda: place.ask(epsilon=0.5),
+        lambda: place.holder.join_sum("run", DIGEST, 0.5, 0.0),
+    ):
+        refused(caplog, act, 0.9, place)
+
+
+def test_a_holder_without_rows(place, caplog):
+    refused(caplog, lambda: Holder("h", SCHEMA, [], [], place.ledger, testing_seed=0))
+    empty = np.empty((0, 1)), np.empty(0)
+    refused(caplog, lambda: Holder("h", SCHEMA, *empty, place.ledger, testing_seed=0))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[[1, 2]], [np.nan], [np.inf], [1.5], [2**41], [-(2**41)], ["1"], [True], [None], 3, []],
+)
+def test_a_message_that_is_no_answer(caplog, numbers):
+    class Party:
+        name, private = "p", True
+
+        def answer(self, request):
+            return Answer("p", request.session, request.round, request.kind, np.array(numbers))
+
+    refused(caplog, lambda: Coordinator([Party()], SCHEMA).fit())
+
+
+def test_something_else_than_an_answer(caplog):
+    class Party:
+        name, private = "p", True
+
+        def answer(self, request):
+            return {"numbers": [1]}
+
+    refused(caplog, lambda: Coordinator([Party()], SCHEMA).fit())
+
+
+def test_a_repeated_and_a_stale_round(place, caplog):
+    place.ask(3)
+    for round_ in (3, 2):
+        refused(caplog, lambda number=round_: place.ask(number), 0.25, place)
+    again = Holder("h", SCHEMA, X, Y, place.ledger, testing_seed=0)
+    request = Request("run", 3, "rows", 0.25, DIGEST)
+    refused(caplog, lambda: again.answer(request), 0.25, place)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"kind": "leaf counts", "trees": ((0, -1),)},
+        {"kind": "leaf counts", "trees": ((0, -1, float("nan")),)},
+        {"kind": "leaf counts", "trees": (("0", -1, -1),)},
+        {"kind": "block", "depth": 0},
+        {"kind": "side counts", "questions": ((10**9,),)},
+        {"kind": "side counts", "questions": ((0, 0),)},
+        {"kind": "side counts", "questions": ((-1,),)},
+        {"kind": "everything"},
+        {"round": -1},
+        {"round": 2**80},
+        {"n_bins": 0},
+    ],
+)
+def test_a_request_that_makes_no_sense(place, caplog, more):
+    refused(caplog, lambda: place.ask(**more), place=place)
+
+
+def test_labels_and_rows_that_do_not_match(place, caplog):
+    fit = PrivateTreeClassifier(0.5, SCHEMA, ledger=place.ledger, testing_seed=0).fit
+    for act in (
+        lambda: fit(X, Y[:-1]),
+        lambda: fit([[1.0, 2.0]] * 17, Y),
+        lambda: private_accuracy(place.tree, X, Y[:-1], 0.5, SCHEMA, place.ledger, testing_seed=0),
+        lambda: Holder("h", SCHEMA, X, Y[:-1], place.ledger, testing_seed=0),
+    ):
+        refused(caplog, act, place=place)

@@ -1,0 +1,179 @@
+"""What can be refused from schema and parameters is refused before anybody pays."""
+
+import numpy as np
+import pytest
+
+from steadytree.data.candidates import Candidates
+from steadytree.data.schema import Schema
+from steadytree.federated import coordinator as _session_limits
+from steadytree.federated.coordinator import Coordinator, bins_of
+from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.messages import RefusedError, Request
+from steadytree.privacy import budget as limits
+from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.private_tree import PrivateTreeClassifier
+from tests.federated.test_holder import METHODS, SCHEMA, frame, holders
+
+X, Y = [[0.5]] * 20, ["0", "1"] * 10
+MANY = 400_000
+
+
+@pytest.fixture(scope="module")
+def many_classes():
+    return Schema({"a": (0, 1)}, classes=[str(label) for label in range(MANY)])
+
+
+@pytest.fixture(scope="module")
+def many_questions():
+    listed = [str(value) for value in range(1_000)]
+    names = [f"c{j}" for j in range(MANY // 1_000)]
+    return Schema({}, dict.fromkeys(names, listed), classes=["0", "1"])
+
+
+@pytest.fixture(scope="module")
+def crowd(many_classes, tmp_path_factory):
+    """Two holders of many classes, who must not have paid when a test ends."""
+    folder = tmp_path_factory.mktemp("crowd")
+    return [
+        Holder(f"h{j}", many_classes, X, Y, Ledger(folder / str(j), 9.0), testing_seed=j)
+        for j in range(2)
+    ]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return Ledger(tmp_path / "l", 10.0)
+
+
+# ---- one machine ----
+def test_too_many_questions_for_blocks_cost_nothing(many_questions, ledger):
+    rows = [["0"] * len(many_questions.names)] * 20
+    model = PrivateTreeClassifier(1.0, many_questions, ledger=ledger, testing_seed=0)
+    with pytest.raises(ValueError, match="400,000 questions, and blocks of depth 2"):
+        model.fit(rows, Y)
+    assert ledger.entries == []
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "message"),
+    [
+        ("gibbs", {}, "too many for blocks of depth 2"),
+        ("greedy", {}, "need a table"),
+        ("topdown", {"max_splits": 200}, "need a table"),
+    ],
+)
+def test_too_many_classes_cost_nothing(many_classes, ledger, method, more, message):
+    model = PrivateTreeClassifier(5.0, many_classes, method, ledger=ledger, testing_seed=0, **more)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, Y)
+    assert ledger.entries == []
+
+
+def test_what_passes_the_check_can_be_fitted(ledger):
+    """The widest column there is, in each method."""
+    wide = Schema({}, {"c": [str(value) for value in range(1_000)]}, classes=["0", "1"])
+    for method in ("gibbs", "greedy", "topdown"):
+        PrivateTreeClassifier(1.0, wide, method, ledger=ledger, testing_seed=0).fit(
+            [["0"], ["1"]] * 10, Y
+        )
+    assert len(ledger.entries) == 3
+
+
+def test_rounding_that_would_eat_epsilon_is_refused_from_public_numbers():
+    limits.check_block(100, 2, 2, 1e-6)
+    with pytest.raises(ValueError, match="rounding errors"):
+        limits.check_block(2, 4_000_000, 1, 1.0)
+    with pytest.raises(ValueError, match="rounding errors"):
+        limits.check_block(5_000, 2, 2, 1e-11)
+
+
+def test_a_wide_schema_finds_its_grid_at_once(many_questions):
+    found = Candidates.at_most(many_questions.space, 100, 160)
+    assert len(found) == MANY
+    assert Candidates.at_most(many_questions.space, 100, 160) is found
+
+
+# ---- several holders ----
+def coordinate(parties, schema, method, **more):
+    return Coordinator(parties, schema, 1.0, method, testing_seed=0, **more).fit()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_session_with_too_many_classes_costs_no_holder_anything(crowd, many_classes, method):
+    with pytest.raises(ValueError, match="declare fewer"):
+        coordinate(crowd, many_classes, method)
+    assert [holder.ledger.entries for holder in crowd] == [[], []]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_holders_with_another_schema_are_found_before_the_first_pays(tmp_path, method):
+    parties = holders(tmp_path, 9.0, 1)
+    other = Schema({"a": (0, 9), "b": (0, 8)}, SCHEMA.categories, SCHEMA.classes)
+    rows = frame(50, 0)
+    parties.append(Holder("other", other, *rows, Ledger(tmp_path / "o", 9.0), testing_seed=1))
+    with pytest.raises(RefusedError, match="another schema"):
+        coordinate(parties, SCHEMA, method)
+    assert [holder.ledger.entries for holder in parties] == [[], []]
+
+
+def test_a_delta_that_one_ledger_lacks_costs_the_others_nothing(tmp_path):
+    (tmp_path / "pure").mkdir()
+    parties = [holders(tmp_path, 9.0, 1, delta=1e-5)[0], holders(tmp_path / "pure", 9.0, 2)[1]]
+    with pytest.raises(BudgetError, match="delta"):
+        coordinate(parties, SCHEMA, "secure_sum", delta=1e-6)
+    assert [holder.ledger.entries for holder in parties] == [[], []]
+
+
+def test_more_trees_than_a_question_may_hold_are_not_voted_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(_session_limits, "MOST_TREES", 2)
+    parties = holders(tmp_path, 9.0, 3, n_rows=20)
+    with pytest.raises(ValueError, match="at most 2 holders' trees"):
+        coordinate(parties, SCHEMA, "vote")
+    assert all(holder.ledger.entries == [] for holder in parties)
+
+
+@pytest.mark.parametrize("wrong", [0, 1, 1_001, 10**9, 2.5, True, None])
+def test_a_wrong_number_of_bins_is_refused_at_once(tmp_path, wrong):
+    with pytest.raises((TypeError, ValueError), match="n_bins must be a whole number"):
+        Coordinator(holders(tmp_path, 1.0, 1, n_rows=5), SCHEMA, n_bins=wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("block", {"depth": 2}),
+        ("last block", {"depth": 3}),
+        ("leaf counts", {"trees": ((0, -1, -1),) * 64}),
+        ("side counts", {"questions": (tuple(range(60)),)}),
+    ],
+)
+def test_a_holder_refuses_what_it_could_not_answer(crowd, kind, more):
+    one = crowd[0]
+    request = Request("run", 0, kind, 1.0, one._digest, 64, **more)
+    with pytest.raises(RefusedError, match=r"too many|declare fewer|questions, and blocks"):
+        one.answer(request)
+    assert one.ledger.entries == []
+
+
+def test_a_holder_scores_no_table_beyond_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MOST_CELLS", 10)
+    one = holders(tmp_path, 1.0, 1)[0]
+    with pytest.raises(RefusedError, match="need a table"):
+        one.answer(Request("run", 0, "choice", 0.5, schema_digest(SCHEMA), 4))
+    assert one.ledger.entries == []
+
+
+def test_few_of_everything_pass():
+    assert limits.weighs_triples(160, 2)
+    assert not limits.weighs_triples(161, 2)
+    assert not limits.weighs_triples(160, 400)
+    limits.check_scores(1_000, 10, 32)
+    limits.check_tree(16, 1_000, 2)
+    limits.check_released(np.int64(100))
+
+
+def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
+    wide = Schema({f"x{j}": (0, 1) for j in range(30)}, classes=["0", "1"])
+    assert bins_of("delegate", wide, 64) == 34  # 990 questions
+    assert bins_of("delegate", SCHEMA, 64) == 64
+    assert bins_of("noisy_counts", SCHEMA, 64) == 10

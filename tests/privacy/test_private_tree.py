@@ -1,0 +1,296 @@
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from steadytree.data.candidates import Candidates
+from steadytree.data.schema import Schema
+from steadytree.models.files import load
+from steadytree.privacy.budget import greedy_depth, plan_blocks
+from steadytree.privacy.growers import TopDown, grow_greedy, read_rows, split_shares
+from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.noise import SeededNoise
+from steadytree.privacy.private_tree import PrivateTreeClassifier
+from steadytree.privacy.sampled_tree import Drawn, build_tree, plausible_counts
+
+SCHEMA = Schema(
+    bounds={"a": (0, 10), "b": (0, 10)},
+    categories={"c": ["x", "y", "z"]},
+    classes=["lo", "mid", "hi"],
+    missing=["a"],
+)
+METHODS = ["gibbs", "greedy", "topdown"]
+
+
+def frame(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "a": rng.uniform(0, 10, n_rows),
+            "b": rng.uniform(0, 10, n_rows),
+            "c": rng.choice(["x", "y", "z"], n_rows),
+        }
+    )
+    y = np.where(X["a"] <= 5, "lo", np.where(X["c"] == "x", "mid", "hi"))
+    X.loc[rng.random(n_rows) < 0.05, "a"] = np.nan
+    return X, y
+
+
+def model(method="gibbs", **more):
+    return PrivateTreeClassifier(
+        **{"epsilon": 4.0, "testing_seed": 0, **more}, schema=SCHEMA, method=method
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_three_classes_are_learned(method):
+    X, y = frame(3_000)
+    fitted = model(method).fit(X, y)
+    assert fitted.score(*frame(1_000, 1)) > 0.9
+    assert fitted.classes_.tolist() == ["lo", "mid", "hi"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_secure_noise_learns_too_and_says_that_it_is_private(method):
+    pytest.importorskip("opendp")
+    fitted = model(method, testing_seed=None, epsilon=20.0).fit(*frame(1_000))
+    assert fitted.score(*frame(1_000, 1)) > 0.7
+    assert fitted.privacy_.private
+    assert "epsilon 20, add or remove one row" in fitted.privacy_.guarantee
+
+
+def test_a_seed_makes_it_repeatable_and_not_private():
+    X, y = frame(500)
+    one, other = model(epsilon=0.5).fit(X, y), model(epsilon=0.5).fit(X, y)
+    assert one.tree_ == other.tree_
+    assert one.privacy_.guarantee.startswith("NOT PRIVATE")
+    assert not one.privacy_.private
+
+
+def test_without_a_seed_fits_differ():
+    pytest.importorskip("opendp")
+    X, y = frame(300)
+    trees = {model(testing_seed=None, epsilon=0.2).fit(X, y).tree_ for _ in range(4)}
+    assert len(trees) > 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_rows", [30, 3_000])
+def test_what_was_spent_adds_up_to_epsilon(method, n_rows):
+    fitted = model(method, epsilon=0.7).fit(*frame(n_rows))
+    assert sum(fitted.privacy_.spent.values()) == pytest.approx(0.7)
+    assert fitted.privacy_.to_dict()["relation"] == "add or remove one row"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_leaf_counts_are_positive_and_add_up(method):
+    tree = model(method, epsilon=0.3, leaf_share=0.3).fit(*frame(2_000)).tree_
+    counts = tree.value * tree.weight[:, None]
+    assert (tree.weight >= 0).all()
+    for node in np.flatnonzero(~tree.is_leaf):
+        children = counts[tree.left[node]] + counts[tree.right[node]]
+        np.testing.assert_allclose(counts[node], children, atol=1e-6)
+
+
+def test_nothing_exact_is_kept():
+    """No number in the fitted model equals an exact count of the data by right."""
+    X, y = frame(997)
+    fitted = model(epsilon=0.05).fit(X, y)
+    assert fitted.n_rows_ != 997
+    assert fitted.tree_.weight[0] != 997
+    held = {name for name in vars(fitted) if name.endswith("_")}
+    assert held == {
+        "classes_",
+        "feature_names_in_",
+        "n_features_in_",
+        "n_rows_",
+        "privacy_",
+        "tree_",
+    }
+
+
+def test_the_model_depends_on_values_only_through_the_schema():
+    X, y = frame(400)
+    wild = X.assign(a=X["a"].where(X["a"] < 9.9, 1e12), b=X["b"].where(X["b"] > 0.05, -np.inf))
+    tame = X.assign(
+        a=X["a"].clip(0, 10).where(X["a"] < 9.9, 10.0), b=X["b"].where(X["b"] > 0.05, 0)
+    )
+    assert model().fit(wild, y).tree_ == model().fit(tame, y).tree_
+
+
+def test_rows_of_undeclared_classes_are_left_out():
+    X, y = frame(400)
+    more = pd.concat([X, X[:5]]), np.concatenate([y, ["other"] * 5])
+    assert model().fit(*more).tree_ == model().fit(X, y).tree_
+
+
+# ---- ledger ----
+def test_a_fit_is_paid_before_it_starts_and_refused_beyond_the_budget(tmp_path, caplog):
+    ledger = Ledger(tmp_path / "l", budget=1.0)
+    X, y = frame(200)
+    model(epsilon=0.6, ledger=ledger).fit(X, y)
+    assert ledger.left == 0.4
+    refused = model(epsilon=0.6, ledger=ledger)
+    with (
+        caplog.at_level(logging.WARNING),
+        pytest.raises(BudgetError, match=r"0\.4 of 1\.0 is left"),
+    ):
+        refused.fit(X, y)
+    assert "refused" in caplog.text
+    assert not hasattr(refused, "tree_")
+    assert ledger.left == 0.4
+
+
+# ---- growing ----
+def test_shares_of_depths_never_exceed_the_budget():
+    for budget in ("decay", "uniform"):
+        for depth in range(1, 17):
+            assert split_shares(budget, depth).sum() <= 1 + 1e-12
+
+
+class Recorder(SeededNoise):
+    """Notes the scale of every draw."""
+
+    def __init__(self):
+        super().__init__(0)
+        self.highest_scales, self.laplace_scales = [], []
+
+    def highest(self, scores, scale):
+        self.highest_scales.append(scale)
+        return super().highest(scores, scale)
+
+    def laplace(self, values, scale):
+        self.laplace_scales.append(scale)
+        return super().laplace(values, scale)
+
+
+def block_of(n_rows):
+    from steadytree.privacy.sampled_tree import BlockRows
+
+    X, y = frame(n_rows)
+    candidates = Candidates.of(SCHEMA.space, 8)
+    codes = candidates.codes(SCHEMA.encode(X))
+    return BlockRows(codes, SCHEMA.encode_labels(y), 3, np.arange(n_rows)), candidates
+
+
+def test_greedy_asks_one_question_a_node_at_the_level_s_budget():
+    X, y = frame(200)
+    candidates, noise = Candidates.of(SCHEMA.space, 8), Recorder()
+    source = read_rows(SCHEMA, X, y).source(candidates)
+    grow_greedy(source, candidates, [0.5, 0.25], "gini", noise)
+    np.testing.assert_allclose(noise.highest_scales, [4.0, 8.0, 8.0], rtol=1e-5)
+
+
+def test_topdown_spends_no_more_than_its_share_on_any_path():
+    block, candidates = block_of(2_000)
+    noise, shares = Recorder(), split_shares("decay", 4)
+    tree = TopDown(candidates, "gini", noise, shares).grow(block, 2.0, 50, 0.1)
+    # each visited leaf costs half in choosing, half in counting, at its depth's share
+    costs = [1 / scale for scale in noise.laplace_scales]
+    assert set(np.round(costs, 9)) <= set(np.round(2.0 * shares / 2, 9))
+    assert len(noise.highest_scales) == len(noise.laplace_scales)
+
+    def depth(part):
+        return 0 if part.is_leaf else 1 + max(depth(part.yes), depth(part.no))
+
+    assert 1 <= depth(tree) <= 4
+
+
+def test_topdown_takes_the_leaf_that_promises_most_first():
+    block, candidates = block_of(3_000)
+    tree = TopDown(candidates, "gini", SeededNoise(0), split_shares("uniform", 4)).grow(
+        block, 1e4, 2, 0.1
+    )
+    asked = [SCHEMA.names[candidates.feature[q]] for q in (tree.question,)]
+    assert asked == ["a"]
+    assert sum(not side.is_leaf for side in (tree.yes, tree.no)) == 1
+
+
+def test_plan_grows_with_epsilon_times_rows():
+    plans = [plan_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert plans == [(2,), (3,), (2, 2)]
+    many = [plan_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
+    assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
+
+
+def test_a_drawn_label_outranks_a_noisy_count():
+    counts = plausible_counts(np.array([[5, 9], [-3, -1], [4, 4]]), np.array([0, 1, 1]))
+    assert counts.argmax(axis=1).tolist() == [0, 1, 1]
+    assert (counts >= 0).all()
+
+
+def test_a_leaf_without_counts_takes_its_parent_s_shares():
+    from steadytree.data.candidates import Candidates
+
+    candidates = Candidates.of(SCHEMA.space, 4)
+    drawn = Drawn(0, Drawn(-1), Drawn(-1))
+    tree = build_tree(drawn, candidates, SCHEMA, np.array([[0.0, 0, 0], [1.0, 3, 0]]))
+    assert tree.label[0] == 1  # both leaves say the same, so they were merged
+
+
+# ---- as scikit-learn expects ----
+def test_it_behaves_like_an_estimator(tmp_path):
+    X, y = frame(600)
+    estimator = model()
+    again = clone(estimator)
+    assert again.get_params()["schema"] == SCHEMA
+    assert again.set_params(epsilon=2.0).epsilon == 2.0
+    with pytest.raises(NotFittedError):
+        estimator.predict(X)
+    fitted = estimator.fit(X, y)
+    assert fitted is estimator
+    np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert cross_val_score(model(), X, y, cv=3).mean() > 0.6
+    with pytest.warns(UserWarning, match="as its file says"):
+        fitted.save(tmp_path / "a.tree.json")
+    np.testing.assert_array_equal(load(tmp_path / "a.tree.json").predict(X), fitted.predict(X))
+
+
+def test_arrays_work_where_all_columns_are_numbers():
+    X, y = load_breast_cancer(return_X_y=True)
+    schema = Schema(
+        {f"x{j}": (0, float(2 ** np.ceil(np.log2(X[:, j].max() + 1)))) for j in range(30)},
+        classes=[0, 1],
+    )
+    fitted = PrivateTreeClassifier(5.0, schema, testing_seed=1).fit(X, y)
+    assert fitted.score(X, y) > 0.85
+    assert fitted.to_sklearn().score(X, y) > 0.85
+
+
+# ---- wrong use ----
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        ({"epsilon": 0}, ValueError, "epsilon must be"),
+        ({"epsilon": -1}, ValueError, "epsilon must be"),
+        ({"epsilon": float("inf")}, ValueError, "epsilon must be"),
+        ({"method": "magic"}, ValueError, "method must be one of"),
+        ({"criterion": "x"}, ValueError, "criterion must be one of"),
+        ({"budget": "x"}, ValueError, "budget must be one of"),
+        ({"max_depth": 0}, ValueError, "max_depth"),
+        ({"leaf_share": 1.5}, ValueError, "leaf_share"),
+        ({"leaf_share": 0, "method": "greedy"}, ValueError, "leaf_share must be more than 0"),
+        ({"public_rows": 0}, ValueError, "public_rows"),
+        ({"ledger": "file"}, TypeError, "ledger must be a Ledger"),
+        ({"schema": None}, TypeError, "needs bounds, categories and classes"),
+    ],
+)
+def test_wrong_parameters_are_refused(wrong, error, message):
+    with pytest.raises(error, match=message):
+        PrivateTreeClassifier(**{"schema": SCHEMA, "testing_seed": 0, **wrong}).fit(*frame(20))
+
+
+def test_errors_about_rows_tell_no_number():
+    X, y = frame(20)
+    with pytest.raises(ValueError, match="different numbers of rows") as caught:
+        model().fit(X, y[:-1])
+    assert not any(character.isdigit() for character in str(caught.value))
+    with pytest.raises(ValueError, match="lacks the column"):
+        model().fit(X[["a"]], y)

@@ -1,0 +1,275 @@
+"""The whole-tree draw: equal to enumeration, sensitivities by brute force, rounding bounded."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from steadytree.data.candidates import Candidates
+from steadytree.data.schema import Schema
+from steadytree.privacy._kernels import (
+    PURE,
+    RIGHT,
+    leaf_weight,
+    order_by_class,
+    pack_answers,
+    root_terms,
+)
+from steadytree.privacy.noise import SecureNoise, SeededNoise
+from steadytree.privacy.sampled_tree import BlockRows, Drawn, from_numbers, to_numbers
+from steadytree.privacy.tree_mechanism import (
+    MOST_ROWS,
+    STOP,
+    draw_tree,
+    sampler_slack,
+    whole_tree_measurement,
+)
+from tests.privacy import reference
+
+SCHEMA = Schema(bounds={"u": (0, 3)}, categories={"v": ["p", "q"]}, classes=[0, 1, 2])
+CANDIDATES = Candidates.of(SCHEMA.space, 3)  # two thresholds and one category
+
+
+def random_block(rng, n_rows, n_classes):
+    codes = np.array([rng.integers(0, 3, n_rows), rng.integers(0, 2, n_rows)], np.uint8)
+    labels = np.where(rng.random(n_rows) < 0.6, codes[0] % n_classes, codes[1])
+    return BlockRows(codes, labels.astype(np.int32), n_classes, np.arange(n_rows))
+
+
+def every_tree(block, depth, epsilon, utility):
+    """All trees with their log-weights, straight from the definition."""
+    within = block.class_counts()
+    labels = range(block.n_classes) if utility == "right" else [-1]
+    for label in labels:
+        weight = 0.0 if depth == 0 else np.log(STOP)
+        if utility == "right":
+            weight += epsilon * within[label] - np.log(block.n_classes)
+        else:
+            weight += reference.leaf_log_weight(within, epsilon, PURE)
+        yield Drawn(-1, label=label), weight
+    if depth == 0:
+        return
+    for k in range(len(CANDIDATES)):
+        yes = CANDIDATES.answers(block.codes, k)[block.rows]
+        sides = [list(every_tree(block.take(s), depth - 1, epsilon, utility)) for s in (yes, ~yes)]
+        base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
+        for (one, a), (other, b) in itertools.product(*sides):
+            yield Drawn(k, one, other), base + a + b
+
+
+def summary(tree):
+    """Trees of depth 3 are too many to count one by one: two levels and the leaves' labels."""
+
+    def cut(part, levels):
+        if part.is_leaf:
+            return ("leaf", part.label)
+        return (
+            (part.question, *(cut(s, levels - 1) for s in (part.yes, part.no))) if levels else "*"
+        )
+
+    return cut(tree, 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_draws_follow_the_enumerated_chances(depth, n_classes):
+    block = random_block(np.random.default_rng(depth), 25, n_classes)
+    epsilon, n_draws, chances = 0.3, 8_000, {}
+    utility = "right" if depth < 3 else "pure"  # labels would make half a billion trees
+    for tree, weight in every_tree(block, depth, epsilon, utility):
+        key = summary(tree)
+        chances[key] = chances.get(key, 0.0) + np.exp(weight)
+    noise, counts = SeededNoise(depth), dict.fromkeys(chances, 0)
+    for _ in range(n_draws):
+        counts[summary(draw_tree(block, CANDIDATES, epsilon, depth, utility, noise))] += 1
+    keys = list(chances)
+    expected = np.array([chances[key] for key in keys])
+    expected *= n_draws / expected.sum()
+    found = np.array([counts[key] for key in keys])
+    common = expected >= 8  # rarer ones together
+    expected = np.append(expected[common], expected[~common].sum() + 1e-9)
+    found = np.append(found[common], found[~common].sum())
+    # one false alarm in ten thousand
+    assert stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue > 1e-4
+
+
+def test_secure_draws_follow_the_enumerated_chances_too():
+    pytest.importorskip("opendp")
+    block = random_block(np.random.default_rng(1), 12, 2)
+    weights = dict(every_tree(block, 1, 0.5, "right"))
+    noise, counts = SecureNoise(), dict.fromkeys(weights, 0)
+    for _ in range(3_000):
+        counts[draw_tree(block, CANDIDATES, 0.5, 1, "right", noise)] += 1
+    expected = np.exp(np.array(list(weights.values())))
+    expected *= 3_000 / expected.sum()
+    kept = expected > 5
+    found = np.array(list(counts.values()))
+    expected, found = expected[kept], found[kept]
+    # secure noise cannot be seeded: one false alarm in a hundred million
+    assert stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue > 1e-8
+
+
+# ---- privacy ----
+def neighbours(counts):
+    for place in itertools.product(*(range(size) for size in counts.shape)):
+        more = counts.copy()
+        more[place] += 1
+        yield more
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("utility", "most"), [(RIGHT, 1.0), (PURE, 2.0)])
+def test_a_row_moves_every_leaf_the_same_way_by_at_most_the_sensitivity(utility, most, n_classes):
+    for counts in itertools.product(range(7), repeat=n_classes):
+        counts = np.array(counts)
+        for more in neighbours(counts):
+            if utility == RIGHT:
+                moves = more - counts  # the utility of each label
+            else:
+                moves = -np.array([_count_gini(more) - _count_gini(counts)])
+            sign = 1 if utility == RIGHT else -1
+            assert (sign * moves >= -1e-12).all()
+            assert (sign * moves <= most + 1e-12).all()
+
+
+def _count_gini(counts):
+    size = int(counts.sum())
+    squares = sum(int(c) ** 2 for c in counts)
+    return float(size - Fraction(squares, size)) if size else 0.0
+
+
+@pytest.mark.parametrize("utility", ["right", "pure"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_no_tree_is_more_than_e_to_the_epsilon_likelier_on_any_neighbour(utility, depth):
+    """All data sets of up to 3 rows over 2 x 2 cells and 2 classes, and all neighbours."""
+    cells, epsilon = list(itertools.product(range(2), range(2), range(2))), 0.8
+
+    def chances(rows):
+        table = np.array(rows, np.int64).reshape(-1, 3).T
+        block = BlockRows(
+            table[:2].astype(np.uint8), table[2].astype(np.int32), 2, np.arange(table.shape[1])
+        )
+        weights = np.array([w for _, w in every_tree(block, depth, epsilon, utility)])
+        return weights - np.logaddexp.reduce(weights)
+
+    worst = 0.0
+    for n_rows in range(3 if depth == 2 else 4):
+        for rows in itertools.combinations_with_replacement(cells, n_rows):
+            before = chances(rows)
+            for extra in cells:
+                worst = max(worst, np.abs(chances([*rows, extra]) - before).max())
+    assert 0.3 < worst <= epsilon + 1e-9
+
+
+# ---- rounding ----
+def test_log_weights_are_within_the_bound_that_is_charged():
+    """Against 60-digit arithmetic."""
+    mpmath = pytest.importorskip("mpmath")
+    mpmath.mp.dps = 60
+    epsilon, prior = 0.37, CANDIDATES.log_prior
+    rng = np.random.default_rng(0)
+    block = random_block(rng, 200, 2)
+    ordered, offsets = order_by_class(block.labels, block.rows, 2)
+    bits = pack_answers(block.codes, ordered, *CANDIDATES.arrays)
+    for utility in (RIGHT, PURE):
+        for depth in (1, 2):
+            terms = root_terms(
+                bits, offsets, block.class_counts(), prior, STOP, epsilon, utility, depth
+            )
+            exact = _exact_terms(mpmath, block, epsilon, utility, depth)
+            slack = sampler_slack(epsilon, depth, len(CANDIDATES), 2)
+            eta = slack / (4 * (2 ** (depth + 1) - 1))
+            assert max(abs(a - b) for a, b in zip(terms.tolist(), exact, strict=True)) <= eta
+
+
+@pytest.mark.parametrize("utility", [RIGHT, PURE])
+def test_leaf_weights_of_as_many_rows_as_allowed_are_within_the_bound(utility):
+    mpmath = pytest.importorskip("mpmath")
+    mpmath.mp.dps = 60
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        counts = rng.integers(0, MOST_ROWS // 3, 3)
+        epsilon = float(rng.choice([0.013, 0.7, 9.1]))
+        eta = sampler_slack(epsilon, 1, 3, 3) / 12
+        found = leaf_weight(counts, counts, False, epsilon, utility)
+        assert abs(found - _exact_leaf(mpmath, counts, epsilon, utility)) <= eta
+
+
+def _exact_leaf(mp, counts, epsilon, utility):
+    counts = [mp.mpf(int(c)) for c in counts]
+    if utility == RIGHT:
+        return mp.log(sum(mp.exp(mp.mpf(epsilon) * c) for c in counts) / len(counts))
+    size = sum(counts)
+    if not size:
+        return mp.mpf(0)
+    return -mp.mpf(epsilon) / 2 * (size - sum(c * c for c in counts) / size)
+
+
+def _exact_terms(mp, block, epsilon, utility, depth):
+    def leaf(rows):
+        return _exact_leaf(mp, rows.class_counts(), epsilon, utility)
+
+    def terms(rows, levels):
+        found = []
+        for k in range(len(CANDIDATES)):
+            yes = CANDIDATES.answers(rows.codes, k)[rows.rows]
+            below = [total(rows.take(side), levels - 1) for side in (yes, ~yes)]
+            prior = mp.log(1 - mp.mpf(STOP)) + mp.mpf(float(CANDIDATES.log_prior[k]))
+            found.append(prior + below[0] + below[1])
+        return [*found, mp.log(mp.mpf(STOP)) + leaf(rows)]
+
+    def total(rows, levels):
+        if levels == 0:
+            return leaf(rows)
+        return mp.log(sum(mp.exp(t) for t in terms(rows, levels)))
+
+    return terms(block, depth)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 1.0, 100.0])
+def test_slack_is_a_small_share_of_epsilon(epsilon):
+    assert 0 < sampler_slack(epsilon, 3, 1_000, 50) < 2e-4 * epsilon
+    assert MOST_ROWS >= 10**8
+
+
+# ---- shape ----
+def test_empty_data_give_a_tree_all_the_same():
+    block = BlockRows(np.empty((2, 0), np.uint8), np.empty(0, np.int32), 2, np.arange(0))
+    for depth in (1, 2, 3):
+        for utility in ("right", "pure"):
+            draw_tree(block, CANDIDATES, 1.0, depth, utility, SeededNoise(0))
+
+
+def test_a_measurement_counts_for_opendp():
+    pytest.importorskip("opendp")
+    measurement = whole_tree_measurement(CANDIDATES, 2, 0.5, 2, SecureNoise())
+    assert measurement.map(3) == 1.5
+    assert isinstance(measurement([[0, 1, 1], [2, 0, 0]]), Drawn)
+
+
+def test_trees_as_numbers_come_back():
+    tree = Drawn(2, Drawn(0, Drawn(-1), Drawn(-1)), Drawn(-1))
+    assert from_numbers(to_numbers(tree), 3) == tree
+
+
+@pytest.mark.parametrize(
+    "numbers", [(), (0,), (3, -1, -1), (-1, -1), (-2,), (0, -1), (True, -1, -1)]
+)
+def test_numbers_that_are_no_tree_are_refused(numbers):
+    with pytest.raises(ValueError, match="make up one tree"):
+        from_numbers(numbers, 3)
+
+
+@pytest.mark.parametrize(("depth", "epsilon"), [(0, 1.0), (4, 1.0), (2, 0.0), (2, float("inf"))])
+def test_draw_refuses_depth_and_epsilon_out_of_range(depth, epsilon):
+    with pytest.raises(ValueError, match=r"depth must be|epsilon must be"):
+        draw_tree(
+            random_block(np.random.default_rng(0), 5, 2),
+            CANDIDATES,
+            epsilon,
+            depth,
+            "right",
+            SeededNoise(0),
+        )

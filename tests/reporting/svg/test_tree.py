@@ -1,0 +1,95 @@
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from steadytree.reporting.svg.canvas import fit_text, text_width
+from steadytree.reporting.svg.tree import BOX_HEIGHT, draw_tree, lay_out, picture_size
+from steadytree.reporting.wording import collect_tree
+from tests.models import trees
+
+EVIL = """<script>alert("x")</script> & 'more' ]]>"""
+
+
+def collected(seed, n_leaves=12, n_classes=3):
+    rng = np.random.default_rng(seed)
+    tree = trees.random_tree(rng, n_leaves=n_leaves, n_classes=n_classes)
+    X = trees.random_rows(rng, tree)
+    return collect_tree(tree, X, rng.integers(0, n_classes, len(X)))
+
+
+def texts_of(svg):
+    return [element.text for element in ET.fromstring(svg).iter("text")]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_picture_is_xml_with_every_node(seed):
+    tree = collected(seed)
+    root = ET.fromstring(draw_tree(tree))
+    assert len(list(root.iter("title"))) == len(tree["nodes"])
+    assert len(list(root.iter("path"))) == len(tree["nodes"]) - 1
+    sides = [element.text for element in root.iter("text") if "side" in element.get("class", "")]
+    assert sides.count("yes") == sides.count("no") == len(tree["nodes"]) // 2
+
+
+@pytest.mark.parametrize("n_leaves", [1, 2, 32, 60])
+def test_boxes_do_not_overlap_and_stay_inside(n_leaves):
+    tree = collected(0, n_leaves)
+    layout = lay_out(tree["nodes"])
+    width, height = picture_size(tree)
+    inner = [node for node in tree["nodes"] if "left" in node]
+    for one in inner:
+        assert layout.right_edge(one) < layout.answers_x < width
+        assert 0 <= layout.y[one["place"]] <= layout.height < height
+        for other in inner:
+            if one["place"] < other["place"] and one["depth"] == other["depth"]:
+                apart = abs(layout.y[one["place"]] - layout.y[other["place"]])
+                assert apart > BOX_HEIGHT
+    leaves = [layout.y[node["place"]] for node in tree["nodes"] if "left" not in node]
+    assert len(set(np.diff(leaves))) <= 1
+
+
+def test_a_single_leaf_is_drawn():
+    tree = collected(0, n_leaves=1)
+    assert tree["classes"][tree["nodes"][0]["answer"]] in " ".join(texts_of(draw_tree(tree)))
+
+
+def test_many_classes_share_one_colour_for_the_rest():
+    tree = collected(0, n_classes=3)
+    many = tree | {"classes": [f"class {k}" for k in range(40)]}
+    many["nodes"] = [node | {"counts": list(range(40))} for node in tree["nodes"]]
+    kinds = {element.get("class") for element in ET.fromstring(draw_tree(many)).iter("rect")}
+    assert kinds <= {"box", "empty", *(f"c{k}" for k in range(8))}
+
+
+def test_names_are_escaped():
+    tree = collected(0)
+    evil = tree | {"classes": [EVIL] * 3}
+    evil["nodes"] = [
+        node | {"feature": EVIL, "test": EVIL, "full": EVIL} if "left" in node else node
+        for node in tree["nodes"]
+    ]
+    svg = draw_tree(evil)
+    assert "<script" not in svg
+    titles = [element.text for element in ET.fromstring(svg).iter("title")]
+    assert any(EVIL in title for title in titles)
+
+
+def test_bars_show_the_shares():
+    tree = collected(3)
+    groups = ET.fromstring(draw_tree(tree)).find("g").findall("g")
+    for node, group in zip(tree["nodes"], groups, strict=True):
+        bars = [rect for rect in group.iter("rect") if rect.get("height") == "9"]
+        frame, parts = float(bars[0].get("width")), bars[1:]
+        for rect in parts:
+            label = int(rect.get("class")[1:])
+            share = node["counts"][label] / node["n_rows"]
+            assert float(rect.get("width")) == pytest.approx(frame * share, abs=0.06)
+        assert len(parts) == np.count_nonzero(node["counts"])
+
+
+@pytest.mark.parametrize("name", ["x" * 200, "W" * 50, "größe_" * 30, "変数" * 40])
+def test_long_names_are_cut_to_their_room(name):
+    cut = fit_text(name, 150, 12)
+    assert "…" in cut
+    assert text_width(cut, 12) <= 150

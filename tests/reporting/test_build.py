@@ -1,0 +1,119 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree.data.fingerprint import hash_data
+from steadytree.data.table import Table
+from steadytree.metrics.accuracy import accuracy
+from steadytree.metrics.complexity import complexity
+from steadytree.models.files import load, save
+from steadytree.reporting.build import Origin, collect
+from steadytree.stability.stable_tree import StableTreeClassifier
+from tests.models import trees
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, load_iris().target_names[y]
+
+
+@pytest.fixture(scope="module")
+def model(iris):
+    X, y = iris
+    return StableTreeClassifier(max_depth=3, epsilon=0, random_state=0).fit(X[::2], y[::2])
+
+
+def test_dict_is_json(model, iris):
+    data = collect(model, *iris)
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("labels", ["str", "int", "float", "bool"])
+def test_any_tree_can_be_collected(seed, labels):
+    rng = np.random.default_rng(seed)
+    tree = trees.random_tree(rng, n_classes=2, labels=labels)
+    X = trees.random_rows(rng, tree)
+    data = collect(tree, X, rng.choice(tree.classes, len(X)))
+    json.dumps(data, allow_nan=False)
+    assert data["data"]["n_missing"] == int(X.isna().sum().sum())
+
+
+def test_readings_are_those_of_the_public_functions(model, iris):
+    data = collect(model, *iris)
+    for name, found in [
+        ("accuracy", accuracy(model, *iris)),
+        ("complexity", complexity(model, iris[0])),
+    ]:
+        values = [reading["value"] for reading in data["readings"][name]]
+        assert values == [reading.value for reading in found.readings()]
+    assert data["confusion"]["counts"] == accuracy(model, *iris).confusion.tolist()
+
+
+def test_same_input_and_date_same_dict(model, iris):
+    X, y = iris
+    first = collect(model, X, y, date="2024-05-01")
+    assert first == collect(model, X.copy(), list(y), date="2024-05-01")
+    assert first["made"]["date"] == "2024-05-01"
+
+
+def test_rows_that_look_like_those_of_fitting_are_noticed(model, iris):
+    X, y = iris
+    assert collect(model, X[::2], y[::2])["origin"]["seen"] is True
+    assert collect(model, X[1::3], y[1::3])["origin"]["seen"] is None
+    assert collect(model, X[::2], y[::2], origin=Origin(seen=False))["origin"]["seen"] is False
+
+
+def test_hash_of_the_model_is_the_one_in_its_file(model, iris, tmp_path):
+    save(model, tmp_path / "a.tree.json")
+    written = json.loads((tmp_path / "a.tree.json").read_text())["sha256"]
+    assert collect(model, *iris)["model"]["sha256"] == written
+    assert collect(load(tmp_path / "a.tree.json"), *iris)["model"]["sha256"] == written
+
+
+def test_hash_of_data_does_not_depend_on_who_read_them(iris):
+    polars = pytest.importorskip("polars")
+    X, y = iris
+    named = Table(tuple(X.columns), list(X.to_numpy().T), {})
+    hashes = {hash_data(frame, y) for frame in (X, polars.from_pandas(X), named)}
+    assert len(hashes) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda X: X.rename(columns={X.columns[0]: "other"}),
+        lambda X: X.iloc[::-1],
+        lambda X: X.assign(**{X.columns[0]: np.nan}),
+        lambda X: X.iloc[:, ::-1],
+    ],
+)
+def test_hash_of_data_changes_with_them(iris, change):
+    X, y = iris
+    assert hash_data(X, y) != hash_data(change(X), y)
+
+
+def test_a_tree_of_scikit_learn_gets_names_and_kinds_from_the_rows(iris):
+    X, y = iris
+    unnamed = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X.to_numpy(), y)
+    root = collect(unnamed, X, y)["tree"]["nodes"][0]
+    assert root["feature"] in X.columns
+    assert root["missing"] == ""
+    assert len(root["test"]) <= len("≤ 12.34")
+
+
+def test_columns_the_tree_does_not_know_are_marked(model, iris):
+    X, y = iris
+    listed = collect(model, X.assign(extra=1), y)["data"]["columns"]
+    assert {column["name"]: column["kind"] for column in listed}["extra"] == "not used"
+
+
+def test_labels_without_letters_are_shown():
+    X = pd.DataFrame({"x": [0.0, 1.0]})
+    model = DecisionTreeClassifier().fit(X, ["", "a"])
+    assert collect(model, X, ["", "a"])["tree"]["classes"] == ["(empty)", "a"]

@@ -1,0 +1,42 @@
+"""Columns that name or number rows."""
+
+import numpy as np
+import pytest
+
+from steadytree.data.table import Table
+from steadytree.reporting.checks import check_texts, row_numbers
+
+SCATTERED = np.random.default_rng(0).permutation(5_000)[:60].astype(float)
+
+
+def table_of(name, column):
+    return Table((name,), [np.asarray(column)], {})
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "patient_id", "patientID", "Case No", "row"])
+def test_columns_called_so_number_rows_if_no_number_stands_twice(name):
+    assert row_numbers(table_of(name, SCATTERED)) == [name]
+    assert row_numbers(table_of(name, np.r_[SCATTERED[:-1], SCATTERED[0]])) == []
+    assert row_numbers(table_of(name, SCATTERED + 0.5)) == []
+
+
+@pytest.mark.parametrize("name", ["paid", "income", "piano", "tomorrow"])
+def test_other_columns_number_rows_only_if_they_count_on(name):
+    assert row_numbers(table_of(name, SCATTERED)) == []
+    counted = np.random.default_rng(1).permutation(60) + 7.0
+    assert row_numbers(table_of(name, counted)) == [name]
+    assert row_numbers(table_of(name, counted[:20])) == []  # few rows may well be all different
+
+
+@pytest.mark.parametrize(("n_texts", "n_rows", "is_refused"), [(31, 60, True), (30, 60, False)])
+def test_texts_are_refused_where_they_are_hardly_ever_the_same(n_texts, n_rows, is_refused):
+    texts = np.array([f"text {k % n_texts}" for k in range(n_rows)], object)
+    if is_refused:
+        with pytest.raises(ValueError, match="different texts for more than every second row"):
+            check_texts(table_of("note", texts))
+    else:
+        check_texts(table_of("note", texts))
+    texts[:20] = None  # missing values are no texts
+    few = texts[:40]
+    assert len(set(few.tolist())) <= 21
+    check_texts(table_of("note", few))

@@ -1,0 +1,219 @@
+"""The card as people see it: text, picture, command line."""
+
+import json
+import pickle
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.documents import card_from_dict, card_to_dict
+from steadytree.models.files import load, save
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.reporting.plot import draw
+from steadytree.reporting.scorecard import card_html, card_text
+from steadytree.reporting.svg.canvas import text_width
+from steadytree.reporting.svg.scorecard import draw_card
+from steadytree.riskscore.risk_score import RiskScoreClassifier
+from tests.cli.commands import refused
+from tests.models.scorecards import random_card
+
+COMMAND = ("score",)
+SPACE = FeatureSpace.declare(bounds={"a <b> & c": (0, 1)})
+CARD = Scorecard(SPACE, ["no", "yes"], [Condition(0, "at_least", 0.5)], [3], -1, 2.0, 0.0)
+TABLE = RiskTable.of(CARD, np.array([-1, -1, 2]), np.array([0, 0, 1]))
+
+
+def test_text_holds_every_condition_and_total():
+    text = card_text(CARD, TABLE)
+    assert "a <b> & c ≥ 0.5" in text
+    assert "+3" in text
+    assert "above 0: yes, else no" in text
+    assert len(text.splitlines()) == 7
+
+
+def test_text_of_several_classes_has_a_column_each():
+    card = random_card(np.random.default_rng(0), n_classes=3)
+    assert "points for" in card_text(card)
+
+
+def texts_of(svg):
+    nodes = ElementTree.fromstring(str(svg)).iter()
+    return [node.text for node in nodes if node.tag.endswith("text")]
+
+
+def test_picture_is_whole_and_escaped():
+    svg = str(draw_card(CARD, TABLE, title="<script>"))
+    assert "<script>" not in svg
+    assert {"a <b> & c ≥ 0.5", "+3", "above 0: yes · else: no"} <= set(texts_of(svg))
+    assert draw_card(CARD, TABLE, title="<script>")._repr_html_() == svg
+    page = card_html(CARD, TABLE, title="<script>")
+    assert "<script>" not in page
+    assert svg in page
+
+
+def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((60, 2)), np.arange(60) % 3
+    conditions = [Condition(0, "at_least", 0.5), Condition(1, "below", 0.25)]
+    space = FeatureSpace.declare(bounds={"x0": (0, 1), "x1": (0, 1)})
+    names = ["red", "green", "blue"]
+    card = Scorecard(space, names, conditions, [[1, 0, 2], [0, 4, 0]], [0, -1, 0], 1.0, 0.0)
+    svg = draw_card(card, RiskTable.of(card, card.score(X), y))
+    texts = texts_of(svg)
+    assert {*names, "+1", "+2", "+4", "-1", "total"} <= set(texts)
+    assert {f"share of rows by total, {name}" for name in names} <= set(texts)
+    boxes = [n for n in ElementTree.fromstring(str(svg)).iter() if n.get("height") == "24"]
+    assert len(boxes) == 3 + 3 + 3  # to start with, for points above 0, for totals
+
+
+def test_names_and_labels_that_are_not_seen_break_neither_text_nor_picture():
+    space = FeatureSpace.declare(bounds={"a\n\x01b": (0, 1)}, categories={"kind": ["", "x"]})
+    conditions = [Condition(0, "at_least", 0.5), Condition(1, "among", categories=(0,))]
+    card = Scorecard(space, ["", "y\tes"], conditions, [1, 2], 0)
+    assert {"a b ≥ 0.5", 'kind is ""'} <= set(texts_of(draw_card(card)))
+    assert card_text(card).splitlines()[1:] == [
+        "a b ≥ 0.5       +1",
+        'kind is ""      +2',
+        "above 0: y es, else (empty)",
+    ]
+
+
+def test_long_points_stay_clear_of_the_box_before_them():
+    card = Scorecard(SPACE, ["a", "b", "c"], [], [], [12345, 0, -54321], 1e-3, 0.0)
+    nodes = list(ElementTree.fromstring(str(draw_card(card))).iter())
+    boxes = [n for n in nodes if n.get("height") == "24"]
+    before = float(boxes[1].get("x")) + float(boxes[1].get("width"))
+    [points] = [n for n in nodes if n.text == "-54321"]
+    assert float(points.get("x")) - text_width("-54321", 15, True) > before + 5
+
+
+def test_picture_of_an_empty_card_says_so():
+    assert "no conditions: every row gets the same answer" in draw_card(
+        Scorecard(SPACE, [0, 1], [], [], 1)
+    )
+
+
+def test_command_fits_prints_saves_and_scores(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(80), "b": rng.random(80)})
+    frame["y"] = np.where(frame["a"] > 0.5, "yes", "no")
+    data, card = tmp_path / "d.csv", tmp_path / "d.card.json"
+    frame.to_csv(data, index=False)
+    fit = ["--target", "y", "--tau", "0", "--save", card, "--svg", tmp_path / "d.svg"]
+    fit += ["--html", tmp_path / "d.html"]
+    code, printed, _ = run(data, *fit)
+    assert code == 0
+    assert "a ≥ 0." in printed
+    assert (tmp_path / "d.svg").read_text().startswith("<svg")
+    assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
+    out = tmp_path / "scores.csv"
+    assert run(data, "--card", card, "--out", out)[0] == 0
+    scored = pd.read_csv(out)
+    assert scored.columns.tolist() == ["total", "answer", "risk yes"]
+    assert (scored["answer"] == frame["y"]).all()
+    np.testing.assert_allclose(scored["risk yes"], load(card).predict_proba(frame)[:, 1], 1e-5)
+    assert load(card).predict(frame).tolist() == frame["y"].tolist()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
+    rng = np.random.default_rng(n_classes)
+    X = pd.DataFrame({"a": rng.random(120), "b": rng.choice(["u", "v"], 120)})
+    y = np.array(["no", "yes", "maybe"])[(X["a"] * n_classes).astype(int)]
+    model = RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    model.fit(X, y, sample_weight=rng.random(120))
+    for saved in (model, model.card_):
+        save(saved, tmp_path / "a.card.json")
+        loaded = load(tmp_path / "a.card.json")
+        assert loaded.risk_table == model.risk_table_
+        for shown in (card_text, draw_card, card_html, draw):
+            assert str(shown(loaded)) == str(shown(model))
+    assert "observed" in card_text(loaded)
+    save(loaded, tmp_path / "b.card.json")
+    assert (tmp_path / "b.card.json").read_bytes() == (tmp_path / "a.card.json").read_bytes()
+    assert pickle.loads(pickle.dumps(loaded)).risk_table == model.risk_table_
+
+
+def test_a_card_file_without_risks_loads(tmp_path):
+    path = tmp_path / "a.card.json"
+    save(CARD, path)
+    assert "risks" not in json.loads(path.read_text())["card"]
+    assert load(path).risk_table is None
+    assert "observed" not in card_text(load(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label": "no"}, "label of a row of risks must be one of"),
+        ({"total": 0.5}, "total must be a whole number"),
+        ({"n_rows": 0}, "n_rows must be above 0"),
+        ({"n_label": 9.0}, "n_label from 0 to n_rows"),
+        ({"risk": 0.5}, "a row of risks must hold label, total, n_rows, n_label and no more"),
+    ],
+)
+def test_risks_that_cannot_be_are_refused(change, message):
+    content = card_to_dict(replace(CARD, risk_table=TABLE))
+    assert card_from_dict(content).risk_table == TABLE
+    content["risks"][0] |= change
+    with pytest.raises(ValueError, match=message):
+        card_from_dict(content)
+
+
+def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(80), "b": rng.random(80)})
+    frame["y"] = np.where(frame["a"] + rng.random(80) / 4 > 0.6, "yes", "no")
+    data, card = tmp_path / "d.csv", tmp_path / "d.card.json"
+    frame.to_csv(data, index=False)
+
+    def shown(name, *arguments):
+        svg, html = tmp_path / f"{name}.svg", tmp_path / f"{name}.html"
+        code, printed, _ = run(data, *arguments, "--svg", svg, "--html", html)
+        assert code == 0
+        return printed, svg.read_text(), html.read_text()
+
+    fitted = shown("one", "--target", "y", "--tau", "0", "--save", card)
+    loaded = shown("two", "--card", card, "--out", tmp_path / "o.csv")
+    text = card_text(load(card))
+    assert "observed" in text
+    assert text in fitted[0]
+    assert text in loaded[0]
+    assert loaded[1] == fitted[1]
+    # a page's title is the column that was fitted to, which a card does not know
+    drawn = [page.partition("start with")[2] for page in (fitted[2], loaded[2])]
+    assert drawn[0] == drawn[1] != ""
+    told = json.loads(run(data, "--card", card, "--json")[1])
+    assert len(told["risks"]) == len(load(card).risk_table.rows) > 1
+
+
+def test_command_says_that_a_card_is_empty_and_scores_each_class(run, tmp_path):
+    data, out = tmp_path / "d.csv", tmp_path / "o.csv"
+    frame = pd.DataFrame({"a": np.ones(30), "y": np.repeat(["p", "q", "r"], [15, 10, 5])})
+    frame.to_csv(data, index=False)
+    code, printed, warned = run(data, "--target", "y", "--out", out)
+    assert code == 0
+    assert "no conditions: every row gets the same answer" in printed
+    assert "UserWarning" not in warned
+    heads = ["total p", "total q", "total r", "answer", "risk p", "risk q", "risk r"]
+    assert pd.read_csv(out).columns.tolist() == heads
+    np.testing.assert_allclose(pd.read_csv(out)["risk q"], 1 / 3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "pass --target to fit a card"),
+        (["--target", "y", "--tau", "much"], "--tau must be 1se or a number"),
+        (["--target", "z"], "'z'"),
+    ],
+)
+def test_wrong_use_is_refused(run, tmp_path, arguments, message):
+    data = tmp_path / "d.csv"
+    pd.DataFrame({"a": [0.1, 0.2, 0.3, 0.4], "y": list("nnyy")}).to_csv(data, index=False)
+    refused(run(data, *arguments), message)

@@ -1,0 +1,104 @@
+"""The page of a study that was run again, and the command that writes it."""
+
+import json
+import re
+
+import pytest
+
+from steadytree.cli import reproduce
+from steadytree.reporting.study import study_page
+from tests.cli.commands import names_in, refused
+
+STUDY = '''"""A study <of> little.
+
+More words.
+"""
+import argparse, os, pathlib
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--out", type=pathlib.Path)
+parser.add_argument("--fail", action="store_true")
+asked = parser.parse_args()
+print("| set | value |\\n| --- | ---: |\\n| <b>x</b> | 0.5 |\\n")
+print("as it stands:   1  2", os.environ.get("STEADYTREE_DATA", "no data"))
+(asked.out / "a-curve.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+raise SystemExit(7 if asked.fail else 0)
+'''
+
+
+@pytest.fixture
+def study(run, tmp_path, monkeypatch):
+    """A folder with one study, in place of the real ones."""
+    folder = tmp_path / "studies" / "little_one"
+    folder.mkdir(parents=True)
+    (folder / "run.py").write_text(STUDY)
+    (folder / "results.txt").write_text("what we got: 0.4")
+    monkeypatch.setattr(reproduce, "_folder", lambda: tmp_path / "studies")
+    monkeypatch.delenv("STEADYTREE_DATA", raising=False)
+    return run
+
+
+def test_a_study_ends_in_a_page(study, tmp_path):
+    code, out, err = study("reproduce", "little-one")
+    assert (code, err) == (0, "")
+    assert "| <b>x</b> | 0.5 |" in out
+    assert "written: little_one_out/study.html" in out
+    page = (tmp_path / "little_one_out" / "study.html").read_text("utf-8")
+    assert '<td>&lt;b&gt;x&lt;/b&gt;</td><td class="number">0.5</td>' in page
+    assert "A study &lt;of&gt; little." in page
+    assert "as it stands:   1  2 no data" in page
+    assert 'src="data:image/svg+xml;base64,' in page
+    assert "what we got: 0.4" in page
+    assert "steadytree reproduce little-one" in page
+    data = json.loads(re.search(r'id="steadytree-data">(.*?)</script>', page, re.S)[1])
+    assert "\n".join(data["output"]) in out
+
+
+def test_data_and_folder_reach_the_study(study, tmp_path):
+    (tmp_path / "sets").mkdir()
+    asked = ("reproduce", "little_one", "--data", "sets", "--out", "here", "--json")
+    code, out, err = study(*asked)
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["written"] == ["here/study.html"]
+    assert found["output"][-1] == f"as it stands:   1  2 {tmp_path / 'sets'}"
+
+
+def test_a_study_gets_what_follows_its_name(study, tmp_path):
+    code, out, _ = study("reproduce", "little_one", "--help")
+    assert code == 0
+    assert "usage: run.py" in out
+    assert names_in(tmp_path) == ["studies"]
+    code, _, err = study("reproduce", "little_one", "--bogus")
+    assert code == 2
+    assert "ended with exit code 2" in err
+
+
+def test_a_study_that_fails_leaves_no_page(study, tmp_path):
+    code, _, err = study("reproduce", "little_one", "--fail")
+    assert code == 2
+    assert err == "error: the study 'little_one' ended with exit code 7.\n"
+    assert names_in(tmp_path / "little_one_out") == ["a-curve.svg"]
+
+
+def test_wrong_places_are_refused(study, tmp_path):
+    refused(study("reproduce", "little_one", "--out", "no/where"), "make its folder first")
+    (tmp_path / "file").write_text("")
+    refused(study("reproduce", "little_one", "--out", "file"), "is a file, not a folder")
+    assert names_in(tmp_path) == ["file", "studies"]
+
+
+def test_a_missing_package_is_named(study, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    refused(study("reproduce", "little_one"), r"needs matplotlib: pip install 'steadytree\[plot\]'")
+
+
+def test_a_page_of_nothing_says_so():
+    assert "printed nothing" in study_page("a", "b", [], [])
+
+
+@pytest.mark.parametrize("name", sorted(reproduce._studies()))
+def test_every_study_has_a_quick_mode_and_a_place_for_pictures(name):
+    text = reproduce._studies()[name].read_text("utf-8")
+    assert 'add_argument("--quick"' in text
+    assert 'add_argument("--out"' in text

@@ -1,0 +1,350 @@
+"""Twins of the kernels in `kernels/boost.py` and `kernels/card_moves.py`, and cases for them."""
+
+import itertools
+import math
+
+import numpy as np
+
+from steadytree.riskscore._kernels import ALWAYS, DOWN, NEVER, UP, BoostTable
+from steadytree.robustness._kernels.scorecard_attack import CATEGORY, MISSING, NUMBER
+from steadytree.robustness.certify import cells_of
+from steadytree.robustness.perturbation import LARGEST
+from tests.models.scorecards import random_card, random_rows_of_card
+from tests.robustness.reference_attack import random_perturbation
+
+
+# ---- boosting ----
+def says_yes(codes, cut, way):
+    if way in (ALWAYS, NEVER):
+        return np.full(len(codes), way == ALWAYS)
+    return codes < cut if way == DOWN else codes >= cut
+
+
+def first_best(tried, enough):
+    """The first entry that beats all before it by more than `enough`: (gain, *what)."""
+    best = (-np.inf, -1)
+    for one in tried:
+        if one[0] > best[0] + enough:
+            best = one
+    return best
+
+
+def sum_from(codes, signed, cut):
+    return signed[codes >= cut].sum()
+
+
+def best_cuts(codes, signed, size, first, enough):
+    found = []
+    for way, start in ((UP, first), (DOWN, 1)):
+        tried = [(signed[says_yes(codes, c, way)].sum(), c) for c in range(start, size)]
+        gain, cut = first_best(tried, enough)
+        found += [cut, gain]
+    return tuple(found)
+
+
+def gain_of(codes, signed, cut, downwards):
+    return signed[says_yes(codes, cut, DOWN if downwards else UP)].sum()
+
+
+def weigh_rows(margin, labels, weights, shares, signed):
+    mass = weights * shares[margin + len(shares) // 2]
+    signed[:] = mass * labels
+    return mass.sum(), mass[labels > 0].sum()
+
+
+def add_vote(codes, labels, cut, way, margin):
+    margin += np.where(says_yes(codes, cut, way), labels, -labels)
+
+
+def search_columns(up, down, table, signed, waiting, best):
+    enough = 1e-12 * np.abs(signed).sum()
+    where, cut, way = -1, 0, UP
+    for column, direction in itertools.product(range(len(up)), (UP, DOWN)):
+        number = table.forced[column]
+        if waiting.any() and (number < 0 or not waiting[number]):
+            continue
+        if not table.open[column, direction]:
+            continue
+        codes = (up if direction == UP else down)[column]
+        pairs = best_cuts(codes, signed, table.size[column, direction], table.first, enough)
+        at, gain = pairs[:2] if direction == UP else pairs[2:]
+        if at >= 0 and gain > best + enough:
+            best, where, cut, way = gain, column, at, direction
+    return best, where, cut, way
+
+
+def search_votes(up, down, votes, signed, best):
+    enough = 1e-12 * np.abs(signed).sum()
+    where, cut, way = -1, 0, UP
+    for column, at, direction in votes:
+        gain = gain_of((up, down)[direction][column], signed, at, direction == DOWN)
+        if gain > best + enough:
+            best, where, cut, way = gain, column, at, direction
+    return best, where, cut, way
+
+
+def stands_before(votes, column, cut, way):
+    return (column, cut, way) in [tuple(vote) for vote in votes.tolist()]
+
+
+def boost_majority(up, down, table, labels, weights, shares, limits):
+    """Votes as a plain list, every round from the start."""
+    votes, names = [], [k for k in table.forced.tolist() if k >= 0]
+    while len(votes) < len(shares):
+        margin = np.zeros(len(labels), np.int64)
+        for column, cut, way in votes:
+            add_vote((down if way == DOWN else up)[max(column, 0)], labels, cut, way, margin)
+        signed = np.empty(len(labels))
+        total, positive = weigh_rows(margin, labels, weights, shares[len(votes)], signed)
+        done = {int(table.forced[v[0]]) for v in votes if v[0] >= 0}
+        waiting = np.array(
+            [k in names and k not in done for k in range(max(names, default=-1) + 1)]
+        )
+        must, best, chosen = waiting.any(), -np.inf, None
+        if table.constant and not must:
+            best = max(2 * positive - total, 0.0)
+            chosen = (-1, 0, ALWAYS if best > 0 else NEVER)
+        different = {vote for vote in votes if vote[0] >= 0}
+        waiting = waiting.astype(bool)
+        if len(different) < limits[1]:
+            found = search_columns(up, down, table, signed, waiting, best)
+        else:
+            asked = [vote for vote in votes if vote[0] >= 0]
+            found = search_votes(up, down, np.array(asked).reshape(-1, 3), signed, best)
+        if found[1] >= 0:
+            best, chosen = found[0], tuple(int(part) for part in found[1:])
+        fails = not total - positive + best >= limits[0] * total
+        if chosen is None or (fails and not must and not table.keep_failing):
+            break
+        votes.append(chosen)
+        if fails and not must:
+            break
+    return np.array(votes, np.int64).reshape(-1, 3)
+
+
+# ---- moves ----
+def lies_in(x, sort, low, high):
+    if math.isnan(x):
+        return sort == MISSING
+    return {NUMBER: low < x <= high, CATEGORY: x == low, MISSING: False}[sort]
+
+
+def cell_cost(x, sort, box, price):
+    low, high, least, greatest = box
+    up, down, appear = price
+    if lies_in(x, sort, low, high):
+        return 0.0
+    if sort == MISSING or (sort == NUMBER and least > greatest):
+        return np.inf
+    if math.isnan(x):
+        return appear
+    if sort == CATEGORY:
+        return up
+    return (x - greatest) * down if x > high else (least - x) * up
+
+
+def cell_value(x, sort, box):
+    if lies_in(x, sort, box[0], box[1]):
+        return x
+    if sort == CATEGORY:
+        return box[0]
+    return float(np.clip(0.0 if math.isnan(x) else x, box[2], box[3]))
+
+
+def row_costs(x, cells, price, cost, home):
+    for entry, column in enumerate(cells.column):
+        for cell in range(cells.start[entry], cells.start[entry + 1]):
+            cost[cell] = cell_cost(x[column], cells.sort[cell], cells.box[cell], price[column])
+            if lies_in(x[column], cells.sort[cell], *cells.box[cell, :2]):
+                home[entry] = cell
+
+
+def ways_to_gain(gain, cost, entry_of, order, needed, n_columns):
+    """Every choice of at most one cell a column that gains enough: its costs."""
+    options = [[None, *(c for c in order if entry_of[c] == entry)] for entry in range(n_columns)]
+    for picked in itertools.product(*options):
+        cells = [cell for cell in picked if cell is not None]
+        if sum(gain[cell] for cell in cells) >= needed:
+            yield [cost[cell] for cell in cells]
+
+
+def least_largest(gain, cost, entry_of, order, needed, n_columns):
+    ways = ways_to_gain(gain, cost, entry_of, order, needed, n_columns)
+    return min((max(costs, default=0.0) for costs in ways), default=np.inf), None
+
+
+def least_total(gain, cost, entry_of, order, needed, n_columns):
+    ways = ways_to_gain(gain, cost, entry_of, order, needed, n_columns)
+    return min((sum(costs) for costs in ways), default=np.inf), None
+
+
+def nearest_card_change(X, own, cells, price, largest):
+    """Every combination of cells tried; the witness is not compared."""
+    distance = np.full(len(X), np.inf)
+    n_columns = len(cells.column)
+    ranges = [range(cells.start[k], cells.start[k + 1]) for k in range(n_columns)]
+    for row, x in enumerate(X):
+        cost, home = np.empty(len(cells.sort)), np.empty(n_columns, np.int64)
+        row_costs(x, cells, price, cost, home)
+        for picked in itertools.product(*ranges):
+            total = cells.offset + sum((cells.points[cell] for cell in picked), 0)
+            if np.argmax(total) != own[row]:
+                costs = [cost[cell] for cell in picked]
+                size = max(costs, default=0.0) if largest else sum(costs)
+                distance[row] = min(distance[row], size)
+    return distance, None
+
+
+# ---- cases ----
+def boosting(case):
+    rng = case.rng
+    n, q = max(case.n, 1), int(rng.integers(1, 4))
+    size = rng.integers(1, 6, (q, 2))
+    shared = rng.integers(0, 2, q).astype(bool)
+    size[shared, 1] = size[shared, 0]
+    up = np.stack([rng.integers(0, size[j, 0], n) for j in range(q)]).astype(np.uint8)
+    down = np.stack([rng.integers(0, size[j, 1], n) for j in range(q)]).astype(np.uint8)
+    down[shared] = up[shared]
+    forced = rng.permutation(np.concatenate([[-1] * q, [0]]))[:q].astype(np.int64)
+    table = BoostTable(
+        size,
+        rng.random((q, 2)) < 0.8,
+        shared,
+        forced,
+        int(rng.integers(2)),
+        bool(rng.integers(2)),
+        bool(rng.integers(2)),
+    )
+    labels = rng.choice([-1, 1], n)
+    # sixteenths add up without rounding, so that ties are ties in any order of summing
+    weights = rng.integers(1, 33, n) / 16
+    return up, down, table, labels, weights
+
+
+def for_search(case, votes=False):
+    up, down, table, labels, weights = boosting(case)
+    signed = labels * weights
+    best = float(case.rng.choice([-np.inf, 0.0]))
+    if votes:
+        n_votes, rng = int(case.rng.integers(0, 4)), case.rng
+        given = [
+            (rng.integers(len(up)), rng.integers(0, 5), rng.integers(2)) for _ in range(n_votes)
+        ]
+        return up, down, np.array(given, np.int64).reshape(-1, 3), signed, best
+    return up, down, table, signed, np.array([bool(case.rng.integers(2))]), best
+
+
+def for_boosting(case):
+    up, down, table, labels, weights = boosting(case)
+    n_rounds = int(case.rng.integers(1, 7))
+    shares = case.rng.integers(1, 17, (n_rounds, 2 * n_rounds + 1)) / 16
+    limits = np.array([case.rng.choice([0.4, 0.51]), case.rng.integers(1, 4)], float)
+    return up, down, table, labels, weights, shares, limits
+
+
+def for_weighing(case):
+    labels, weights = boosting(case)[3:]
+    margin = case.rng.integers(-2, 3, len(labels))
+    return margin, labels, weights, case.rng.integers(1, 17, 5) / 16, np.empty(len(labels))
+
+
+def for_vote(case):
+    up, _, _, labels, _ = boosting(case)
+    cut, way = int(case.rng.integers(0, 5)), int(case.rng.integers(0, 4))
+    return up[0], labels, cut, way, np.zeros(len(labels), np.int64)
+
+
+def card_tables(case):
+    rng = case.rng
+    card = random_card(rng, int(rng.integers(0, 6)), 2, 1, int(rng.integers(2, 4)))
+    moves = random_perturbation(rng, card.space).moves(card.space)
+    rows = np.asarray(card.space.encode(random_rows_of_card(rng, card, max(case.n, 1))), float)
+    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
+    return card, rows[:6], cells_of(card, moves), prices, moves.norm == LARGEST
+
+
+def for_cell(case, with_price=True):
+    while True:
+        _, rows, cells, prices, _ = card_tables(case)
+        reachable = np.flatnonzero((cells.sort != MISSING) & ~(cells.box[:, 2] > cells.box[:, 3]))
+        if not len(cells.sort) or (not with_price and not len(reachable)):
+            continue
+        cell = int(case.rng.choice(len(cells.sort) if with_price else reachable))
+        entry = int(np.searchsorted(cells.start, cell, side="right")) - 1
+        column = cells.column[entry]
+        one = (float(rows[0, column]), int(cells.sort[cell]), cells.box[cell])
+        return (*one, prices[column]) if with_price else one
+
+
+def for_row(case):
+    _, rows, cells, prices, _ = card_tables(case)
+    return rows[0], cells, prices, np.zeros(len(cells.sort)), np.zeros(len(cells.column), np.int64)
+
+
+def for_gains(case):
+    rng = case.rng
+    entry_of = np.repeat(np.arange(3), rng.integers(0, 4, 3))
+    n = len(entry_of)
+    gain, cost = rng.integers(1, 4, n), rng.integers(0, 6, n) / 2
+    order = np.argsort(cost, kind="stable")
+    return gain, cost, entry_of, order, int(rng.integers(1, 8)), 3
+
+
+def for_change(case):
+    card, rows, cells, prices, largest = card_tables(case)
+    return rows, card.answer_encoded(rows), cells, prices, largest
+
+
+CASES = {
+    "sum_from": lambda case: (
+        (tables := boosting(case))[0][0],
+        tables[3] * tables[4],
+        int(case.rng.integers(0, 5)),
+    ),
+    "best_cuts": lambda case: (
+        (tables := boosting(case))[0][0],
+        tables[3] * tables[4],
+        int(tables[2].size[0, 0]),
+        tables[2].first,
+        1e-12,
+    ),
+    "gain_of": lambda case: (
+        (tables := boosting(case))[0][0],
+        tables[3] * tables[4],
+        int(case.rng.integers(0, 5)),
+        bool(case.rng.integers(2)),
+    ),
+    "weigh_rows": for_weighing,
+    "add_vote": for_vote,
+    "search_columns": for_search,
+    "search_votes": lambda case: for_search(case, votes=True),
+    "stands_before": lambda case: (
+        case.rng.integers(0, 2, (4, 3)),
+        *case.rng.integers(0, 2, 3).tolist(),
+    ),
+    "boost_majority": for_boosting,
+    "lies_in": lambda case: (
+        float(case.rng.choice([np.nan, 0.0, 1.0, 2.0])),
+        int(case.rng.integers(3)),
+        0.0,
+        float(case.rng.choice([1.0, np.inf])),
+    ),
+    "cell_cost": for_cell,
+    "cell_value": lambda case: for_cell(case, with_price=False),
+    "row_costs": for_row,
+    "least_largest": for_gains,
+    "least_total": for_gains,
+    "nearest_card_change": for_change,
+}
+
+
+def same_size(found, expected):
+    """Sizes agree; where several moves are as small, either may be given."""
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12, atol=1e-12)
+
+
+COMPARE = {
+    "least_largest": same_size,
+    "least_total": same_size,
+    "nearest_card_change": same_size,
+}

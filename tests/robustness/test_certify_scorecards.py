@@ -1,0 +1,109 @@
+"""Certificates of cards are exact: every combination of values that could matter is tried."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.robustness.certify import certify
+from steadytree.robustness.perturbation import Perturbation
+from tests.models.scorecards import random_card, random_rows_of_card
+from tests.models.trees import typed_rows
+from tests.robustness.reference_attack import random_perturbation
+from tests.robustness.test_certify import cost_of, reachable
+
+
+def candidates(card, moves, j, x):
+    """All values of a column at which a least move can end."""
+    if np.isnan(x) and np.isinf(moves.missing[j]):
+        return [x]
+    if card.space[j].is_categorical:
+        return [x, *map(float, range(len(card.space[j].categories)))]
+    at = np.array([c.threshold for c in card.conditions if c.feature == j])
+    at = at[np.isfinite(at)]
+    ends = np.concatenate([at, np.nextafter(at, -np.inf)])
+    if moves.whole[j]:
+        ends = np.concatenate([np.ceil(at), np.ceil(at) - 1])
+    return [x, *reachable(moves, j, x, ends)]
+
+
+def least_move(card, moves, x, own):
+    asked = sorted({condition.feature for condition in card.conditions})
+    if not asked:
+        return np.inf
+    options = [candidates(card, moves, j, x[j]) for j in asked]
+    prices = [
+        np.array([cost_of(moves, j, x[j], z) for z in zs])
+        for j, zs in zip(asked, options, strict=True)
+    ]
+    points = np.tile(x, (int(np.prod([len(zs) for zs in options])), 1))
+    points[:, asked] = np.array(list(itertools.product(*options)))
+    grids = np.meshgrid(*prices, indexing="ij")
+    total = np.max(grids, axis=0) if moves.norm else np.sum(grids, axis=0)
+    other = card.answer_encoded(points) != own
+    return np.ravel(total)[other].min(initial=np.inf)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_distance_equals_brute_force(block):
+    """2,000 rows in all, two to four classes, both norms, frozen, one-sided, bounded columns."""
+    check_against_brute_force(np.random.default_rng(block), n_cards=20, most_classes=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most_classes", [2, 4])
+@pytest.mark.parametrize("block", range(10, 20))
+def test_distance_equals_brute_force_in_many_cases(block, most_classes):
+    """5,000 rows of two classes, and as many of two to four."""
+    check_against_brute_force(np.random.default_rng(block), 50, most_classes)
+
+
+def check_against_brute_force(rng, n_cards, most_classes):
+    for _ in range(n_cards):
+        card = random_card(
+            rng,
+            n_conditions=int(rng.integers(0, 7)),
+            n_numeric=int(rng.integers(1, 4)),
+            n_categorical=int(rng.integers(0, 2)),
+            n_classes=int(rng.integers(2, most_classes + 1)),
+        )
+        rows = typed_rows(card.space, random_rows_of_card(rng, card, 10))
+        noise = random_perturbation(rng, card.space)
+        moves = noise.moves(card.space)
+        found = certify(card, rows, rng.choice(card.classes, 10), noise)
+        encoded = card.space.encode(rows)
+        expected = [
+            least_move(card, moves, x, own) for x, own in zip(encoded, found.answer, strict=True)
+        ]
+        np.testing.assert_allclose(found.distance, expected, rtol=1e-12, atol=1e-12)
+        check_witnesses(card, moves, encoded, found)
+
+
+def check_witnesses(card, moves, encoded, found):
+    reached = np.isfinite(found.distance)
+    answers = card.answer_encoded(np.where(reached[:, None], found.witness, encoded))
+    np.testing.assert_array_equal(answers != found.answer, reached)
+    for x, z, size in zip(
+        encoded[reached], found.witness[reached], found.distance[reached], strict=True
+    ):
+        costs = [cost_of(moves, j, x[j], z[j]) for j in range(len(x))]
+        assert (max(costs) if moves.norm else sum(costs)) <= size * (1 + 1e-12) + 1e-12
+
+
+def test_a_move_touches_no_more_columns_than_it_needs():
+    space = FeatureSpace.declare(bounds={"a": (0, 1), "b": (0, 1)})
+    conditions = [Condition(0, "at_least", 0.5), Condition(1, "at_least", 0.4)]
+    card = Scorecard(space, ["no", "yes"], conditions, [3, 1], 0)
+    found = certify(card, [[0.0, 0.0]], ["no"], Perturbation(radius=1.0))
+    assert found.distance[0] == pytest.approx(0.4)
+    assert [step.feature for step in found.counterexamples()[0].steps] == ["b"]
+
+
+def test_a_card_without_conditions_never_changes_its_answer():
+    space = FeatureSpace.declare(bounds={"a": (0, 1)})
+    card = Scorecard(space, ["no", "yes"], [], [], 1)
+    found = certify(card, [[0.0], [1.0]], ["yes", "no"], Perturbation(radius=1.0))
+    assert np.isinf(found.distance).all()
+    assert found.worst_case_accuracy == 0.5

@@ -1,0 +1,323 @@
+"""Choosing on the frontier, and retraining that stays close."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import roc_auc_score
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from steadytree.distance.path import path_distance, path_distances
+from steadytree.models.boxes import rename
+from steadytree.stability.bootstrap import PAPER_GRID, _area, choose, on_frontier
+from steadytree.stability.near_previous import Regrower, hold_out, leaves_of, renewals, split_rows
+from steadytree.stability.pareto_tree import ParetoTreeClassifier
+from steadytree.stability.stable_tree import StableTreeClassifier
+from tests.models.trees import random_rows, random_tree
+
+
+@parametrize_with_checks([ParetoTreeClassifier(n_trees=4, random_state=0)])
+def test_follows_the_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return load_breast_cancer(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return ParetoTreeClassifier(n_trees=30, random_state=0).fit(*data)
+
+
+# ---- the frontier ----
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=1, max_size=12), st.integers(2, 3))
+@settings(max_examples=80)
+def test_the_frontier_is_what_the_paper_says(rows, n_costs):
+    costs = np.array(rows, dtype=float)[:, :n_costs]
+
+    def beats(a, b):
+        return all(a <= b) and any(a < b)
+
+    expected = [not any(beats(other, row) for other in costs) for row in costs]
+    assert on_frontier(costs).tolist() == expected
+
+
+def test_each_way_of_choosing():
+    columns = {
+        "distance": np.array([1.0, 2.0, 3.0, 6.0, 5.0]),
+        "score": np.array([0.80, 0.90, 0.94, 0.95, 0.70]),
+    }
+    frontier = np.arange(4)
+    assert choose(columns, frontier, "tolerance", 0.01) == 2
+    assert choose(columns, frontier, "tolerance", 0.06) == 1
+    assert choose(columns, frontier, "tolerance", 0.0) == 3
+    assert choose(columns, frontier, 0.0, 0.0) == 3
+    assert choose(columns, frontier, 1.0, 0.0) == 0
+    assert choose(columns, frontier, "knee", 0.0) == 2  # 0.6 + 14/15 over 0.8 + 10/15
+    assert choose(columns, frontier, lambda c: -c["distance"], 0.0) == 0
+    assert choose(columns, np.array([3]), "knee", 0.0) == 3  # one tree that beats all
+    with pytest.raises(ValueError, match="one value a candidate"):
+        choose(columns, frontier, lambda c: 0.0, 0.0)
+
+
+def test_candidates_tell_the_truth(model, data):
+    X, _ = data
+    found = model.candidates_frame()
+    assert len(found) == len(model.trees_) == 30
+    space = model.tree_.space
+    between = path_distances(model.trees_, model.first_trees_, space=space)
+    np.testing.assert_allclose(found["distance"], between.mean(axis=1), atol=1e-12)
+    costs = np.stack([found["distance"], -found["score"]], axis=1)
+    np.testing.assert_array_equal(found["on_frontier"], on_frontier(costs))
+    assert set(model.frontier_) == set(np.flatnonzero(found["on_frontier"]))
+    assert model.chosen_ in model.frontier_
+    assert model.tree_ == model.trees_[model.chosen_]
+    assert (found["depth"] <= found["param_max_depth"]).all()
+    np.testing.assert_array_equal(model.predict(X), model.tree_.predict(X))
+
+
+def test_same_seed_same_tree_whatever_the_number_of_processes(data):
+    X, y = data
+    one = ParetoTreeClassifier(n_trees=6, random_state=3).fit(X, y)
+    two = ParetoTreeClassifier(n_trees=6, random_state=3, n_jobs=2).fit(X, y)
+    assert one.tree_ == two.tree_
+    assert one.trees_ == two.trees_
+
+
+def test_scores_are_those_of_rows_no_candidate_saw(data):
+    """A label that is pure noise cannot be scored above chance on unseen rows, on average."""
+    X, _ = data
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, len(X))
+    scores = ParetoTreeClassifier(n_trees=30, random_state=0).fit(X, y).candidates_["score"]
+    # sd of one score is about 0.05 with 142 rows; trees share the rows, so allow four of them
+    assert abs(scores.mean() - 0.5) < 0.2
+    seen = DecisionTreeClassifier(max_depth=12, min_samples_leaf=3).fit(X, y)
+    assert roc_auc_score(y, seen.predict_proba(X)[:, 1]) > 0.8
+
+
+def test_other_learners_scores_and_three_costs(data):
+    X, y = data
+    grid = {"max_depth": [2, 3], "epsilon": [0, 0.1]}
+    model = ParetoTreeClassifier(
+        StableTreeClassifier(),
+        n_trees=8,
+        grid=grid,
+        scoring="balanced_accuracy",
+        complexity=True,
+        random_state=0,
+    ).fit(X, y)
+    assert set(model.candidates_["param_epsilon"]) == {0, 0.1}
+    costs = [model.candidates_[k] for k in ("distance", "score", "n_leaves")]
+    costs = np.stack([costs[0], -costs[1], costs[2]], axis=1)
+    np.testing.assert_array_equal(model.candidates_["on_frontier"], on_frontier(costs))
+
+
+def test_text_missing_values_and_three_classes():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X["colour"] = np.where(X.iloc[:, 0] > 5.5, "red", "blue")
+    X.iloc[::9, 1] = np.nan
+    model = ParetoTreeClassifier(n_trees=6, random_state=0).fit(X, np.array(["a", "b", "c"])[y])
+    assert model.score(X, np.array(["a", "b", "c"])[y]) > 0.8
+    assert model.predict_proba(X).shape == (150, 3)
+    with pytest.raises(ValueError, match=r"\['colour'\] hold text, which DecisionTreeClassifier"):
+        ParetoTreeClassifier(DecisionTreeClassifier()).fit(X, y)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=2, max_size=30))
+def test_area_under_the_curve(rows):
+    scores, positive = np.array([r[0] / 3 for r in rows]), np.array([r[1] for r in rows])
+    if positive.all() or not positive.any():
+        return
+    assert _area(scores, positive) == pytest.approx(roc_auc_score(positive, scores))
+
+
+def test_the_papers_grid():
+    combinations = list(itertools.product(*PAPER_GRID.values()))
+    assert len(combinations) == 50
+
+
+def test_frontier_plot(model):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = model.plot_frontier()
+    assert "first collection" in ax.get_xlabel()
+
+
+# ---- staying close ----
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_neighbours_keep_what_they_say(seed):
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng, n_leaves=int(rng.integers(1, 8)), n_classes=2, labels="int")
+    values = tree.space.encode(random_rows(rng, tree, n=60))
+    labels = rng.integers(0, 2, 60)
+    reached = leaves_of(tree, values)
+
+    def grow(rows, depth):
+        leaf = [[-1], [np.nan], [-1], [-1]]
+        shares = np.bincount(labels[rows], minlength=2) / len(rows)
+        return type(tree)(tree.space, tree.classes, *leaf, [shares], [len(rows)])
+
+    regrower = Regrower(tree, reached, labels, tree.classes, grow, 30)
+    same = regrower.make(frozenset())
+    np.testing.assert_array_equal(same.feature[same.preorder], tree.feature[tree.preorder])
+    assert path_distance(same, tree, class_weight=0).value < 1e-6
+    assert regrower.make(None) == tree
+    for renewal in renewals(tree)[1:]:
+        made = regrower.make(renewal)
+        found = leaves_of(made, values)
+        # a row's leaf holds the class shares of just the rows in it
+        for leaf in np.unique(found):
+            shares = np.bincount(labels[found == leaf], minlength=2) / (found == leaf).sum()
+            np.testing.assert_allclose(made.value[leaf], shares)
+            assert made.weight[leaf] == (found == leaf).sum()
+
+
+def test_previous_is_kept_where_new_data_agree(data):
+    X, y = data
+    old = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    model = ParetoTreeClassifier(n_trees=10, previous=old, max_score_loss=1.0, random_state=0)
+    kept = model.fit(X, y)
+    assert path_distance(kept, old, space=X).value == pytest.approx(0, abs=1e-6)
+    strict = ParetoTreeClassifier(n_trees=10, previous=old, max_score_loss=0.0, random_state=0)
+    scores = strict.fit(X, y).candidates_
+    plain = scores["score"][scores["origin"] == "all rows, plain"].max()
+    allowed = scores["score"] >= plain - 1e-12
+    assert allowed[strict.chosen_]
+    assert scores["distance"][strict.chosen_] == scores["distance"][allowed].min()
+
+
+def test_stable_tree_stays_close_and_gives_up_no_more_than_allowed(data):
+    X, y = data
+    rows = np.random.default_rng(0).permutation(len(X))
+    first, rest = rows[:200], rows[:500]
+    old = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
+    old.fit(X.iloc[first], y.iloc[first])
+    fresh = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
+    fresh.fit(X.iloc[rest], y.iloc[rest])
+    near = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0, previous=old)
+    near.fit(X.iloc[rest], y.iloc[rest])
+    held = rows[500:]
+    assert path_distance(near, old).value < path_distance(fresh, old).value
+    scores = [model.score(X.iloc[held], y.iloc[held]) for model in (near, fresh)]
+    assert scores[0] >= scores[1] - 0.05
+    same = StableTreeClassifier(max_depth=3, previous=old, max_score_loss=1, random_state=0)
+    same.fit(X.iloc[rest], y.iloc[rest])
+    assert path_distance(same, old).value == 0
+
+
+def test_previous_with_text_new_categories_and_another_order_of_columns():
+    rng = np.random.default_rng(0)
+    n = 300
+    X = pd.DataFrame({"size": rng.random(n), "town": rng.choice(["Ulm", "Bonn"], n)})
+    y = np.where((X["town"] == "Ulm") & (X["size"] > 0.4), "yes", "no")
+    old = StableTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    more = X.assign(town=np.where(rng.random(n) < 0.2, "Kiel", X["town"]))[["town", "size"]]
+    near = StableTreeClassifier(max_depth=2, previous=old, random_state=0).fit(more, y)
+    assert near.tree_.space.names == ("town", "size")
+    assert set(near.tree_.space[0].categories) == {"Ulm", "Bonn", "Kiel"}
+    pareto = ParetoTreeClassifier(n_trees=4, previous=old, random_state=0).fit(more, y)
+    assert pareto.score(more, y) > 0.8
+
+
+# ---- bad input ----
+def test_previous_over_columns_that_are_gone(data):
+    X, y = data
+    old = StableTreeClassifier(max_depth=1, epsilon=0, random_state=0).fit(X, y).tree_
+    asked = old.space[old.feature[0]].name
+    new = X.rename(columns={asked: "renamed"})
+    learners = (
+        ParetoTreeClassifier(n_trees=4, previous=old, random_state=0),
+        StableTreeClassifier(previous=old),
+    )
+    for learner in learners:
+        with pytest.raises(ValueError, match=f"asks about '{asked}', which the new data lack"):
+            learner.fit(new, y)
+    mapped = learners[0].set_params(previous_names={asked: "renamed"}, max_score_loss=1.0)
+    assert path_distance(mapped.fit(new, y), rename(old, {asked: "renamed"})).value < 1e-6
+    with pytest.raises(ValueError, match="the mapping names 'nothing'"):
+        mapped.set_params(previous_names={"nothing": "renamed"}).fit(new, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_trees": 1}, "n_trees"),
+        ({"select": "best"}, "select must be one of"),
+        ({"select": 2.0}, "select must be one of"),
+        ({"validation_fraction": 1.0}, "validation_fraction"),
+        ({"max_score_loss": -1}, "max_score_loss"),
+        ({"grid": {"colour": [1]}}, r"grid sets \['colour'\]"),
+        ({"previous": "q1.tree.json"}, "a tree is needed"),
+    ],
+)
+def test_bad_parameters_are_named(data, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ParetoTreeClassifier(**{"n_trees": 4} | options).fit(*data)
+
+
+def test_too_few_rows():
+    with pytest.raises(ValueError, match="too few to learn from some and judge by others"):
+        ParetoTreeClassifier(n_trees=2).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    tree = StableTreeClassifier().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(ValueError, match="sample_weight does not go with previous"):
+        StableTreeClassifier(previous=tree).fit([[0.0], [1.0]], [0, 1], sample_weight=[1, 2])
+
+
+def test_rows_that_the_tree_in_use_has_seen_are_not_held_out(data):
+    labels = np.tile([0, 1], 50)
+    seen = np.arange(100) < 70
+    held = hold_out(labels, 0.25, seen, np.random.default_rng(0))
+    assert not (held & seen).any()
+    assert 20 <= held.sum() <= 24
+    X, y = data
+    old = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[:400], y[:400])
+    model = ParetoTreeClassifier(n_trees=4, previous=old, random_state=0)
+    assert model.fit(X, y, seen=np.arange(len(X)) < 400).score(X, y) > 0.9
+    with pytest.raises(ValueError, match="seen must be one True or False a row"):
+        model.fit(X, y, seen=[1, 2])
+    with pytest.raises(ValueError, match="at least 2 must be new"):
+        model.fit(X, y, seen=np.ones(len(X), bool))
+
+
+def test_a_tree_that_knows_its_rows_by_heart_is_judged_by_new_ones():
+    """Labels are noise, so a tree in use is worth nothing on rows that it has not seen."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 3)), rng.integers(2, size=300)
+    X[200:, 0] = np.where(y[200:] == 1, 5.0, -5.0)  # what there is to learn came later
+    old = StableTreeClassifier(max_depth=8, epsilon=0, random_state=0).fit(X[:200], y[:200])
+    seen = np.arange(300) < 200
+    retrained = StableTreeClassifier(max_depth=8, epsilon=0, previous=old, random_state=0)
+    blind = retrained.fit(X, y).tree_
+    aware = retrained.fit(X, y, seen=seen).tree_
+    assert path_distance(aware, old.tree_).value > path_distance(blind, old.tree_).value
+    with pytest.raises(ValueError, match="give previous too"):
+        StableTreeClassifier().fit(X, y, seen=seen)
+
+
+def test_split_keeps_rows_of_every_class_on_both_sides():
+    labels = np.array([0] * 10 + [1] * 2 + [2])
+    held = split_rows(labels, 0.25, 0)
+    assert np.bincount(labels[held], minlength=3).tolist() == [2, 1, 0]
+
+
+def test_retraining_with_a_seed_gives_the_same_tree_whoever_drew_random_numbers_before():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.random((120, 3)).round(1), 3, axis=1)  # equal columns: ties at every node
+    y = (X[:, 0] + X[:, 3] + 0.3 * rng.random(120) > 1.1).astype(int)
+    old = ParetoTreeClassifier(n_trees=4, random_state=0).fit(X[:60], y[:60]).tree_
+    found = []
+    for state in range(4):
+        np.random.seed(state)  # noqa: NPY002
+        model = ParetoTreeClassifier(n_trees=4, previous=old, max_score_loss=0, random_state=0)
+        trees = model.fit(X, y).trees_
+        found.append([tree.feature.tolist() for tree in trees])
+    assert all(one == found[0] for one in found[1:])

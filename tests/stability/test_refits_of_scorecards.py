@@ -1,0 +1,78 @@
+"""Cards fitted again: shares are those of counting by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import steadytree as st
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.stability.refits import CardRefits
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 3)), columns=["a", "b", "c"])
+    X["d"] = rng.choice(["u", "v"], 120)
+    y = (X["a"] + (X["d"] == "u") + rng.normal(size=120) / 2 > 0.5).to_numpy()
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def found(rows):
+    learner = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=4, random_state=0)
+    return st.refits(learner, *rows, repeats=5, random_state=3)
+
+
+def test_cards_are_those_of_fitting_by_hand(rows, found):
+    X, y = rows
+    rng = np.random.default_rng(3)
+    for card in found.cards:
+        kept = np.sort(rng.choice(120, 108, replace=False))
+        again = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=4, random_state=0)
+        assert again.fit(X.iloc[kept], y[kept]).card_ == card
+
+
+def test_readings_and_columns_are_counted(rows, found):
+    X, _ = rows
+    own = found.whole.predict(X)
+    same = [np.mean(card.predict(X) == own) for card in found.cards]
+    np.testing.assert_allclose(found.agreement, same)
+    values = {reading.name: reading.value for reading in found.readings()}
+    assert values["same answers"] == pytest.approx(100 * np.mean(same))
+    assert values["least same answers"] == pytest.approx(100 * np.min(same))
+    asked = [{X.columns[c.feature] for c in card.conditions} for card in found.cards]
+    first = {X.columns[c.feature] for c in found.whole.conditions}
+    shared = [len(one & first) / len(first) for one in asked]
+    assert values["same columns"] == pytest.approx(100 * np.mean(shared))
+    for name, share in found.columns().items():
+        assert share == pytest.approx(np.mean([name in one for one in asked]))
+    assert set(list(found.columns())[: len(first)]) == first
+
+
+def test_columns_of_the_card_come_first_and_the_most_frequent_before_others():
+    space = FeatureSpace.declare(bounds=dict.fromkeys("abcd", (0.0, 1.0)))
+
+    def card(*asked):
+        listed = [Condition("abcd".index(name), "at_least", 0.5) for name in asked]
+        return Scorecard(space, [0, 1], listed, [1] * len(listed), 0)
+
+    cards = card("b", "d"), card("b", "d", "c"), card("a", "b", "d")
+    found = CardRefits(card("a", "b"), cards, np.ones(3))
+    assert list(found.columns().items()) == [("b", 1.0), ("a", 1 / 3), ("d", 1.0), ("c", 1 / 3)]
+
+
+def test_cut_points_are_drawn(found):
+    cuts = [c.threshold for card in found.cards for c in card.conditions if c.feature == 0]
+    np.testing.assert_array_equal(found.cuts("a"), np.sort(cuts))
+    assert "% of cards" in st.draw(found)
+
+
+def test_an_empty_card_keeps_all_its_columns():
+    X, y = np.zeros((40, 1)), np.arange(40) % 2
+    learner = st.RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    with pytest.warns(UserWarning, match="no condition was kept"):
+        found = st.refits(learner, X, y, repeats=2)
+    assert [reading.value for reading in found.readings()] == [100, 100, 100]
+    assert found.columns() == {}

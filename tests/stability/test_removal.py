@@ -1,0 +1,136 @@
+"""Leave-one-out without growing n trees equals growing n trees, in all corners of the data."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree import StableTreeClassifier, average_sensitivity, tree_distance
+from steadytree.stability.removal import is_repeatable
+from tests.data.row_sets import random_rows
+
+EPSILONS = (0, 0.01, 0.1, 1)
+CRITERIA = ("count", "gini")
+DEPTHS = range(1, 7)
+SETTINGS = list(itertools.product(EPSILONS, CRITERIA, DEPTHS))
+
+
+def learner(epsilon, criterion, depth, rng):
+    return StableTreeClassifier(
+        max_depth=depth,
+        epsilon=epsilon,
+        criterion=criterion,
+        n_thresholds=int(rng.choice([3, 20, 500])),
+        grid=str(rng.choice(["equidistant", "quantile", "midpoint"])),
+        min_samples_leaf=int(rng.choice([1, 1, 3])),
+        random_state=int(rng.integers(99)),
+    )
+
+
+def brute_force(model, X, y, sets):
+    """Grow every tree anew, through the grower that `fit` uses."""
+    recipe = model.recipe(X, y)
+    whole = model.grow(recipe)
+    trees = [model.grow(recipe.take(np.setdiff1d(np.arange(len(y)), s))) for s in sets]
+    return [float(tree_distance(whole, tree, "node")) for tree in trees], trees
+
+
+def count_mismatches(seed, setting):
+    """Comparisons of one random data set, and how many of them differ."""
+    rng = np.random.default_rng(seed)
+    X, y = random_rows(rng)
+    model = learner(*setting, rng)
+    found = average_sensitivity(model, X, y, normalise=False)
+    expected, _ = brute_force(model, X, y, np.arange(len(y))[:, None])
+    assert found.exact
+    return len(expected), int((found.distances[0] != expected).sum())
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_leave_one_out_equals_refitting(setting):
+    place = SETTINGS.index(setting)
+    results = [count_mismatches((seed, place), setting) for seed in range(4)]
+    assert sum(mismatches for _, mismatches in results) == 0
+
+
+@pytest.mark.slow
+def test_leave_one_out_equals_refitting_twenty_thousand_times():
+    compared, seed = 0, 0
+    while compared < 20_000:
+        setting = SETTINGS[seed % len(SETTINGS)]
+        comparisons, mismatches = count_mismatches((1, seed), setting)
+        assert mismatches == 0, (seed, setting)
+        compared, seed = compared + comparisons, seed + 1
+
+
+@pytest.mark.parametrize("coupling", ["gumbel", "rejection"])
+@pytest.mark.parametrize("removed", [1, 2, 5])
+@pytest.mark.parametrize("epsilon", [0, 0.3])
+def test_sampled_sets_equal_refitting(coupling, removed, epsilon):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = random_rows(rng, n=30)
+        model = learner(epsilon, "count", 3, rng).set_params(coupling=coupling)
+        found = average_sensitivity(model, X, y, removed, repeats=15, normalise=False)
+        assert found.removed.shape == (1, 15, removed)
+        assert all(len(set(rows)) == removed for rows in found.removed[0].tolist())
+        expected, _ = brute_force(model, X, y, found.removed[0])
+        np.testing.assert_array_equal(found.distances[0], expected)
+
+
+def test_rejection_and_looking_ahead_leave_one_out_too():
+    X, y = random_rows(np.random.default_rng(5), n=25)
+    for changes in ({"coupling": "rejection", "epsilon": 0.5}, {"lookahead": 2, "epsilon": 0}):
+        model = StableTreeClassifier(max_depth=2, n_thresholds=5, random_state=1, **changes)
+        found = average_sensitivity(model, X, y, normalise=False)
+        expected, _ = brute_force(model, X, y, np.arange(25)[:, None])
+        np.testing.assert_array_equal(found.distances[0], expected)
+
+
+@pytest.mark.parametrize("distance", ["node-features", lambda a, b: abs(a.n_nodes - b.n_nodes)])
+def test_other_distances(distance):
+    X, y = random_rows(np.random.default_rng(6), n=40)
+    model = StableTreeClassifier(max_depth=4, epsilon=0, random_state=0)
+    found = average_sensitivity(model, X, y, distance=distance, normalise=False)
+    recipe = model.recipe(X, y)
+    whole, trees = model.grow(recipe), brute_force(model, X, y, np.arange(40)[:, None])[1]
+    measure = distance if callable(distance) else lambda a, b: tree_distance(a, b, distance)
+    np.testing.assert_array_equal(found.distances[0], [measure(whole, tree) for tree in trees])
+
+
+@pytest.mark.parametrize("epsilon", [0, 0.1])
+def test_alternatives_come_with_their_frequencies(epsilon):
+    X, y = random_rows(np.random.default_rng(11), n=40)
+    model = StableTreeClassifier(max_depth=3, epsilon=epsilon, random_state=0)
+    found = average_sensitivity(model, X, y)
+    _, trees = brute_force(model, X, y, np.arange(40)[:, None])
+    assert len(found.alternatives) > 1
+    for each in found.alternatives:
+        assert each.share == sum(tree_distance(each.tree, tree, "node") == 0 for tree in trees) / 40
+    different = {
+        tuple(tree_distance(tree, other, "node") == 0 for other in trees) for tree in trees
+    }
+    most = sorted((sum(equal) for equal in different), reverse=True)[:5]
+    assert [each.share for each in found.alternatives] == [count / 40 for count in most]
+
+
+def test_alternatives_are_grown_when_asked_for_and_travel():
+    X, y = random_rows(np.random.default_rng(7), n=40)
+    model = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
+    found = average_sensitivity(model, X, y, normalise=False)
+    whole = model.grow(model.recipe(X, y))
+    assert [each.share for each in found.alternatives] == sorted(
+        (each.share for each in found.alternatives), reverse=True
+    )
+    for each in found.alternatives:
+        assert "tree" not in vars(each)
+        assert each.distance == tree_distance(whole, each.tree, "node")
+        assert each.tree is each.tree
+        assert pickle.loads(pickle.dumps(each)).tree == each.tree
+
+
+def test_only_learners_with_a_recipe_repeat_their_fit():
+    assert is_repeatable(StableTreeClassifier())
+    assert not is_repeatable(DecisionTreeClassifier())

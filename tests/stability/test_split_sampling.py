@@ -1,0 +1,264 @@
+"""Splits are drawn by the exponential mechanism: literal probabilities, and sampled frequencies."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from steadytree import StableTreeClassifier
+from steadytree.stability._kernels.grow import grow_rows
+from tests.data.row_sets import random_rows
+
+N_SEEDS = 6000
+LEVEL = 1e-4  # a right implementation fails one chi-square test of ten thousand; seeds are fixed
+
+
+def literal_rules(space, X):
+    """Every rule of the candidate set: what it asks, and which rows go left.
+
+    Thresholds beyond all values divide nothing; presence is asked by a rule of its own.
+    """
+    for j, column in enumerate(space):
+        values = X[column.name]
+        gone = values.isna().to_numpy()
+        if column.is_categorical:
+            names = column.categories
+            asked = names if len(names) > 2 else names[: len(names) - 1]
+            tests = [(k, (values == name).to_numpy()) for k, name in enumerate(asked)]
+            presence = len(names)
+        else:
+            tests = [(k, (values <= cut).to_numpy()) for k, cut in enumerate(column.cuts)]
+            presence = len(column.cuts)
+        for k, left in tests:
+            divides = left[~gone].any() and not left[~gone].all()
+            yield (j, k, 0), left & divides
+            if column.missing:
+                yield (j, k, 1), (left | gone) & divides
+        if column.missing:
+            yield (j, presence, 0), ~gone
+
+
+def literal_probabilities(space, X, y, rows, epsilon, hits=None):
+    """p(rule) proportional to exp(2 log|rules| / epsilon * score / best score)."""
+    rules = list(literal_rules(space, X))
+    hits = hits or majority
+    scores = {}
+    for rule, left in rules:
+        sides = rows & left, rows & ~left
+        if all(side.any() for side in sides):
+            scores[rule] = sum(hits(y, side) for side in sides)
+    best = max(scores.values())
+    sharpness = 2 * math.log(len(rules)) / epsilon
+    heights = {rule: math.exp(sharpness * (s / best - 1)) for rule, s in scores.items()}
+    total = sum(heights.values())
+    return {rule: height / total for rule, height in heights.items()}, scores
+
+
+def merged(expected, space, X):
+    """Probabilities, rising, of thresholds put together that divide all the data alike."""
+    total = {}
+    for rule, left in literal_rules(space, X):
+        if rule in expected:
+            place = rule[0], rule[2], left.tobytes()
+            total[place] = total.get(place, 0) + expected[rule]
+    return sorted(total.values())
+
+
+def majority(y, rows):
+    return max(np.unique(y[rows], return_counts=True)[1])
+
+
+def decode(key):
+    """Feature, threshold and side of a question's number."""
+    return int(key >> 32), int((key & 0xFFFFFFFF) >> 1), int(key & 1)
+
+
+def draw_trees(model, recipe, depth):
+    rows = np.arange(recipe.n_rows)
+    for seed in range(N_SEEDS):
+        draw = recipe.with_seed(seed).draw
+        shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)
+        yield grow_rows(*shared, draw, rows, depth)
+
+
+def chi_square(counts, expected):
+    """P-value; cells that expect fewer than five are put together."""
+    total = sum(counts.values())
+    assert set(counts) <= set(expected)
+    pairs = [(counts.get(rule, 0), total * p) for rule, p in expected.items()]
+    large = [pair for pair in pairs if pair[1] >= 5]
+    small = [sum(side) for side in zip(*(p for p in pairs if p[1] < 5), strict=True)]
+    if small and small[1] >= 5:
+        large.append(tuple(small))
+    elif small:
+        large[-1] = (large[-1][0] + small[0], large[-1][1] + small[1])
+    observed, wanted = np.array(large).T
+    return stats.chisquare(observed, wanted).pvalue
+
+
+@pytest.mark.parametrize("coupling", ["gumbel", "rejection"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_drawn_splits_follow_the_exponential_mechanism(coupling, seed):
+    names = [["few", "tenths", "group"], ["real", "side", "flag"]][seed]
+    X, y = random_rows(np.random.default_rng(seed), n=40, n_classes=2 + seed, names=names)
+    epsilon = 0.8
+    model = StableTreeClassifier(2, epsilon, n_thresholds=12, coupling=coupling)
+    recipe = model.recipe(X, y)
+    expected, _ = literal_probabilities(recipe.space, X, y, np.ones(40, bool), epsilon)
+    roots, below = {}, {}
+    for tree in draw_trees(model, recipe, 2):
+        root = decode(tree.key[0])
+        roots[root] = roots.get(root, 0) + 1
+        if tree.key[tree.left[0]] >= 0:
+            child = decode(tree.key[tree.left[0]])
+            found = below.setdefault(root, {})
+            found[child] = found.get(child, 0) + 1
+    assert chi_square(roots, expected) > LEVEL
+    _check_child(recipe.space, X, y, below, epsilon)
+
+
+def _check_child(space, X, y, below, epsilon):
+    """The left child of the most frequent way to divide the rows at the root."""
+    sides = {rule: left.tobytes() for rule, left in literal_rules(space, X)}
+    groups = {}
+    for root, children in below.items():
+        total = groups.setdefault(sides[root], {})
+        for child, count in children.items():
+            total[child] = total.get(child, 0) + count
+    side, counts = max(groups.items(), key=lambda group: sum(group[1].values()))
+    rows = np.frombuffer(side, bool)
+    assert sum(counts.values()) > 200
+    expected, _ = literal_probabilities(space, X, y, rows, epsilon)
+    assert chi_square(counts, expected) > LEVEL
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("epsilon", [0.05, 0.5])
+def test_split_probabilities_are_those_of_the_mechanism(seed, epsilon):
+    X, y = random_rows(np.random.default_rng(seed + 40), n=40)
+    model = StableTreeClassifier(3, epsilon, n_thresholds=15, random_state=seed).fit(X, y)
+    if model.tree_.n_nodes == 1:
+        return
+    expected, scores = literal_probabilities(model.space_, X, y, np.ones(40, bool), epsilon)
+    listed = model.split_probabilities()
+    assert sum(each.probability for each in listed) == pytest.approx(1)
+    ours = [each.probability for each in listed[::-1]]
+    np.testing.assert_allclose(ours, merged(expected, model.space_, X), rtol=1e-9)
+    mean = sum(p * scores[rule] for rule, p in expected.items())
+    assert mean >= (1 - epsilon) * max(scores.values())
+
+
+def test_split_probabilities_name_what_is_asked():
+    X, y = random_rows(np.random.default_rng(1), n=40, missing=False, names=["few", "tenths"])
+    model = StableTreeClassifier(2, 0.3, n_thresholds=9, random_state=0).fit(X, y)
+    for each in model.split_probabilities():
+        cuts = model.space_[model.space_.names.index(each.feature)].cuts
+        assert each.low in cuts
+        assert each.high in cuts
+        assert each.low <= each.high
+        assert each.category is None
+    greedy = StableTreeClassifier(2, 0, n_thresholds=9, random_state=0).fit(X, y)
+    assert len(greedy.split_probabilities()) <= len(model.split_probabilities())
+    leaf = int(np.flatnonzero(model.tree_.is_leaf)[0])
+    with pytest.raises(ValueError, match="is a leaf"):
+        model.split_probabilities(leaf)
+    with pytest.raises(ValueError, match="node"):
+        model.split_probabilities(99)
+
+
+def test_split_probabilities_of_a_child():
+    X, y = random_rows(np.random.default_rng(3), 40, 3, missing=False, names=["tenths", "group"])
+    model = StableTreeClassifier(3, 0.3, n_thresholds=9, random_state=2).fit(X, y)
+    tree = model.tree_
+    child = int(tree.left[0]) if tree.left[tree.left[0]] >= 0 else int(tree.right[0])
+    rows = np.zeros(40, bool)
+    rows[np.asarray(tree.decision_path(X)[:, child].todense()).ravel() > 0] = True
+    expected, _ = literal_probabilities(model.space_, X, y, rows, 0.3)
+    ours = [each.probability for each in model.split_probabilities(child)[::-1]]
+    np.testing.assert_allclose(ours, merged(expected, model.space_, X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("coupling", ["gumbel", "rejection"])
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
+def test_training_accuracy_keeps_the_bound_on_average(coupling, epsilon):
+    X, y = random_rows(np.random.default_rng(8), n=40)
+    models = [
+        StableTreeClassifier(2, epsilon, coupling=coupling, random_state=seed).fit(X, y)
+        for seed in range(60)
+    ]
+    bound = models[0].score_bound_
+    best = StableTreeClassifier(1, 0, random_state=0).fit(X, y).score(X, y)
+    assert bound == pytest.approx((1 - epsilon) * best)
+    assert {model.score_bound_ for model in models} == {bound}
+    assert np.mean([model.score(X, y) for model in models]) >= bound
+
+
+# ---- looking ahead ----
+def most_hits(y, rows, rules, levels):
+    """Rows that the best tree of all trees of a depth gets right."""
+    most = majority(y, rows)
+    if levels:
+        for left in rules:
+            sides = rows & left, rows & ~left
+            if all(side.any() for side in sides):
+                most = max(most, sum(most_hits(y, side, rules, levels - 1) for side in sides))
+    return most
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_looking_ahead_to_the_end_finds_the_best_tree(seed, levels):
+    X, y = random_rows(np.random.default_rng(seed + 60), n=12)
+    settings = {"max_depth": levels, "n_thresholds": 3, "lookahead": levels, "random_state": 0}
+    model = StableTreeClassifier(epsilon=0, **settings).fit(X, y)
+    rules = {left.tobytes() for _, left in literal_rules(model.space_, X)}
+    rules = [np.frombuffer(side, bool) for side in sorted(rules)]
+    best = most_hits(y, np.ones(12, bool), rules, levels)
+    assert round(model.score(X, y) * 12) == best
+    assert model.score_bound_ == pytest.approx(best / 12)
+    stable = [
+        StableTreeClassifier(epsilon=0.2, **settings | {"random_state": k}).fit(X, y)
+        for k in range(20)
+    ]
+    bound = 0.8**levels * best / 12
+    assert stable[0].score_bound_ == pytest.approx(bound)
+    assert np.mean([each.score(X, y) for each in stable]) >= bound
+
+
+def test_splits_drawn_ahead_follow_the_exponential_mechanism():
+    X, y = random_rows(np.random.default_rng(75), n=12, n_classes=2)
+    epsilon = 0.6
+    model = StableTreeClassifier(2, epsilon, n_thresholds=3, lookahead=2)
+    space = model.recipe(X, y).space
+    rules = [left for _, left in literal_rules(space, X)]
+    expected, _ = literal_probabilities(
+        space, X, y, np.ones(12, bool), epsilon, lambda y, rows: most_hits(y, rows, rules, 1)
+    )
+    fitted = next(
+        m
+        for m in (model.set_params(random_state=seed).fit(X, y) for seed in range(20))
+        if m.tree_.n_nodes > 1
+    )
+    ours = [each.probability for each in fitted.split_probabilities()[::-1]]
+    np.testing.assert_allclose(ours, merged(expected, space, X), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "weights", "message"),
+    [
+        ({"lookahead": 0}, None, "lookahead"),
+        ({"lookahead": 2, "criterion": "gini"}, None, "use criterion='count'"),
+        ({"lookahead": 2}, [1.0, 2.0, 1.0], "lookahead=1 only"),
+        ({"coupling": "none"}, None, "coupling must be one of"),
+    ],
+)
+def test_bad_parameters_are_refused(changes, weights, message):
+    with pytest.raises(ValueError, match=message):
+        StableTreeClassifier(**changes).fit([[0.0], [1.0], [2.0]], [0, 1, 0], weights)
+
+
+def test_a_look_ahead_that_would_not_end_is_refused():
+    X = np.random.default_rng(0).normal(size=(2000, 20))
+    with pytest.raises(ValueError, match="use a smaller lookahead"):
+        StableTreeClassifier(lookahead=4).fit(X, X[:, 0] > 0)
