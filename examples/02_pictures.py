@@ -31,5 +31,5 @@ st.draw(st.certify(model, X_test, y_test, noise))
 # the tree itself; ``write`` makes a file of a picture.
 
 again = st.refits(model, X_train, y_train, repeats=20)
-print(*again.readings(), sep="\n")
+print(*again.measurements(), sep="\n")
 st.draw(again)

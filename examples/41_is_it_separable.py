@@ -34,7 +34,7 @@ print(f"iris, r = 0.05: drop {len(asked.dropped)} of {asked.n_rows} rows: {asked
 
 figure, ax = plt.subplots(figsize=(6.6, 4), layout="constrained")
 for (name, one), colour in zip(found.items(), ("#0072B2", "#D55E00"), strict=True):
-    distance = np.sort(one.nearest_enemy)
+    distance = np.sort(one.nearest_other_class)
     share = 100 * (1 - np.arange(len(distance)) / len(distance))
     ax.step(distance, share, where="post", label=name, color=colour)
 ax.set_xlabel("distance to the nearest row of another class")

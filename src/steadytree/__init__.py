@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from steadytree.metrics.calibration import calibration
     from steadytree.metrics.complexity import complexity
     from steadytree.metrics.groups import by_group
-    from steadytree.metrics.measurement import Reading
+    from steadytree.metrics.measurement import Measurement
     from steadytree.models.boxes import Boxes
     from steadytree.models.export import card_to_sql, card_to_tree
     from steadytree.models.files import load, save
@@ -61,7 +61,7 @@ _WHERE = {
     "ParetoTreeClassifier": "stability.pareto_tree",
     "Perturbation": "robustness.perturbation",
     "PrivateTreeClassifier": "privacy.private_tree",
-    "Reading": "metrics.measurement",
+    "Measurement": "metrics.measurement",
     "RiskScoreClassifier": "riskscore.risk_score",
     "RobustTreeClassifier": "robustness.robust_tree",
     "Schema": "data.schema",
@@ -111,10 +111,10 @@ __all__ = [
     "FeatureSpace",
     "Holder",
     "Ledger",
+    "Measurement",
     "ParetoTreeClassifier",
     "Perturbation",
     "PrivateTreeClassifier",
-    "Reading",
     "RiskScoreClassifier",
     "RobustTreeClassifier",
     "Schema",

@@ -57,8 +57,8 @@ def test_excel_exports_are_compared_like_plain_csv(tmp_path, frame):
         assert (code, err) == (0, "")
         found.append(json.loads(out))
     assert found[0]["data_sha256"] == found[1]["data_sha256"]
-    readings = [page["comparison"]["learners"][0]["readings"]["accuracy"] for page in found]
-    assert readings[0] == readings[1]
+    measurements = [page["comparison"]["learners"][0]["readings"]["accuracy"] for page in found]
+    assert measurements[0] == measurements[1]
     assert "<section" in (tmp_path / "compare.html").read_text("utf-8")
 
 

@@ -36,14 +36,16 @@ def found(frame):
 def test_every_learner_is_measured_on_text_and_missing_values(found):
     assert [one.name for one in found.results] == ["cart", "stable", "pareto", "score", "private"]
     for one in found.results:
-        assert {"accuracy", "size", "changed answers", "worst-case accuracy"} <= set(one.readings)
-        assert one.readings["worst-case accuracy"].value <= one.readings["accuracy"].value
-        low, high = one.readings["accuracy"].interval
-        assert low <= one.readings["accuracy"].value <= high
+        assert {"accuracy", "size", "changed answers", "worst-case accuracy"} <= set(
+            one.measurements
+        )
+        assert one.measurements["worst-case accuracy"].value <= one.measurements["accuracy"].value
+        low, high = one.measurements["accuracy"].interval
+        assert low <= one.measurements["accuracy"].value <= high
     assert found["private"].epsilon == 1.0
     assert found["cart"].epsilon is None
     assert found["cart"].exact_sensitivity
-    assert "retraining distance" not in found["score"].readings
+    assert "retraining distance" not in found["score"].measurements
 
 
 def test_numbers_are_those_of_the_public_functions(frame, found):
@@ -51,7 +53,7 @@ def test_numbers_are_those_of_the_public_functions(frame, found):
     settings = Settings(max_depth=3)
     cart = make_learner("cart", X, y, settings)
     exact = st.average_sensitivity(cart, X, y)
-    assert found["cart"].readings["sensitivity"].value == exact.value
+    assert found["cart"].measurements["sensitivity"].value == exact.value
     from sklearn.model_selection import StratifiedKFold
 
     parts = StratifiedKFold(3, shuffle=True, random_state=0).split(X, y)
@@ -61,11 +63,11 @@ def test_numbers_are_those_of_the_public_functions(frame, found):
         right += (models[-1].predict(X.iloc[held]) == y[held]).sum()
         certificate = certify(models[-1], X.iloc[held], y[held], usual_perturbation(X))
         worst += certificate.worst_case_accuracy * len(held)
-    readings = found["cart"].readings
-    assert readings["accuracy"].value == right / len(y)
-    assert readings["worst-case accuracy"].value == pytest.approx(worst / len(y))
+    measurements = found["cart"].measurements
+    assert measurements["accuracy"].value == right / len(y)
+    assert measurements["worst-case accuracy"].value == pytest.approx(worst / len(y))
     apart = st.tree_distances(models, space=X)[np.triu_indices(3, 1)]
-    assert readings["retraining distance"].value == pytest.approx(apart.mean())
+    assert measurements["retraining distance"].value == pytest.approx(apart.mean())
 
 
 def test_own_learners_and_scikit_learn_trees_take_part():
@@ -74,7 +76,7 @@ def test_own_learners_and_scikit_learn_trees_take_part():
     with pytest.raises(ValueError, match="could not convert"):
         st.compare(models, X.assign(town="Ulm"), y, n_folds=3)
     found = st.compare(models, X, y, n_folds=3)
-    assert found["mine"].readings["accuracy"].value > 0.9
+    assert found["mine"].measurements["accuracy"].value > 0.9
     assert not found["mine"].exact_sensitivity
 
 

@@ -141,7 +141,11 @@ def test_compare_fans_out_on_the_cluster(client):
         there = compare(["cart", "stable"], X, y, n_folds=3)
     for one, other in zip(here.results, there.results, strict=True):
         told = [
-            {name: str(reading) for name, reading in each.readings.items() if name != "fit time"}
+            {
+                name: str(reading)
+                for name, reading in each.measurements.items()
+                if name != "fit time"
+            }
             for each in (one, other)
         ]
         assert told[0] == told[1]

@@ -57,8 +57,8 @@ def score(learner):
     return lambda y, plain: learner(plain).fit(X, plain).score(X, y)
 
 
-def readings(found):
-    listed = found.readings() if callable(found.readings) else found.readings
+def measurements(found):
+    listed = found.measurements() if callable(found.measurements) else found.measurements
     return [reading.to_dict() for reading in listed]
 
 
@@ -98,9 +98,9 @@ CALLS = {
     "StableTreeClassifier.recipe": lambda y, plain: STABLE.recipe(X, y).labels,
     "Schema.encode_labels": lambda y, plain: schema(plain).encode_labels(y),
     "average_sensitivity": lambda y, plain: st.average_sensitivity(STABLE, X, y).distances,
-    "by_group": lambda y, plain: readings(st.by_group(fitted(plain), X, y, BITS)),
-    "calibration": lambda y, plain: readings(st.calibration(fitted(plain), X, y)),
-    "certify": lambda y, plain: readings(
+    "by_group": lambda y, plain: measurements(st.by_group(fitted(plain), X, y, BITS)),
+    "calibration": lambda y, plain: measurements(st.calibration(fitted(plain), X, y)),
+    "certify": lambda y, plain: measurements(
         st.certify(fitted(plain), X, y, st.Perturbation(radius=0.1))
     ),
     "compare": compare,
@@ -112,10 +112,10 @@ CALLS = {
     "private_accuracy": lambda y, plain: (
         st.private_accuracy(fitted(plain), X, y, 1.0, schema(plain), testing_seed=0).accuracy
     ),
-    "refits": lambda y, plain: readings(st.refits(STABLE, X, y, repeats=2)),
+    "refits": lambda y, plain: measurements(st.refits(STABLE, X, y, repeats=2)),
     "report": report,
-    "separation": lambda y, plain: readings(st.separation(X, y, r=0.1)),
-    "shift_accuracy": lambda y, plain: readings(
+    "separation": lambda y, plain: measurements(st.separation(X, y, r=0.1)),
+    "shift_accuracy": lambda y, plain: measurements(
         st.shift_accuracy(fitted(plain), X, y, 0.9, repeats=2, random_state=0)
     ),
     "stability_curve": lambda y, plain: st.stability_curve(

@@ -4,7 +4,7 @@ import numpy as np
 
 from steadytree.federated.holder import Holder
 from steadytree.federated.strategies import METHODS, Table
-from steadytree.federated.transport import Together
+from steadytree.federated.transport import LocalHolders
 from steadytree.privacy.ledger import Ledger
 from tests.federated.test_holder import SCHEMA, frame
 
@@ -20,7 +20,7 @@ def test_holders_with_many_mixed_rows_propose(tmp_path):
         )
         for j, rows in enumerate(parts)
     ]
-    table = Table(Together(parties), SCHEMA, 4.0, "run", 4)
+    table = Table(LocalHolders(parties), SCHEMA, 4.0, "run", 4)
     METHODS["duel"](table, [1, 3, 0, 2])
     proposed = [sum(entry.what == "block" for entry in holder.ledger.entries) for holder in parties]
     assert proposed[0] == proposed[2] > 0

@@ -18,7 +18,7 @@ from steadytree.federated import gateway_server as gateway_socket
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.flower.supernode import check_gateway, plain_environment
-from steadytree.federated.framing import Code, LetterError, read, receive_frame, write
+from steadytree.federated.framing import Code, MessageError, read, receive_frame, write
 from steadytree.federated.gateway import AnswerStore, Gateway, Terms
 from steadytree.federated.gateway_server import GatewayServer
 from steadytree.federated.messages import RefusedError
@@ -203,7 +203,7 @@ def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
 
 
 def test_a_study_of_signed_letters_ends_in_the_same_tree(tmp_path, keys):
-    from steadytree.federated.signed_files import SignedLetters, letter_opener
+    from steadytree.federated.signed_files import SignedMessages, letter_opener
 
     plan = make_plan(tmp_path, holders=["north"], method="vote")
     (tmp_path / "twin").mkdir()
@@ -215,7 +215,7 @@ def test_a_study_of_signed_letters_ends_in_the_same_tree(tmp_path, keys):
         strict = InMemory([with_terms(one, open_letter=opener)])
         with pytest.raises(ValueError, match="not signed"):
             run_study(plan, strict)
-        signed = run_study(plan, SignedLetters(strict, keys / "coordinator" / "sign.key"))
+        signed = run_study(plan, SignedMessages(strict, keys / "coordinator" / "sign.key"))
     assert signed.tree == plain.tree
 
 
@@ -261,7 +261,7 @@ def test_the_front_lets_calls_of_nodes_through_and_nothing_else(keys):
     import ssl
     from http.server import BaseHTTPRequestHandler, HTTPServer
 
-    from steadytree.federated.flower.superlink import Front
+    from steadytree.federated.flower.superlink import Proxy
 
     seen = []
 
@@ -294,7 +294,7 @@ def test_the_front_lets_calls_of_nodes_through_and_nothing_else(keys):
         connection.close()
         return found
 
-    with Front(("127.0.0.1", 0), ("127.0.0.1", inner.server_port), folder) as front:
+    with Proxy(("127.0.0.1", 0), ("127.0.0.1", inner.server_port), folder) as front:
         assert call(front.port, "/v1/fleet/pull-messages") == (200, b"ok")
         for path in (
             *("/v1/control/register-node", "/v1/control/start-run", "/v1/runtime/x", "/"),
@@ -373,7 +373,7 @@ def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
 
 
 def test_letters_name_everything_once():
-    with pytest.raises(LetterError, match="not JSON"):
+    with pytest.raises(MessageError, match="not JSON"):
         read(b'{"version":1,"type":"hello","type":"status"}')
 
 

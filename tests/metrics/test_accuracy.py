@@ -39,7 +39,10 @@ def test_baseline_is_the_most_frequent_class(fitted):
     found = accuracy(model, X, y)
     assert found.baseline == counts.max() / len(y)
     assert found.baseline_label == labels[counts.argmax()]
-    assert [reading.name for reading in found.readings()][:2] == ["accuracy", "majority baseline"]
+    assert [reading.name for reading in found.measurements()][:2] == [
+        "accuracy",
+        "majority baseline",
+    ]
 
 
 def test_auc_is_left_out_where_a_class_has_no_rows(fitted):
@@ -47,7 +50,7 @@ def test_auc_is_left_out_where_a_class_has_no_rows(fitted):
     there = y != "b"
     found = accuracy(model, X[there], y[there])
     assert found.auc is None
-    assert "AUC" not in [reading.name for reading in found.readings()]
+    assert "AUC" not in [reading.name for reading in found.measurements()]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_tree_without_training_weights_counts_every_leaf_once():
 
 
 def test_readings_say_what_they_mean():
-    for reading in complexity(tree_that_asks_twice()).readings():
+    for reading in complexity(tree_that_asks_twice()).measurements():
         assert reading.meaning
 
 

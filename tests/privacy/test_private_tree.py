@@ -16,7 +16,7 @@ from steadytree.privacy.growers import TopDown, grow_greedy, read_rows, split_sh
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.noise import SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.sampled_tree import Drawn, build_tree, plausible_counts
+from steadytree.privacy.sampled_tree import SampledTree, build_tree, plausible_counts
 
 SCHEMA = Schema(
     bounds={"a": (0, 10), "b": (0, 10)},
@@ -229,7 +229,7 @@ def test_a_leaf_without_counts_takes_its_parent_s_shares():
     from steadytree.data.candidates import Candidates
 
     candidates = Candidates.of(SCHEMA.space, 4)
-    drawn = Drawn(0, Drawn(-1), Drawn(-1))
+    drawn = SampledTree(0, SampledTree(-1), SampledTree(-1))
     tree = build_tree(drawn, candidates, SCHEMA, np.array([[0.0, 0, 0], [1.0, 3, 0]]))
     assert tree.label[0] == 1  # both leaves say the same, so they were merged
 

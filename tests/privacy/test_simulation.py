@@ -13,7 +13,7 @@ def test_more_budget_is_expected_to_help():
     low, high = found.accuracies.mean(axis=1)
     assert high > low
     assert high > 0.85
-    assert all(0 <= reading.interval[0] <= reading.value for reading in found.readings)
+    assert all(0 <= reading.interval[0] <= reading.value for reading in found.measurements)
 
 
 def test_public_data_are_drawn_from():
@@ -22,7 +22,7 @@ def test_public_data_are_drawn_from():
     y = np.where(X[:, 0] > 0.5, 1, 0)
     schema = Schema({"u": (0, 1), "v": (0, 1)}, classes=[0, 1])
     found = simulate(schema, 1_000, 2.0, (X, y), repeats=2, random_state=0)
-    assert found.readings[0].value > 0.9
+    assert found.measurements[0].value > 0.9
 
 
 def test_a_simulation_draws_itself():
@@ -59,7 +59,7 @@ def test_labels_are_compared_as_the_schema_reads_them():
     found = simulate(
         Schema({"u": (0, 1)}, classes=[0, 1]), 500, 4.0, (X, y), repeats=2, random_state=0
     )
-    assert found.readings[0].value > 0.9
+    assert found.measurements[0].value > 0.9
     told = found.to_dict()
     assert told["fits"][0]["epsilon"] == 4.0
     assert told["fits"][0]["low"] <= told["fits"][0]["accuracy"] <= told["fits"][0]["high"]

@@ -18,7 +18,7 @@ from steadytree.privacy._kernels import (
     root_terms,
 )
 from steadytree.privacy.noise import SecureNoise, SeededNoise
-from steadytree.privacy.sampled_tree import BlockRows, Drawn, from_numbers, to_numbers
+from steadytree.privacy.sampled_tree import BlockRows, SampledTree, from_numbers, to_numbers
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     STOP,
@@ -48,7 +48,7 @@ def every_tree(block, depth, epsilon, utility):
             weight += epsilon * within[label] - np.log(block.n_classes)
         else:
             weight += reference.leaf_log_weight(within, epsilon, PURE)
-        yield Drawn(-1, label=label), weight
+        yield SampledTree(-1, label=label), weight
     if depth == 0:
         return
     for k in range(len(CANDIDATES)):
@@ -56,7 +56,7 @@ def every_tree(block, depth, epsilon, utility):
         sides = [list(every_tree(block.take(s), depth - 1, epsilon, utility)) for s in (yes, ~yes)]
         base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
-            yield Drawn(k, one, other), base + a + b
+            yield SampledTree(k, one, other), base + a + b
 
 
 def summary(tree):
@@ -246,11 +246,11 @@ def test_a_measurement_counts_for_opendp():
     pytest.importorskip("opendp")
     measurement = whole_tree_measurement(CANDIDATES, 2, 0.5, 2, SecureNoise())
     assert measurement.map(3) == 1.5
-    assert isinstance(measurement([[0, 1, 1], [2, 0, 0]]), Drawn)
+    assert isinstance(measurement([[0, 1, 1], [2, 0, 0]]), SampledTree)
 
 
 def test_trees_as_numbers_come_back():
-    tree = Drawn(2, Drawn(0, Drawn(-1), Drawn(-1)), Drawn(-1))
+    tree = SampledTree(2, SampledTree(0, SampledTree(-1), SampledTree(-1)), SampledTree(-1))
     assert from_numbers(to_numbers(tree), 3) == tree
 
 

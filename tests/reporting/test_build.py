@@ -51,7 +51,7 @@ def test_readings_are_those_of_the_public_functions(model, iris):
         ("complexity", complexity(model, iris[0])),
     ]:
         values = [reading["value"] for reading in data["readings"][name]]
-        assert values == [reading.value for reading in found.readings()]
+        assert values == [reading.value for reading in found.measurements()]
     assert data["confusion"]["counts"] == accuracy(model, *iris).confusion.tolist()
 
 

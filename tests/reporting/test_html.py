@@ -99,8 +99,8 @@ def test_embedded_json_is_the_data(page, data):
 
 def test_every_number_is_on_the_page(page, data):
     texts = Page(page).texts
-    for readings in data["readings"].values():
-        for reading in readings:
+    for measurements in data["readings"].values():
+        for reading in measurements:
             assert reading["shown"] in texts
             assert reading["shown_interval"] in texts or not reading["shown_interval"]
     for counts in data["confusion"]["counts"]:
@@ -137,8 +137,8 @@ def test_a_single_leaf_has_a_page():
 
 def test_terminal_text_says_the_same(data):
     text = render_text(data)
-    for readings in data["readings"].values():
-        for reading in readings:
+    for measurements in data["readings"].values():
+        for reading in measurements:
             assert reading["shown"] in text
     assert max(len(line) for line in text.splitlines()) <= 100
 

@@ -54,29 +54,29 @@ def found(case, comparison):
     )
 
 
-def readings(section):
+def measurements(section):
     return {one["name"]: one["value"] for one in section}
 
 
 def of(measured):
-    listed = measured.readings
+    listed = measured.measurements
     return {one.name: one.value for one in (listed() if callable(listed) else listed)}
 
 
 def test_accuracy_and_size_are_those_of_the_functions(found, case):
     X, y = case["rows"]
-    shown = readings(found.data["readings"]["accuracy"])
+    shown = measurements(found.data["readings"]["accuracy"])
     assert shown["accuracy"] == case["model"].score(X, y)
-    assert readings(found.data["readings"]["complexity"]) == of(st.complexity(case["model"], X))
+    assert measurements(found.data["readings"]["complexity"]) == of(st.complexity(case["model"], X))
 
 
 def test_stability_is_that_of_the_functions(found, case):
     section = found.data["stability"]
     exact = st.average_sensitivity(case["model"], *case["train"])
     assert section["exact"]
-    assert readings(section["readings"]) == of(exact)
+    assert measurements(section["readings"]) == of(exact)
     again = st.refits(case["model"], *case["train"], 20)
-    assert readings(section["refit_readings"]) == of(again)
+    assert measurements(section["refit_readings"]) == of(again)
     assert section["distances"] == again.distances.tolist()
     facts = st.collection_facts([case["model"], *again.trees])
     named = dict(zip(section["first"]["features"], section["first"]["shares"], strict=True))
@@ -96,7 +96,7 @@ def test_robustness_and_separation_are_those_of_the_functions(found, case):
         found.data["robustness"],
         st.certify(case["model"], X, y, usual_perturbation(X)),
     )
-    assert readings(section["readings"]) == of(exact)
+    assert measurements(section["readings"]) == of(exact)
     assert section["curve"]["size"] == exact.curve()[0].tolist()
     assert section["curve"]["certified_accuracy"] == pytest.approx(exact.curve()[1].tolist())
     smallest = exact.counterexamples(5)
@@ -104,14 +104,14 @@ def test_robustness_and_separation_are_those_of_the_functions(found, case):
         (one.row, one.size) for one in smallest
     ]
     apart = {k: v for k, v in of(st.separation(X, y)).items() if np.isfinite(v)}
-    shown = readings(found.data["separation"]["readings"])
+    shown = measurements(found.data["separation"]["readings"])
     assert {k: v for k, v in shown.items() if v is not None} == apart
 
 
 def test_calibration_groups_change_and_card_are_those_of_the_functions(found, case):
     X, y = case["rows"]
     model, data = case["model"], found.data
-    assert readings(data["calibration"]["readings"]) == of(st.calibration(model, X, y))
+    assert measurements(data["calibration"]["readings"]) == of(st.calibration(model, X, y))
     groups = st.by_group(model, X, y, X["town"], "town")
     assert data["groups"][0]["gap"] == groups.gap
     assert [one["accuracy"] for one in data["groups"][0]["groups"]] == [
@@ -120,7 +120,7 @@ def test_calibration_groups_change_and_card_are_those_of_the_functions(found, ca
     change = st.diff(case["old"], model, X, y)
     assert data["change"]["headline"] == change.words["headline"]
     assert data["change"]["rows"]["n_flipped"] == len(change.rows.flipped)
-    shown = readings(data["card"]["readings"])
+    shown = measurements(data["card"]["readings"])
     assert shown["accuracy"] == case["card"].score(X, y)
 
 
@@ -269,11 +269,11 @@ def test_a_card_of_any_size_is_reported_on(case, size):
     data = found.data
     assert data["kind"] == "card"
     assert model.card_.n_conditions == size
-    assert readings(data["readings"]["accuracy"])["accuracy"] == model.score(X, y)
+    assert measurements(data["readings"]["accuracy"])["accuracy"] == model.score(X, y)
     noise = st.Perturbation(**data["robustness"]["perturbation"])
-    certified = readings(data["robustness"]["readings"])["worst-case accuracy"]
+    certified = measurements(data["robustness"]["readings"])["worst-case accuracy"]
     assert certified == st.certify(model, X, y, noise).worst_case_accuracy
-    again = readings(data["readings"]["refits"])
+    again = measurements(data["readings"]["refits"])
     assert 50 < again["least same answers"] <= again["same answers"] <= 100
     assert next(one["own"] for one in data["stability"]["columns"])
     assert (data["tree"], data["change"]) == (None, None)

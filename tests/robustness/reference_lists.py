@@ -12,10 +12,10 @@ from tests.robustness.reference_search import (
     costs_of_path,
     every_two_level_list,
     leaves_under,
-    lost_weight,
     own_loss,
     plain_cost,
     plan_value,
+    robust_loss,
     row_loss,
     split_rows,
     two_level_trees,
@@ -220,7 +220,7 @@ def best_pair(left, right, pairs, weight, penalty, most_splits, spending):
     for place, (a, b) in enumerate(pairs.tolist()):
         n_splits = int(left[2][a] + right[2][b] + 1)
         cost = np.minimum(left[0][a], right[0][b])
-        value = lost_weight(cost, weight, *spending) + penalty * n_splits
+        value = robust_loss(cost, weight, *spending) + penalty * n_splits
         if n_splits <= most_splits:
             scored.append((round(value, 7), n_splits, place))
     if not scored:

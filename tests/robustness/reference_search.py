@@ -42,7 +42,7 @@ def box_costs(tests, sides, n_asked, table, costs):
     return True
 
 
-def lost_weight(costs, weight, limit, shared, whole):
+def robust_loss(costs, weight, limit, shared, whole):
     if not shared:
         return float(weight[costs <= limit].sum())
     lost, left = 0.0, limit
@@ -88,7 +88,7 @@ def count_splits(plan, depth):
 def plan_value(plan, depth, table, spending, costs):
     limit, penalty, shared, whole = spending
     tree_costs(plan, depth, table, costs)
-    lost = lost_weight(costs, table.weight, limit, shared, whole)
+    lost = robust_loss(costs, table.weight, limit, shared, whole)
     return lost + penalty * count_splits(plan, depth)
 
 
@@ -403,7 +403,7 @@ CASES = {
     "undominated": for_better,
     "strongest_first": lambda case: (for_better(case)[0], 2.5),
     "box_costs": for_box,
-    "lost_weight": for_lost,
+    "robust_loss": for_lost,
     "tree_costs": lambda case: (
         lambda plan, depth, problem: (
             plan,
@@ -443,4 +443,4 @@ def nearly(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-COMPARE = dict.fromkeys(["lost_weight", "plan_value", "best_stump", "leaf_loss"], nearly)
+COMPARE = dict.fromkeys(["robust_loss", "plan_value", "best_stump", "leaf_loss"], nearly)

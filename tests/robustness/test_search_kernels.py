@@ -181,7 +181,7 @@ def test_the_best_pair_is_the_best_of_all():
         best, value = robust_pairs.best_pair(left, right, pairs, table.weight, 0.25, 3, spending)
         scored = [
             (
-                twins.lost_weight(np.minimum(left[0][a], right[0][b]), table.weight, *spending)
+                twins.robust_loss(np.minimum(left[0][a], right[0][b]), table.weight, *spending)
                 + 0.25 * (left[2][a] + right[2][b] + 1),
                 left[2][a] + right[2][b] + 1,
             )
@@ -200,7 +200,7 @@ def test_pricing_the_budget_gives_the_lost_weight():
         limit = float(rng.uniform(0.1, 6))
         prices = np.concatenate([[0.0], 1 / costs[costs > 0]])
         dual = min(limit * t + (weight * np.maximum(0, 1 - t * costs)).sum() for t in prices)
-        lost = robust_cost.lost_weight(costs, weight, limit, True, False)
+        lost = robust_cost.robust_loss(costs, weight, limit, True, False)
         assert lost == pytest.approx(dual)
 
 

@@ -44,7 +44,7 @@ def test_everything_equals_brute_force(seed):
     reach = np.nextafter(2 * r, 0) if r else 0.0
     assert len(found.dropped) == found.least_dropped == least_removal(D, y, reach)
     enemies = np.where(y[:, None] != y[None], D, np.inf)
-    np.testing.assert_allclose(found.nearest_enemy, enemies.min(axis=1))
+    np.testing.assert_allclose(found.nearest_other_class, enemies.min(axis=1))
     kept = np.setdiff1d(np.arange(n), found.dropped)
     left = enemies[np.ix_(kept, kept)].min(initial=np.inf)
     assert found.two_r == left
@@ -64,7 +64,7 @@ def test_nearest_enemies_of_many_rows(kind):
         "wide": rng.integers(0, 3, (300, 5)) * 7.0,
     }[kind]
     y = rng.integers(0, 3, 300)
-    found = Distinct.of(X, y, 3).nearest_enemy()[Distinct.of(X, y, 3).place]
+    found = Distinct.of(X, y, 3).nearest_other_class()[Distinct.of(X, y, 3).place]
     expected = np.where(y[:, None] != y[None], distances(X), np.inf).min(axis=1)
     np.testing.assert_array_equal(found, expected)
 
@@ -137,7 +137,7 @@ def test_equal_rows_of_different_classes_must_go():
     found = separation([[0.0], [0.0], [0.0], [1.0]], [0, 0, 1, 1])
     assert found.dropped.tolist() == [2]
     assert len(found.pairs) == 1
-    assert found.nearest_enemy.tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert found.nearest_other_class.tolist() == [0.0, 0.0, 0.0, 1.0]
 
 
 def test_what_branch_and_bound_proves_is_exact():
@@ -191,7 +191,7 @@ def test_a_depth_that_says_nothing_is_not_shown_as_if_it_did():
     X, y = load_breast_cancer(return_X_y=True)
     found = separation(X, y)
     assert found.depth_bound > found.depth_anyway > 0
-    depth = next(reading for reading in found.readings() if reading.name == "tree depth")
+    depth = next(reading for reading in found.measurements() if reading.name == "tree depth")
     assert depth.value == found.depth_anyway
     assert "any labels" in depth.meaning
     assert "promises nothing useful" in str(found.statements()[1])

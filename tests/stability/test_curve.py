@@ -68,7 +68,7 @@ def test_the_most_stable_point_within_a_loss():
 
 def test_readings_and_plain_values():
     curve = StabilityCurve((point(0, 0.3, 0.95), point(0.1, 0.2, 0.96)), 1)
-    names = [reading.name for reading in curve.readings]
+    names = [reading.name for reading in curve.measurements]
     assert names[0] == "sensitivity, greedy"
     assert names[3] == "held-out accuracy, epsilon 0.1"
     again = json.loads(json.dumps(curve.to_dict()))

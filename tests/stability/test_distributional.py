@@ -38,7 +38,7 @@ def test_transport_is_never_dearer_than_the_coupling(coupling):
     assert (found.transported <= found.coupled + 1e-12).all()
     assert found.value == found.transported.mean()
     assert len(found.rows) == 6
-    transported, coupled = found.readings
+    transported, coupled = found.measurements
     assert transported.value <= coupled.value
     assert transported.interval[0] <= transported.value <= transported.interval[1]
 
@@ -51,7 +51,7 @@ def test_divided_by_the_largest_distance():
 
 def test_one_row_has_no_interval():
     found = distributional_sensitivity(LEARNER, X, y, n_rows=1, n_trees=3)
-    assert found.readings[0].interval is None
+    assert found.measurements[0].interval is None
 
 
 def test_bad_input_is_refused():

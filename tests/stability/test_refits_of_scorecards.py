@@ -7,7 +7,7 @@ import pytest
 import steadytree as st
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.scorecard import Condition, Scorecard
-from steadytree.stability.refits import CardRefits
+from steadytree.stability.refits import ScorecardRefits
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_readings_and_columns_are_counted(rows, found):
     own = found.whole.predict(X)
     same = [np.mean(card.predict(X) == own) for card in found.cards]
     np.testing.assert_allclose(found.agreement, same)
-    values = {reading.name: reading.value for reading in found.readings()}
+    values = {reading.name: reading.value for reading in found.measurements()}
     assert values["same answers"] == pytest.approx(100 * np.mean(same))
     assert values["least same answers"] == pytest.approx(100 * np.min(same))
     asked = [{X.columns[c.feature] for c in card.conditions} for card in found.cards]
@@ -59,7 +59,7 @@ def test_columns_of_the_card_come_first_and_the_most_frequent_before_others():
         return Scorecard(space, [0, 1], listed, [1] * len(listed), 0)
 
     cards = card("b", "d"), card("b", "d", "c"), card("a", "b", "d")
-    found = CardRefits(card("a", "b"), cards, np.ones(3))
+    found = ScorecardRefits(card("a", "b"), cards, np.ones(3))
     assert list(found.columns().items()) == [("b", 1.0), ("a", 1 / 3), ("d", 1.0), ("c", 1 / 3)]
 
 
@@ -74,5 +74,5 @@ def test_an_empty_card_keeps_all_its_columns():
     learner = st.RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
     with pytest.warns(UserWarning, match="no condition was kept"):
         found = st.refits(learner, X, y, repeats=2)
-    assert [reading.value for reading in found.readings()] == [100, 100, 100]
+    assert [reading.value for reading in found.measurements()] == [100, 100, 100]
     assert found.columns() == {}

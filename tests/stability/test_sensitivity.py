@@ -24,7 +24,7 @@ def test_the_whole_answer():
     assert found.distances.shape == (1, 150)
     np.testing.assert_array_equal(found.removed[0, :, 0], np.arange(150))
     assert found.value == found.distances.mean()
-    value, changed, largest = found.readings
+    value, changed, largest = found.measurements
     assert value.value == found.value
     assert changed.value == pytest.approx(100 * (found.distances > 0).mean())
     assert largest.value == found.distances.max()
@@ -83,7 +83,11 @@ def test_several_seeds():
     np.testing.assert_array_equal(found.distances, single)
     low, high = found.interval
     assert low < found.value < high
-    assert found.readings[1].interval[0] <= found.readings[1].value <= found.readings[1].interval[1]
+    assert (
+        found.measurements[1].interval[0]
+        <= found.measurements[1].value
+        <= found.measurements[1].interval[1]
+    )
     listed = average_sensitivity(stable(), X, y, seeds=[3, 1])
     np.testing.assert_array_equal(listed.distances, [single[3], single[1]])
 

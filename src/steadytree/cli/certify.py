@@ -81,7 +81,7 @@ def certify(
 
 
 def _show(found: Any, most: int) -> None:
-    for reading in found.readings():
+    for reading in found.measurements():
         typer.echo(f"{reading}  ({reading.meaning})")
     examples = found.counterexamples(most)
     if examples:

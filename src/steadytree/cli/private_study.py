@@ -40,17 +40,17 @@ def ask(
 ) -> None:
     """Write the next signed, numbered question for each holder that is asked."""
     from steadytree._base.files import check_can_fill, check_can_write
-    from steadytree.federated.checkpoint import Journal
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import learn
-    from steadytree.federated.signed_files import FileParties, Waiting, write_questions
+    from steadytree.federated.signed_files import FileHolders, Waiting, write_questions
     from steadytree.federated.study_config import Plan
 
     study = Plan.load(plan)
     check_can_fill(out)
     check_can_write(study.checkpoint)
-    journal = Journal(study.checkpoint, study.digest)
+    journal = Checkpoint(study.checkpoint, study.digest)
     try:
-        learn(study, FileParties(study), journal)
+        learn(study, FileHolders(study), journal)
     except Waiting as waiting:
         written = list(write_questions(study, waiting.requests, out))
         if as_json:
@@ -135,17 +135,17 @@ def merge(
 ) -> None:
     """Check the answers to one question and go on; write the tree after the last."""
     from steadytree._base.files import check_can_write
-    from steadytree.federated.checkpoint import Journal
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import finish, learn
-    from steadytree.federated.signed_files import FileParties, Waiting
+    from steadytree.federated.signed_files import FileHolders, Waiting
     from steadytree.federated.study_config import Plan
 
     study = Plan.load(plan)
     for path in (study.out, study.checkpoint, study.facts):
         check_can_write(path)
-    journal = Journal(study.checkpoint, study.digest)
+    journal = Checkpoint(study.checkpoint, study.digest)
     try:
-        done = learn(study, FileParties(study, answers, without or ()), journal)
+        done = learn(study, FileHolders(study, answers, without or ()), journal)
     except Waiting:
         if as_json:
             echo_json({"finished": False, "answered": journal.n_rounds, "written": []})
@@ -298,7 +298,7 @@ def coordinate(
     import tempfile
 
     from steadytree._base.files import check_can_write
-    from steadytree.federated.checkpoint import Journal
+    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.flower.superlink import SuperLink, check_ready
     from steadytree.federated.study_config import Plan
 
@@ -306,7 +306,7 @@ def coordinate(
     check_ready(study)
     for path in (study.out, study.checkpoint, study.facts):
         check_can_write(path)
-    done = Journal(study.checkpoint, study.digest).n_rounds
+    done = Checkpoint(study.checkpoint, study.digest).n_rounds
     if done:
         typer.echo(f"going on after round {done}", err=as_json)
     with tempfile.TemporaryDirectory() as scratch:

@@ -24,7 +24,7 @@ from steadytree.comparison.learners import (
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distances
 from steadytree.metrics.accuracy import accuracy
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.sampling import Sampled
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import from_sklearn
@@ -54,7 +54,7 @@ class Result:
     Parameters
     ----------
     name, description : str
-    readings : dict of Reading
+    readings : dict of Measurement
         accuracy, AUC (where every fold has rows of every class), size, sensitivity (where it was
         measured), changed answers, retraining distance (of trees), certified accuracy, worst-case
         accuracy, fit time.
@@ -71,7 +71,7 @@ class Result:
 
     name: str
     description: str
-    readings: dict[str, Reading]
+    measurements: dict[str, Measurement]
     epsilon: float | None
     exact_sensitivity: bool
     notes: tuple[str, ...]
@@ -83,7 +83,7 @@ class Result:
         return {
             "name": self.name,
             "description": self.description,
-            "readings": {name: _plain(one) for name, one in self.readings.items()},
+            "readings": {name: _plain(one) for name, one in self.measurements.items()},
             "epsilon": self.epsilon,
             "exact_sensitivity": self.exact_sensitivity,
             "notes": list(self.notes),
@@ -126,11 +126,11 @@ class Results:
 
     def columns(self) -> dict[str, list[Any]]:
         """One row a learner; ``pandas.DataFrame`` makes a frame of it."""
-        names = dict.fromkeys(name for one in self.results for name in one.readings)
+        names = dict.fromkeys(name for one in self.results for name in one.measurements)
         found: dict[str, list[Any]] = {"learner": [one.name for one in self.results]}
         for name in names:
-            readings = [one.readings.get(name) for one in self.results]
-            found[name] = [None if reading is None else reading.value for reading in readings]
+            measurements = [one.measurements.get(name) for one in self.results]
+            found[name] = [None if reading is None else reading.value for reading in measurements]
         return found | {"epsilon": [one.epsilon for one in self.results]}
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,7 +231,7 @@ def _measure(
         _measure_fold(_seeded(learner, place), X, labels, fit, held, noise)
         for place, (fit, held) in enumerate(parts)
     ]
-    readings = _pooled(folds, X)
+    measurements = _pooled(folds, X)
     exact, notes = False, []
     kind = type(learner).__name__
     if kind in NOT_REPEATED:
@@ -239,7 +239,7 @@ def _measure(
     else:
         exact = is_repeatable(learner)
         found = average_sensitivity(learner, X, labels, repeats=None if exact else REPEATS)
-        readings["sensitivity"], readings["changed trees"] = found.readings[:2]
+        measurements["sensitivity"], measurements["changed trees"] = found.measurements[:2]
     epsilon = getattr(getattr(whole, "privacy_", None), "epsilon", None)
     if epsilon is not None and not whole.privacy_.private:
         notes.append("fitted with a seed, and bounds may come from the data: for comparison only")
@@ -247,7 +247,7 @@ def _measure(
         notes.append(f"the search ended by its {whole.status_}, so a better tree may exist")
     curve = _pooled_curve([fold.certificate for fold in folds])
     about = DESCRIPTIONS.get(name, type(learner).__name__)
-    return Result(name, about, readings, epsilon, exact, tuple(notes), curve, whole)
+    return Result(name, about, measurements, epsilon, exact, tuple(notes), curve, whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,33 +284,37 @@ def _seeded(learner: Any, place: int) -> Any:
     return copy if seed is None else copy.set_params(testing_seed=seed + place + 1)
 
 
-def _pooled(folds: list[_Fold], X: Any) -> dict[str, Reading]:
+def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
     right, rows = (sum(getattr(f.accuracy, name) for f in folds) for name in ("n_right", "n_rows"))
     areas = [fold.accuracy.auc for fold in folds]
     meaning = f"{HELD_OUT} that are right"
-    found = {"accuracy": Reading("accuracy", right / rows, meaning, wilson_interval(right, rows))}
+    found = {
+        "accuracy": Measurement("accuracy", right / rows, meaning, wilson_interval(right, rows))
+    }
     if all(area is not None for area in areas):
         mean = np.array(areas, float)
-        found["AUC"] = Reading(
+        found["AUC"] = Measurement(
             "AUC", float(mean.mean()), "mean over folds, with Student's interval", _within(mean)
         )
     found["size"] = _size([fold.model for fold in folds])
     pairs = list(combinations(folds, 2))
     differ = float(np.mean([np.mean(a.answers != b.answers) for a, b in pairs]))
     meaning = "share of rows that get another answer from the model of another fold"
-    found["changed answers"] = Reading("changed answers", differ, meaning)
+    found["changed answers"] = Measurement("changed answers", differ, meaning)
     trees = [fold.model for fold in folds if isinstance(fold.model, Tree)]
     if len(trees) == len(folds):
         apart = tree_distances(trees, space=X)[np.triu_indices(len(folds), 1)]
         meaning = "mean path distance between the trees of two folds"
-        found["retraining distance"] = Reading("retraining distance", float(apart.mean()), meaning)
+        found["retraining distance"] = Measurement(
+            "retraining distance", float(apart.mean()), meaning
+        )
     found |= _pooled_robustness(folds)
     seconds = float(np.mean([fold.seconds for fold in folds]))
-    found["fit time"] = Reading("fit time", seconds, "processor time of one fit", unit="s")
+    found["fit time"] = Measurement("fit time", seconds, "processor time of one fit", unit="s")
     return found
 
 
-def _pooled_robustness(folds: list[_Fold]) -> dict[str, Reading]:
+def _pooled_robustness(folds: list[_Fold]) -> dict[str, Measurement]:
     """What stays right under the perturbation; nothing where it states no budget."""
     noise = folds[0].certificate.perturbation
     if noise.budget is None:
@@ -325,19 +329,19 @@ def _pooled_robustness(folds: list[_Fold]) -> dict[str, Reading]:
         half = [fold.certificate.certified_accuracy(noise.budget / 2) for fold in folds]
         shares = {"certified accuracy": half, **shares}
     return {
-        name: Reading(
+        name: Measurement(
             name, float(np.average(each, weights=weights)), f"{HELD_OUT} {meanings[name]}"
         )
         for name, each in shares.items()
     }
 
 
-def _size(models: list[Tree | Scorecard]) -> Reading:
+def _size(models: list[Tree | Scorecard]) -> Measurement:
     """Leaves of trees or conditions of cards, the mean."""
     counts = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
     unit = "leaves" if isinstance(models[0], Tree) else "conditions"
     meaning = "how much there is to read, mean over folds"
-    return Reading("size", float(np.mean(counts)), meaning, unit=unit)
+    return Measurement("size", float(np.mean(counts)), meaning, unit=unit)
 
 
 def _within(values: NDArray[np.float64]) -> tuple[float, float]:
@@ -369,6 +373,6 @@ def thin_curve(
     return sizes, beyond / len(right)
 
 
-def _plain(reading: Reading) -> dict[str, Any]:
+def _plain(reading: Measurement) -> dict[str, Any]:
     interval = None if reading.interval is None else list(reading.interval)
     return reading.to_dict() | {"interval": interval}

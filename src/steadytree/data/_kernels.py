@@ -122,7 +122,7 @@ def summarise_columns(X):
 
 @kernel
 def rule_goes_left(code, table, rule):
-    """Answer one rule of a RuleTable for one code of its feature."""
+    """Answer one rule of a SplitArrays for one code of its feature."""
     feature = table.feature[rule]
     if np.int64(code) >= table.bin_sizes[feature]:
         return table.missing_left[rule]
@@ -300,7 +300,7 @@ def short_edges(values):
     return edges
 
 
-class RuleTable(NamedTuple):
+class SplitArrays(NamedTuple):
     """Bins of each feature, and the rules between them, feature by feature, by rising bin.
 
     Rule r sends left what has `code <= bin[r]`, or `code == bin[r]` where the feature is by_value

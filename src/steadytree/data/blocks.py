@@ -15,8 +15,8 @@ from steadytree.data._kernels import occupied_bins
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.memmap import MapFolder, MappedRows, Say
-from steadytree.data.out_of_core import Look, label_codes
-from steadytree.data.splits import Rules
+from steadytree.data.out_of_core import DataSummary, label_codes
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, check_unique, quote
 
 PARQUET_ENDINGS = (".parquet", ".pq")
@@ -262,11 +262,11 @@ class FileParts:
         self._known = self._folder.recall(self._marks)
         return self._known
 
-    def look(self, grid: Grid) -> Look:
+    def look(self, grid: Grid) -> DataSummary:
         """First pass over the files."""
-        whole: Look | None = None
+        whole: DataSummary | None = None
         for table, labels in self._files.blocks():
-            here = Look.at(table, labels, grid)
+            here = DataSummary.at(table, labels, grid)
             whole = here if whole is None else whole + here
             self._tell("first reading", whole.summary.n_rows)
         if whole is None:
@@ -289,7 +289,7 @@ class FileParts:
         self._new = (space, classes, occupied)
         return occupied
 
-    def source(self, rules: Rules, n_classes: int) -> MappedRows:
+    def source(self, rules: SplitTable, n_classes: int) -> MappedRows:
         """The folder as a source of counts."""
         if self._known is None:
             self._folder.recode(rules)

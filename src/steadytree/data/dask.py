@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.data._kernels import RuleTable, occupied_bins
+from steadytree.data._kernels import SplitArrays, occupied_bins
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.out_of_core import Look, label_codes, named
+from steadytree.data.out_of_core import DataSummary, label_codes, named
 from steadytree.data.sources import Parted, Pass, pass_over
-from steadytree.data.splits import Rules
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, is_dask
 
 ADDED_AT_ONCE = 8
 SMALL = 10_000  # open nodes; what is to be done with more of them is sent once
 Part = tuple[NDArray[Any], NDArray[np.int32]]  # codes (p, n) and labels
-Ready = tuple[NDArray[Any], NDArray[np.int32], RuleTable]
+Ready = tuple[NDArray[Any], NDArray[np.int32], SplitArrays]
 
 
 def check_both_dask(X: Any, y: Any) -> None:
@@ -54,7 +54,7 @@ class DaskParts:
     def recall(self, grid: Grid, n_thresholds: int) -> None:
         """Nothing is kept from one fit to the next."""
 
-    def look(self, grid: Grid) -> Look:
+    def look(self, grid: Grid) -> DataSummary:
         """What all partitions tell together; reads the data once."""
         looks = [self.runner.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
         return self.runner.get(self.runner.add_up(looks))
@@ -67,7 +67,7 @@ class DaskParts:
         *self._parts, occupied = self.runner.keep([*parts, occupied])
         return self.runner.get(occupied) > 0
 
-    def source(self, rules: Rules, n_classes: int) -> "DaskRows":
+    def source(self, rules: SplitTable, n_classes: int) -> "DaskRows":
         """The binned partitions as a source of counts."""
         shared = self.runner.share(rules)
         ready = self.runner.keep([self.runner.call(_ready, part, shared) for part in self._parts])
@@ -103,12 +103,14 @@ class DaskRows(Parted):
     Parameters
     ----------
     parts : list of delayed Ready
-    rules : Rules
+    rules : SplitTable
     n_classes : int
     run : Runner
     """
 
-    def __init__(self, parts: Sequence[Any], rules: Rules, n_classes: int, run: "Runner") -> None:
+    def __init__(
+        self, parts: Sequence[Any], rules: SplitTable, n_classes: int, run: "Runner"
+    ) -> None:
         super().__init__(rules, n_classes)
         self._parts, self._run = parts, run
         self.start()
@@ -204,9 +206,9 @@ def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, sample: NDArray[An
 
 
 # ---- what runs on the workers ----
-def _look(number: int, X: Any, y: Any, grid: Grid) -> Look:
+def _look(number: int, X: Any, y: Any, grid: Grid) -> DataSummary:
     try:
-        return Look.at(X, y, grid)
+        return DataSummary.at(X, y, grid)
     except (ValueError, TypeError) as error:
         raise named(f"partition {number}", error) from None
 
@@ -225,9 +227,9 @@ def _occupied(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[
     return occupied_bins(part[0], np.concatenate([[0], np.cumsum(sizes)])).astype(np.int64)
 
 
-def _ready(part: Part, rules: Rules) -> Ready:
+def _ready(part: Part, rules: SplitTable) -> Ready:
     # arrays that came over a network cannot be written to, and kernels are compiled for those apart
-    table = RuleTable(*(np.array(array) for array in rules.table))
+    table = SplitArrays(*(np.array(array) for array in rules.table))
     return np.ascontiguousarray(rules.recode(part[0])), part[1], table
 
 

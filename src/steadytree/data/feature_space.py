@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadytree.data._kernels import encode_bins, occupied_bins, summarise_columns
 from steadytree.data.binning import GRIDS, Grid, equidistant_cuts, midpoint_cuts, quantile_cuts
 from steadytree.data.column import MAX_CATEGORIES, NO_CUTS, Column, Kind
-from steadytree.data.splits import Rules, smallest_code_type
+from steadytree.data.splits import SplitTable, smallest_code_type
 from steadytree.data.table import Table, check_unique, quote
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -371,12 +371,14 @@ class FeatureSpace:
             encode_bins(encoded, column.cuts, ends, self.n_categories[j : j + 1], codes[j : j + 1])
         return codes
 
-    def rules(self, codes: NDArray[Any] | None = None) -> Rules:
+    def rules(self, codes: NDArray[Any] | None = None) -> SplitTable:
         """Every candidate rule; with the codes at hand, rules they cannot tell apart are merged."""
         if codes is None:
-            return Rules.of(self.columns)
+            return SplitTable.of(self.columns)
         sizes = np.array([column.n_bins + 1 for column in self.columns])
-        return Rules.of(self.columns, occupied_bins(codes, np.concatenate([[0], np.cumsum(sizes)])))
+        return SplitTable.of(
+            self.columns, occupied_bins(codes, np.concatenate([[0], np.cumsum(sizes)]))
+        )
 
 
 def _typed(column: Column, type_: str | None) -> Column:

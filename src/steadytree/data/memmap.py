@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.files import write_text_atomically
-from steadytree.data._kernels import RuleTable, recode
+from steadytree.data._kernels import SplitArrays, recode
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.memmap_files import (
@@ -30,7 +30,7 @@ from steadytree.data.memmap_files import (
     sweep,
 )
 from steadytree.data.sources import Parted, Pass, pass_over
-from steadytree.data.splits import Rules, smallest_code_type
+from steadytree.data.splits import SplitTable, smallest_code_type
 
 VERSION = 2
 CONTENTS = "map.json"
@@ -108,7 +108,7 @@ class MapFolder:
             self._files[name].write(np.ascontiguousarray(array).data)
         self.sizes.append(len(labels))
 
-    def recode(self, rules: Rules) -> None:
+    def recode(self, rules: SplitTable) -> None:
         """Codes of the merged bins in place of those of the full grid."""
         self._files["codes"].flush()
         if rules.new_code is None:
@@ -224,13 +224,13 @@ class MappedRows(Parted):
     Parameters
     ----------
     folder : MapFolder
-    rules : Rules
+    rules : SplitTable
     n_classes : int
     say : callable
         Told which level is counted.
     """
 
-    def __init__(self, folder: MapFolder, rules: Rules, n_classes: int, say: Say) -> None:
+    def __init__(self, folder: MapFolder, rules: SplitTable, n_classes: int, say: Say) -> None:
         super().__init__(rules, n_classes)
         self._folder, self._say = folder, say
         self._n_passes = 0
@@ -241,7 +241,7 @@ class MappedRows(Parted):
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
         self._n_passes += 1
-        table: RuleTable = self._rules.table
+        table: SplitArrays = self._rules.table
         shape = (todo.n_counted, self._rules.n_bins, self._n_classes)
         total = np.zeros(shape, np.int64)
         n_rows = sum(self._folder.sizes)

@@ -10,7 +10,7 @@ from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace, Summary
 from steadytree.data.labels import check_labels
 from steadytree.data.sources import Source
-from steadytree.data.splits import Rules
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table
 
 MOST_DISTINCT = 2_000_000  # values of one column that may be kept: 32 MB
@@ -19,7 +19,7 @@ NOTHING: Distinct = (np.empty(0), np.empty(0, np.int64))
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class DataSummary:
     """Summary of the columns, the labels that occur, and distinct values where the grid needs them.
 
     Parameters
@@ -35,7 +35,7 @@ class Look:
     distinct: tuple[Distinct, ...] | None = None
 
     @classmethod
-    def at(cls, X: Any, y: Any, grid: Grid = "equidistant") -> "Look":
+    def at(cls, X: Any, y: Any, grid: Grid = "equidistant") -> "DataSummary":
         """Look at the rows of one part, which may be none, and check its labels."""
         table = Table.read(X)
         labels = np.unique(check_labels(y, table.n_rows))
@@ -44,7 +44,7 @@ class Look:
             distinct = tuple(_distinct(values) for values in table.columns)
         return cls(Summary.of(table), labels, distinct)
 
-    def __add__(self, other: "Look") -> "Look":
+    def __add__(self, other: "DataSummary") -> "DataSummary":
         if self.summary.n_rows == 0 or other.summary.n_rows == 0:
             return other if self.summary.n_rows == 0 else self
         summary = self.summary + other.summary
@@ -52,7 +52,7 @@ class Look:
         if self.distinct is not None and other.distinct is not None:
             pairs = zip(summary.names, self.distinct, other.distinct, strict=True)
             distinct = tuple(_merge(name, one, two) for name, one, two in pairs)
-        return Look(summary, _merge_labels(self.labels, other.labels), distinct)
+        return DataSummary(summary, _merge_labels(self.labels, other.labels), distinct)
 
     def space(self, grid: Grid, n_cuts: int) -> FeatureSpace:
         """The columns with their candidate cuts, as all rows together give them."""
@@ -107,7 +107,7 @@ def named(place: str, error: Exception) -> Exception:
     return type(error)(f"{place}: {error}")
 
 
-class Elsewhere(Protocol):
+class OutOfCore(Protocol):
     """Parts of the data that are read where they lie."""
 
     def recall(
@@ -115,18 +115,18 @@ class Elsewhere(Protocol):
     ) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
         """Space, classes and occupied bins where the rows were binned before."""
 
-    def look(self, grid: Grid) -> Look:
+    def look(self, grid: Grid) -> DataSummary:
         """First pass: ranges, categories and labels of all rows."""
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Second pass: bin all rows, keep the codes, tell which bins any row is in."""
 
-    def source(self, rules: Rules, n_classes: int) -> Source:
+    def source(self, rules: SplitTable, n_classes: int) -> Source:
         """The binned rows as a source of counts."""
 
 
 def make_ready(
-    parts: Elsewhere, grid: Grid, n_thresholds: int
+    parts: OutOfCore, grid: Grid, n_thresholds: int
 ) -> tuple[FeatureSpace, NDArray[Any], Source]:
     """Space with cuts, classes, and the source; all as rows in memory would give them."""
     known = parts.recall(grid, n_thresholds)
@@ -135,5 +135,5 @@ def make_ready(
         space = look.space(grid, n_thresholds)
         known = space, look.labels, parts.encode(space, look.labels)
     space, classes, occupied = known
-    rules = Rules.of(space.columns, occupied)
+    rules = SplitTable.of(space.columns, occupied)
     return space, classes, parts.source(rules, len(classes))

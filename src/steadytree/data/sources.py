@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import (
-    RuleTable,
+    SplitArrays,
     child_counts,
     count_classes,
     move_rows,
     weigh_classes,
 )
-from steadytree.data.splits import Rules
+from steadytree.data.splits import SplitTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,12 @@ class ClassCounts:
     values : array of shape (n_nodes, n_bins, n_classes)
         int64, or float64 where rows have weights. The bins of feature j are
         ``rules.table.bin_offsets[j]`` up to ``bin_offsets[j + 1]``.
-    rules : Rules
+    rules : SplitTable
         The bins and what may be asked of them.
     """
 
     values: NDArray[Any]
-    rules: Rules
+    rules: SplitTable
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[1] != self.rules.n_bins:
@@ -74,7 +74,7 @@ class Source(Protocol):
     """Where class counts come from: rows in memory, a sum of holders, a cluster."""
 
     @property
-    def rules(self) -> Rules: ...
+    def rules(self) -> SplitTable: ...
 
     @property
     def n_classes(self) -> int: ...
@@ -100,7 +100,7 @@ class Rows:
     codes : array of shape (n_features, n_rows)
         Codes of the bins of `rules`.
     labels : int32 array of shape (n_rows,)
-    rules : Rules
+    rules : SplitTable
     n_classes : int
     weights : float64 array of shape (n_rows,), optional
     """
@@ -109,7 +109,7 @@ class Rows:
         self,
         codes: NDArray[Any],
         labels: NDArray[np.int32],
-        rules: Rules,
+        rules: SplitTable,
         n_classes: int,
         weights: NDArray[np.float64] | None = None,
     ) -> None:
@@ -121,7 +121,7 @@ class Rows:
         self.start()
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SplitTable:
         return self._rules
 
     @property
@@ -204,7 +204,7 @@ def pass_over(
     codes: NDArray[Any],
     labels: NDArray[np.int32],
     slots: NDArray[np.int32],
-    table: RuleTable,
+    table: SplitArrays,
     todo: Pass,
 ) -> NDArray[np.int64]:
     """Counts (n_counted, n_bins, n_classes) of one part; its slots are moved in place."""
@@ -223,16 +223,16 @@ class Parted(ABC):
 
     Parameters
     ----------
-    rules : Rules
+    rules : SplitTable
     n_classes : int
     """
 
-    def __init__(self, rules: Rules, n_classes: int) -> None:
+    def __init__(self, rules: SplitTable, n_classes: int) -> None:
         self._rules = rules
         self._n_classes = n_classes
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SplitTable:
         return self._rules
 
     @property
@@ -317,7 +317,7 @@ class Summed:
         self._sources = tuple(sources)
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SplitTable:
         return self._sources[0].rules
 
     @property

@@ -6,19 +6,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels import RuleTable, list_rules, recode
+from steadytree.data._kernels import SplitArrays, list_rules, recode
 from steadytree.data.column import Column
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class SplitTable:
     """The candidate rules of a feature space, merged where the data cannot tell them apart.
 
     Parameters
     ----------
-    table : RuleTable
+    table : SplitArrays
         Arrays for the kernels.
     new_code : int64 array or None
         Merged code of every full bin; None where nothing was merged.
@@ -26,12 +26,14 @@ class Rules:
         Full bins of feature j, the missing one last.
     """
 
-    table: RuleTable
+    table: SplitArrays
     new_code: Integers | None
     full_offsets: Integers
 
     @classmethod
-    def of(cls, columns: tuple[Column, ...], occupied: NDArray[np.bool_] | None = None) -> "Rules":
+    def of(
+        cls, columns: tuple[Column, ...], occupied: NDArray[np.bool_] | None = None
+    ) -> "SplitTable":
         """Rules of all columns; with `occupied` (a flag per full bin) empty bins are merged away.
 
         Merging changes no tree: thresholds with no row between them give the same split, and a
@@ -43,7 +45,7 @@ class Rules:
         has_missing = np.array([column.missing for column in columns], dtype=np.int64)
         flags = np.ones(full_offsets[-1], np.bool_) if occupied is None else occupied
         bins, n_rules, new_code, rules = list_rules(flags, full_offsets, n_categories, has_missing)
-        table = RuleTable(
+        table = SplitArrays(
             _running(bins + has_missing),
             bins,
             n_categories > 0,

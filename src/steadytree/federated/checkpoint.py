@@ -1,4 +1,4 @@
-"""Journal: what a study has been answered so far, so that a killed coordinator can go on."""
+"""Checkpoint: what a study has been answered so far, so that a killed coordinator can go on."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from steadytree.federated.transport import HolderError
 VERSION = 1
 
 
-class Journal:
+class Checkpoint:
     """Answers by round, in memory and, where a path is given, in a file written after each round.
 
     How a tree is grown follows from its plan and the answers alone. So a study is resumed by

@@ -15,14 +15,14 @@ from steadytree._base.clock import CLOCK, Clock
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.validation import check_whole_number
 from steadytree.data.schema import Schema, check_schema
-from steadytree.federated.checkpoint import Journal
+from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, Party
 from steadytree.federated.secure_sum import SecureSum
 from steadytree.federated.strategies import METHODS, Table, grow_from_sums
 from steadytree.federated.study_config import Plan, greet
-from steadytree.federated.transport import Correspondence, Parties, Together, Traffic, Transport
+from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
 from steadytree.models.tree import Tree
 from steadytree.privacy.budget import (
@@ -37,7 +37,7 @@ from steadytree.privacy.budget import (
 )
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.noise import NOT_PRIVATE
-from steadytree.privacy.sampled_tree import Drawn, build_tree, plausible_counts
+from steadytree.privacy.sampled_tree import SampledTree, build_tree, plausible_counts
 
 LEAST_PART = 0.2  # of epsilon: the least that a block gets
 DEEPEST_LEVELS = 5  # of several holders' trees that are paid for level by level
@@ -134,16 +134,16 @@ def run_study(plan: Plan, transport: Transport, clock: Clock = CLOCK) -> Study:
         check_can_write(path)
     if set(transport.names) != set(plan.holders):
         raise ValueError(f"the transport reaches {transport.names}, the plan has {plan.holders}.")
-    journal = Journal(plan.checkpoint, plan.digest)
+    journal = Checkpoint(plan.checkpoint, plan.digest)
     private = greet(transport, plan, plan.join, clock)
-    parties = Correspondence(transport, private, plan.deadline, plan.attempt, clock=clock)
+    parties = RemoteHolders(transport, private, plan.deadline, plan.attempt, clock=clock)
     parties.names = plan.holders  # in the plan's order, on which every draw depends
     study = learn(plan, parties, journal)
     finish(plan, study)
     return study
 
 
-def learn(plan: Plan, parties: Parties, journal: Journal) -> Study:
+def learn(plan: Plan, parties: Holders, journal: Checkpoint) -> Study:
     """Grow the plan's tree from the parties' answers and the journal."""
     resumed = journal.n_rounds
     n_bins = bins_of(plan.method, plan.schema, plan.n_bins)
@@ -249,7 +249,7 @@ class Coordinator:
         """Run one session; every holder's ledger is charged as it goes."""
         session = secrets.token_hex(8)
         n_bins = bins_of(self.method, self.schema, self.n_bins)
-        table = Table(Together(self.holders), self.schema, self.epsilon, session, n_bins)
+        table = Table(LocalHolders(self.holders), self.schema, self.epsilon, session, n_bins)
         self._check_before_paying(table)
         if self.method == "secure_sum":
             (drawn, counts), spent = self._add_up(table, session), {"secure sums": self.epsilon}
@@ -284,7 +284,7 @@ class Coordinator:
         for holder in own:
             holder.check_session(schema_digest(self.schema), self.epsilon, self.delta)
 
-    def _add_up(self, table: Table, session: str) -> tuple[Drawn, NDArray[np.int64]]:
+    def _add_up(self, table: Table, session: str) -> tuple[SampledTree, NDArray[np.int64]]:
         holders = [holder for holder in self.holders if isinstance(holder, Holder)]
         budget = (self.epsilon, self.delta, self.testing_seed)
         sums = SecureSum(holders, session, schema_digest(self.schema), *budget)

@@ -53,11 +53,11 @@ MEANING = {
 PASSING = frozenset([Code.BUSY, Code.INTERNAL, Code.UNREACHABLE])  # worth asking again
 
 
-class LetterError(ValueError):
+class MessageError(ValueError):
     """Bytes that are no letter."""
 
 
-class UnsignedError(LetterError):
+class UnsignedError(MessageError):
     """A letter without the signature that it needs."""
 
 
@@ -75,13 +75,13 @@ def write(content: dict[str, Any]) -> bytes:
 def read(letter: bytes, largest: int = LARGEST_REPLY) -> dict[str, Any]:
     """The JSON object in a letter; refuses anything else."""
     if len(letter) > largest:
-        raise LetterError("a letter is too large.")
+        raise MessageError("a letter is too large.")
     try:
         content = json.loads(letter, parse_constant=_no_constant, object_pairs_hook=only_once)
     except (ValueError, RecursionError):
-        raise LetterError("a letter is not JSON.") from None
+        raise MessageError("a letter is not JSON.") from None
     if not isinstance(content, dict) or content.get("version") != VERSION:
-        raise LetterError(f"a letter must be an object of version {VERSION}.")
+        raise MessageError(f"a letter must be an object of version {VERSION}.")
     return content
 
 
@@ -147,7 +147,7 @@ def receive_frame(
     limit = Limit(seconds, clock=clock)
     size = int.from_bytes(_receive(connection, LENGTH, limit), "big")
     if size > largest:
-        raise LetterError("a letter is too large.")
+        raise MessageError("a letter is too large.")
     return _receive(connection, size, limit)
 
 
@@ -160,7 +160,7 @@ def _receive(connection: socket.socket, size: int, limit: Limit) -> bytes:
         connection.settimeout(left)
         part = connection.recv(min(missing, 1 << 20))
         if not part:
-            raise LetterError("a letter was cut off.")
+            raise MessageError("a letter was cut off.")
         parts.append(part)
         missing -= len(part)
     return b"".join(parts)

@@ -21,7 +21,7 @@ from steadytree.federated.framing import (
     STATUS,
     VERSION,
     Code,
-    LetterError,
+    MessageError,
     UnsignedError,
     digest_of,
     read,
@@ -236,7 +236,7 @@ class Gateway:
             reply = self._reply(letter)
         except UnsignedError:
             reply = refusal(Code.UNSIGNED)
-        except LetterError:
+        except MessageError:
             reply = refusal(Code.MALFORMED)
         except Exception as error:  # whatever it says could tell of rows
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
@@ -263,7 +263,7 @@ class Gateway:
             return self._hello(content)
         if content.get("type") == "status":
             return self._status()
-        raise LetterError("of no known type.")
+        raise MessageError("of no known type.")
 
     # ---- questions ----
     def _answer(self, request: Request) -> tuple[bytes, str]:
@@ -338,7 +338,7 @@ class Gateway:
     def _hello(self, content: dict[str, Any]) -> bytes:
         epsilon = content.get("epsilon")
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
-            raise LetterError("hello needs an epsilon.")
+            raise MessageError("hello needs an epsilon.")
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
         study, wanted = str(content.get("study")), float(epsilon) * (1 - 1e-9)

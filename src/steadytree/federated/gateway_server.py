@@ -12,7 +12,7 @@ from pathlib import Path
 from steadytree.federated.framing import (
     LARGEST_QUESTION,
     Code,
-    LetterError,
+    MessageError,
     receive_frame,
     refusal,
     send_frame,
@@ -70,7 +70,7 @@ class GatewayServer:
 
     def _handle(self, connection: socket.socket) -> None:
         # a caller that goes away or sends half a letter is no event worth more than this
-        with connection, contextlib.suppress(OSError, LetterError):
+        with connection, contextlib.suppress(OSError, MessageError):
             connection.settimeout(PATIENCE)
             if not self._free.acquire(blocking=False):
                 send_frame(connection, refusal(Code.BUSY))

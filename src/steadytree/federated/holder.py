@@ -24,7 +24,7 @@ from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.sampled_tree import (
     BlockRows,
-    Drawn,
+    SampledTree,
     extend,
     from_numbers,
     leaf_counts,
@@ -44,7 +44,7 @@ from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 _LOG = logging.getLogger(__name__)
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 Integers = NDArray[np.int64]
-Admitted = tuple[Candidates, list[Drawn]]
+Admitted = tuple[Candidates, list[SampledTree]]
 
 
 class Holder:
@@ -154,7 +154,9 @@ class Holder:
         self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
         self._last_round[request.session] = request.round
 
-    def _compose(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Answer:
+    def _compose(
+        self, request: Request, candidates: Candidates, trees: list[SampledTree]
+    ) -> Answer:
         if isinstance(self._noise, SeededNoise):
             # by round, so that a test's holder answers alike after a restart
             self._noise = SeededNoise([self._testing_seed or 0, request.round])
@@ -186,7 +188,7 @@ class Holder:
         self._joined.add(session)
 
     def _exact_counts(
-        self, session: str, tree: Drawn, candidates: Candidates, kind: str
+        self, session: str, tree: SampledTree, candidates: Candidates, kind: str
     ) -> Integers:
         """Counts WITHOUT noise; exists for the in-process `SecureSum` only, which noises sums."""
         if session not in self._joined:
@@ -226,7 +228,9 @@ class Holder:
         codes = candidates.codes(self._values)
         return BlockRows(codes, self._labels, len(self.schema.classes), every)
 
-    def _numbers(self, request: Request, candidates: Candidates, trees: list[Drawn]) -> Integers:
+    def _numbers(
+        self, request: Request, candidates: Candidates, trees: list[SampledTree]
+    ) -> Integers:
         block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
             return release_counts(np.array([len(self._labels)]), epsilon, noise)
@@ -235,7 +239,7 @@ class Holder:
             # labels are drawn with a last block and dropped again: everyone counts its leaves
             utility = "pure" if request.kind == "block" else "right"
 
-            def grow(rows: BlockRows) -> Drawn:
+            def grow(rows: BlockRows) -> SampledTree:
                 return draw_tree(rows, candidates, epsilon, depth, utility, noise)
 
             return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
@@ -256,7 +260,7 @@ class Holder:
         return select(scores, *limits, n_terms=rows.n_classes)
 
     def _side_counts(
-        self, request: Request, block: BlockRows, candidates: Candidates, tree: Drawn
+        self, request: Request, block: BlockRows, candidates: Candidates, tree: SampledTree
     ) -> Integers:
         parts = []
         for rows, asked in zip(
@@ -268,7 +272,7 @@ class Holder:
         return release_counts(np.concatenate(parts), request.epsilon, self._noise, most)
 
 
-def _check_questions(request: Request, trees: list[Drawn], n_candidates: int) -> None:
+def _check_questions(request: Request, trees: list[SampledTree], n_candidates: int) -> None:
     if len(trees) != 1 or len(request.questions) != len(leaves_of(trees[0])):
         raise RefusedError("side counts need one tree and questions for each of its leaves.")
     for asked in request.questions:
@@ -288,7 +292,7 @@ def _check_scale(request: Request) -> None:
 
 
 def _check_size(
-    request: Request, trees: list[Drawn], candidates: Candidates, n_classes: int
+    request: Request, trees: list[SampledTree], candidates: Candidates, n_classes: int
 ) -> None:
     """Refuse what could not be worked out or sent, before it is paid for."""
     n_leaves = sum(len(leaves_of(tree)) for tree in trees)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.federated.framing import VERSION, LetterError, digest_of, write
+from steadytree.federated.framing import VERSION, MessageError, digest_of, write
 from steadytree.privacy.budget import MOST_RELEASED
 from steadytree.privacy.mechanisms import check_epsilon
 
@@ -172,24 +172,24 @@ def read_question(content: dict[str, Any]) -> Request:
     """The request in a letter; refuses fields that are missing, unknown or of a wrong type."""
     found = content.get("request")
     if set(content) != {"version", "type", "request"} or not isinstance(found, dict):
-        raise LetterError("a question needs a request and nothing else.")
+        raise MessageError("a question needs a request and nothing else.")
     if set(found) != set(FIELDS) or not isinstance(found["schema"], str):
-        raise LetterError("a request has fields that are missing or unknown.")
+        raise MessageError("a request has fields that are missing or unknown.")
     if isinstance(found["epsilon"], bool) or not isinstance(found["epsilon"], int | float):
-        raise LetterError("epsilon must be a number.")
+        raise MessageError("epsilon must be a number.")
     listed = {name: _lists(found[name]) for name in ("trees", "questions")}
     try:
         return Request(**{**found, **listed, "epsilon": float(found["epsilon"])})
     except (RefusedError, TypeError, OverflowError):
-        raise LetterError("a request is not well formed.") from None
+        raise MessageError("a request is not well formed.") from None
 
 
 def _lists(value: Any) -> tuple[tuple[int, ...], ...]:
     if not isinstance(value, list):
-        raise LetterError("trees and questions must be lists of lists of whole numbers.")
+        raise MessageError("trees and questions must be lists of lists of whole numbers.")
     for inner in value:
         if not isinstance(inner, list) or not all(type(number) is int for number in inner):
-            raise LetterError("trees and questions must be lists of lists of whole numbers.")
+            raise MessageError("trees and questions must be lists of lists of whole numbers.")
     return tuple(tuple(inner) for inner in value)
 
 
@@ -207,17 +207,17 @@ def read_answer(content: dict[str, Any], asked: bytes) -> Answer:
     found = content.get("answer")
     wanted = {"holder", "session", "round", "kind", "question", "numbers", "private"}
     if content.get("ok") is not True or not isinstance(found, dict) or set(found) != wanted:
-        raise LetterError("sent something that is no answer")
+        raise MessageError("sent something that is no answer")
     texts = ("holder", "session", "kind", "question", "numbers")
     plain = type(found["round"]) is int and type(found["private"]) is bool
     if not plain or any(not isinstance(found[name], str) for name in texts):
-        raise LetterError("sent something that is no answer")
+        raise MessageError("sent something that is no answer")
     if found["question"] != digest_of(asked):
-        raise LetterError("answered another question")
+        raise MessageError("answered another question")
     try:
         raw = base64.b64decode(found["numbers"], validate=True)
         numbers = np.frombuffer(raw, "<i8").astype(np.int64)
         names = (found["holder"], found["session"], found["round"], found["kind"])
         return Answer(*names, numbers, found["private"])
     except (binascii.Error, ValueError):  # RefusedError too: not whole numbers, or too large
-        raise LetterError("sent numbers that are no counts") from None
+        raise MessageError("sent numbers that are no counts") from None

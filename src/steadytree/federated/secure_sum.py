@@ -11,7 +11,7 @@ from steadytree.federated.holder import Holder
 from steadytree.federated.messages import RefusedError
 from steadytree.privacy.mechanisms import check_epsilon, release_counts, release_counts_zcdp, rho_of
 from steadytree.privacy.noise import make_noise
-from steadytree.privacy.sampled_tree import Drawn
+from steadytree.privacy.sampled_tree import SampledTree
 
 ROUNDING = 1e-9
 
@@ -63,7 +63,9 @@ class SecureSum:
         for holder in self._holders:
             holder.join_sum(session, schema, epsilon, delta)
 
-    def ask(self, share: float, kind: str, tree: Drawn, candidates: Candidates) -> NDArray[Any]:
+    def ask(
+        self, share: float, kind: str, tree: SampledTree, candidates: Candidates
+    ) -> NDArray[Any]:
         """A noised sum for a share of the run's budget (of epsilon, or of rho)."""
         if not 0 < share <= self._left + ROUNDING:
             raise RefusedError("the run's budget for sums is spent.")

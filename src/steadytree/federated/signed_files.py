@@ -17,7 +17,7 @@ from steadytree.federated.framing import (
     SIGNATURE,
     SIGNED,
     VERSION,
-    LetterError,
+    MessageError,
     UnsignedError,
     digest_of,
     envelope,
@@ -98,7 +98,7 @@ def letter_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
     return open_letter
 
 
-class SignedLetters:
+class SignedMessages:
     """A transport whose letters are signed by the coordinator.
 
     Parameters
@@ -166,7 +166,7 @@ class Waiting(Exception):
         self.requests = dict(requests)
 
 
-class FileParties:
+class FileHolders:
     """Holders whose answers to one round lie in files; the round after it raises `Waiting`.
 
     Parameters
@@ -225,8 +225,8 @@ class FileParties:
             letter = write(self._found[name]["letter"])
             answer = read_answer(read(letter), question(request))
             if answer.holder != name:
-                raise LetterError("sent an answer in another holder's name")
-        except LetterError as error:
+                raise MessageError("sent an answer in another holder's name")
+        except MessageError as error:
             return HolderError(name, str(error).rstrip("."))
         return answer
 

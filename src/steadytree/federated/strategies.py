@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 
 from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
-from steadytree.federated.checkpoint import Journal
+from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import Answer, RefusedError, Request
 from steadytree.federated.secure_sum import SecureSum
-from steadytree.federated.transport import Parties
+from steadytree.federated.transport import Holders
 from steadytree.privacy.budget import weighs_triples
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON
-from steadytree.privacy.sampled_tree import OPEN, Drawn, from_numbers, leaves_of, to_numbers
+from steadytree.privacy.sampled_tree import OPEN, SampledTree, from_numbers, leaves_of, to_numbers
 from steadytree.privacy.tree_mechanism import sides_from_bins, size_gain
 
 _LOG = logging.getLogger(__name__)
@@ -36,13 +36,13 @@ class Table:
 
     def __init__(
         self,
-        parties: Parties,
+        parties: Holders,
         schema: Schema,
         epsilon: float,
         session: str,
         n_bins: int,
         minimum: int | None = None,
-        journal: Journal | None = None,
+        journal: Checkpoint | None = None,
     ) -> None:
         self.parties, self.schema = parties, schema
         # amounts are rounded when they are divided, and ledgers add them up exactly
@@ -51,7 +51,7 @@ class Table:
         self._session, self._n_bins, self._round = session, n_bins, -1
         self._digest = schema_digest(schema)
         self._minimum = len(parties.names) if minimum is None else minimum
-        self._journal = journal or Journal()
+        self._journal = journal or Checkpoint()
         self.present = list(range(len(parties.names)))
         self.spent = np.zeros(len(parties.names))
         self._spent_on: list[dict[str, float]] = [{} for _ in parties.names]
@@ -71,7 +71,7 @@ class Table:
         epsilons: Mapping[int, float],
         kind: str,
         size: int | None = None,
-        trees: Sequence[Drawn] | Mapping[int, Drawn] = (OPEN,),
+        trees: Sequence[SampledTree] | Mapping[int, SampledTree] = (OPEN,),
         check: Callable[[int, Integers], object] | None = None,
         **more: object,
     ) -> dict[int, Integers]:
@@ -126,7 +126,9 @@ class Table:
         own = self._spent_on[place]
         own[kind] = own.get(kind, 0.0) + epsilon
 
-    def everyone(self, kind: str, epsilon: float, size: int, trees: Sequence[Drawn]) -> Integers:
+    def everyone(
+        self, kind: str, epsilon: float, size: int, trees: Sequence[SampledTree]
+    ) -> Integers:
         """Sum of all present parties' answers at one epsilon."""
         found = self.ask(dict.fromkeys(self.present, epsilon), kind, size, trees)
         return np.sum(list(found.values()), axis=0)
@@ -141,14 +143,18 @@ class Table:
         return self.ask(each, "leaf counts", self.n_classes, (OPEN,))
 
     def blocks(
-        self, epsilons: Mapping[int, float], trees: Mapping[int, Drawn], depth: int, last: bool
-    ) -> dict[int, Drawn]:
+        self,
+        epsilons: Mapping[int, float],
+        trees: Mapping[int, SampledTree],
+        depth: int,
+        last: bool,
+    ) -> dict[int, SampledTree]:
         """Trees with blocks that parties drew below the leaves, all in one round."""
         epsilons = {place: amount for place, amount in epsilons.items() if place in self.present}
         if not epsilons:
             return {}
 
-        def read(place: int, numbers: Integers) -> Drawn:
+        def read(place: int, numbers: Integers) -> SampledTree:
             grown = from_numbers(numbers.tolist(), len(self.candidates))
             _check_grown(trees[place], grown, depth)
             return grown
@@ -157,7 +163,9 @@ class Table:
         found = self.ask(epsilons, kind, None, trees, read, depth=depth)
         return {place: read(place, numbers) for place, numbers in found.items()}
 
-    def block(self, who: int, epsilon: float, tree: Drawn, depth: int, last: bool) -> Drawn:
+    def block(
+        self, who: int, epsilon: float, tree: SampledTree, depth: int, last: bool
+    ) -> SampledTree:
         """The tree with blocks of one party; where it is gone, of one that has paid least."""
         most = (1 - LEAST_LABEL_SHARE) * self.epsilon
         for place in [who, *np.argsort(self.spent, kind="stable").tolist()]:
@@ -168,7 +176,7 @@ class Table:
                     return grown[place]
         return tree  # nobody is left who can pay for it
 
-    def label(self, tree: Drawn) -> tuple[Drawn, Integers]:
+    def label(self, tree: SampledTree) -> tuple[SampledTree, Integers]:
         """Class counts of the leaves from everyone, for all that is left of each one's epsilon."""
         left = self.epsilon - self.spent
         size = len(leaves_of(tree)) * self.n_classes
@@ -185,7 +193,7 @@ def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -
     return found.check(request, size)
 
 
-def _check_grown(before: Drawn, after: Drawn, depth: int) -> None:
+def _check_grown(before: SampledTree, after: SampledTree, depth: int) -> None:
     """Refuse an answer that does not only add blocks below the leaves."""
     if before.is_leaf:
         if _depth(after) > depth:
@@ -197,7 +205,7 @@ def _check_grown(before: Drawn, after: Drawn, depth: int) -> None:
     _check_grown(before.no, after.no, depth)
 
 
-def _depth(tree: Drawn) -> int:
+def _depth(tree: SampledTree) -> int:
     return 0 if tree.is_leaf else 1 + max(_depth(tree.yes), _depth(tree.no))
 
 
@@ -213,7 +221,7 @@ def _depths_for(table: Table, n_rows: float) -> tuple[int, ...]:
     return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 
-def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
+def delegate(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
     """Each block is drawn by one holder in turn, who shares no row with the next."""
     depths, k = _depths(table), len(order)
     drawers = [order[level % k] for level in range(len(depths))]
@@ -225,7 +233,7 @@ def delegate(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     return table.label(tree)
 
 
-def duel(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
+def duel(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
     """Two holders propose each block, and all judge by noisy leaf counts.
 
     Those propose whose rows are many and mixed, by their noisy class counts: unlike holders may
@@ -249,7 +257,7 @@ def duel(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     return table.label(tree)
 
 
-def vote(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
+def vote(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
     """Every holder proposes a whole tree, and all judge all of them."""
     depths = _depths(table)
     epsilon = (0.6 - ROWS_SHARE) * table.epsilon / len(depths)
@@ -263,14 +271,14 @@ def vote(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
     return proposals[best], counts[best]
 
 
-def _judge(table: Table, trees: Sequence[Drawn], epsilon: float) -> list[Integers]:
+def _judge(table: Table, trees: Sequence[SampledTree], epsilon: float) -> list[Integers]:
     sizes = [len(leaves_of(tree)) * table.n_classes for tree in trees]
     summed = table.everyone("leaf counts", epsilon, sum(sizes), trees)
     parts = np.split(summed, np.cumsum(sizes)[:-1])
     return [part.reshape(-1, table.n_classes) for part in parts]
 
 
-def _purest(table: Table, trees: Sequence[Drawn], epsilon: float) -> Drawn:
+def _purest(table: Table, trees: Sequence[SampledTree], epsilon: float) -> SampledTree:
     if len(trees) == 1:
         return trees[0]
 
@@ -291,20 +299,20 @@ def level_depth(strength: float) -> int:
     return int(np.clip(round(np.log2(max(strength, 1.0)) - 8.5), 2, 5))
 
 
-def noisy_counts(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
+def noisy_counts(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
     """Everyone counts both sides of every question; a row is counted once a question."""
     every = tuple(range(len(table.candidates)))
 
-    def ask(tree: Drawn, epsilon: float) -> list[tuple[int, ...]]:
+    def ask(tree: SampledTree, epsilon: float) -> list[tuple[int, ...]]:
         return [every] * len(leaves_of(tree))
 
     return _by_levels(table, ask, 1.0)
 
 
-def local_rnm(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
+def local_rnm(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
     """Everyone names a question for each leaf by `select`; then only those are counted."""
 
-    def ask(tree: Drawn, epsilon: float) -> list[tuple[int, ...]]:
+    def ask(tree: SampledTree, epsilon: float) -> list[tuple[int, ...]]:
         def check(_: int, named: Integers) -> None:
             if named.min() < 0 or named.max() >= len(table.candidates):
                 raise RefusedError("a holder named a question that does not exist.")
@@ -318,8 +326,8 @@ def local_rnm(table: Table, order: Sequence[int]) -> tuple[Drawn, Integers]:
 
 
 def _by_levels(
-    table: Table, ask: Callable[[Drawn, float], list[tuple[int, ...]]], count_share: float
-) -> tuple[Drawn, Integers]:
+    table: Table, ask: Callable[[SampledTree, float], list[tuple[int, ...]]], count_share: float
+) -> tuple[SampledTree, Integers]:
     depth = level_depth(table.epsilon * table.count_rows())
     epsilon = (0.7 - ROWS_SHARE) * table.epsilon / depth
     tree = OPEN
@@ -338,16 +346,16 @@ def _by_levels(
     return table.label(tree)
 
 
-def _split_leaves(tree: Drawn, questions: Iterator[int]) -> Drawn:
+def _split_leaves(tree: SampledTree, questions: Iterator[int]) -> SampledTree:
     if tree.is_leaf:
-        return Drawn(next(questions), OPEN, OPEN)
+        return SampledTree(next(questions), OPEN, OPEN)
     yes = _split_leaves(tree.yes, questions)
-    return Drawn(tree.question, yes, _split_leaves(tree.no, questions))
+    return SampledTree(tree.question, yes, _split_leaves(tree.no, questions))
 
 
 def grow_from_sums(
     sums: SecureSum, candidates: Candidates, epsilon: float
-) -> tuple[Drawn, Integers]:
+) -> tuple[SampledTree, Integers]:
     """Level by level from histograms of all features, summed and noised once."""
     n_rows = float(max(sums.ask(ROWS_SHARE, "rows", OPEN, candidates)[0], 1))
     depth = level_depth(epsilon * n_rows)

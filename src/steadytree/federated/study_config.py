@@ -17,7 +17,7 @@ from steadytree.federated.framing import (
     MEANING,
     PASSING,
     VERSION,
-    LetterError,
+    MessageError,
     read,
     refusal_code,
     write,
@@ -239,7 +239,7 @@ def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | 
     try:
         content = read(reply)
         code = refusal_code(content)
-    except LetterError:
+    except MessageError:
         raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}") from None
     if code is not None:
         if code not in PASSING:

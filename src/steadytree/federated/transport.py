@@ -10,7 +10,7 @@ from steadytree.federated.framing import (
     MEANING,
     PASSING,
     Code,
-    LetterError,
+    MessageError,
     carry,
     read,
     refusal,
@@ -36,7 +36,7 @@ class HolderError(ValueError):
         self.holder, self.reason, self.code = holder, reason, code
 
 
-class Parties(Protocol):
+class Holders(Protocol):
     """What a coordinator knows of all holders together."""
 
     @property
@@ -59,7 +59,7 @@ class Transport(Protocol):
         """Carry a letter to each holder named; the replies that came within the time."""
 
 
-class Together:
+class LocalHolders:
     """Holders in this process.
 
     Parameters
@@ -94,7 +94,7 @@ class Traffic:
     asked_again: int = 0
 
 
-class Correspondence:
+class RemoteHolders:
     """Holders elsewhere: letters are carried, checked, and asked again until a deadline.
 
     A repeated letter is the same letter: a holder that has answered it sends what it stored, and
@@ -136,7 +136,7 @@ class Correspondence:
         def read_reply(name: str, content: dict[str, object]) -> Answer:
             answer = read_answer(content, letters[name])
             if answer.holder != name:
-                raise LetterError("sent an answer in another holder's name")
+                raise MessageError("sent an answer in another holder's name")
             return answer
 
         found: dict[str, Answer | Exception] = {}
@@ -181,7 +181,7 @@ def _outcome(
         if code is not None:
             return HolderError(name, MEANING[code], code)
         return read_reply(name, content)
-    except LetterError as error:
+    except MessageError as error:
         return HolderError(name, str(error).rstrip("."), Code.MALFORMED)
 
 
@@ -226,6 +226,6 @@ class Sockets:
                     replies[waiting[done]] = done.result()
                 except TimeoutError:
                     continue
-                except (OSError, LetterError):
+                except (OSError, MessageError):
                     replies[waiting[done]] = refusal(Code.UNREACHABLE)
         return replies

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.labels import UNKNOWN, label_array, place_labels
 from steadytree.data.table import Table, quote
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import as_card
 from steadytree.models.sklearn import as_tree
 
@@ -70,18 +70,20 @@ class Accuracy:
         there = rows > 0
         return float((np.diag(self.confusion)[there] / rows[there]).mean())
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         always = f"share right when always answering {str(self.baseline_label)!r}"
-        readings = [
-            Reading("accuracy", self.accuracy, "share of rows it gets right", self.interval),
-            Reading("majority baseline", self.baseline, always),
-            Reading("balanced accuracy", self.balanced, "share right, all classes counting alike"),
+        measurements = [
+            Measurement("accuracy", self.accuracy, "share of rows it gets right", self.interval),
+            Measurement("majority baseline", self.baseline, always),
+            Measurement(
+                "balanced accuracy", self.balanced, "share right, all classes counting alike"
+            ),
         ]
         if self.auc is not None:
             pair = "chance that a row of a class is ranked above one of another class"
-            readings.append(Reading("AUC", self.auc, pair))
-        return tuple(readings)
+            measurements.append(Measurement("AUC", self.auc, pair))
+        return tuple(measurements)
 
 
 def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
@@ -105,7 +107,7 @@ def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> model = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
     >>> found = accuracy(model, [[0], [1], [1]], ["no", "yes", "no"])
-    >>> print(found.readings()[0])
+    >>> print(found.measurements()[0])
     accuracy: 0.6667 (95 % interval 0.2077 to 0.9385)
     >>> found.confusion.tolist()
     [[1, 1], [0, 1]]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadytree._base.intervals import wilson_interval
 from steadytree._base.validation import check_whole_number
 from steadytree.metrics.accuracy import answer_rows
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,14 @@ class Calibration:
         rows = sum(one.n_rows for one in self.bins)
         return sum(one.n_rows * abs(one.stated - one.observed) for one in self.bins) / rows
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         off = "mean difference between the stated share and the one that came true"
         return (
-            Reading("calibration error", self.error, off),
-            Reading("Brier score", self.brier, "mean squared error of stated shares; 0 is best"),
+            Measurement("calibration error", self.error, off),
+            Measurement(
+                "Brier score", self.brier, "mean squared error of stated shares; 0 is best"
+            ),
         )
 
     def to_dict(self) -> dict[str, Any]:

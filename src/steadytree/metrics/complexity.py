@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
@@ -37,19 +37,21 @@ class Complexity:
     n_questions: int
     mean_questions: float
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The sizes with what they mean."""
         return (
-            Reading("leaves", self.n_leaves, "different answers it can end in"),
-            Reading("depth", self.depth, "most questions asked of any row"),
-            Reading("nodes", self.n_nodes, "questions and answers together"),
-            Reading("features", self.n_features, "different columns asked about"),
-            Reading(
+            Measurement("leaves", self.n_leaves, "different answers it can end in"),
+            Measurement("depth", self.depth, "most questions asked of any row"),
+            Measurement("nodes", self.n_nodes, "questions and answers together"),
+            Measurement("features", self.n_features, "different columns asked about"),
+            Measurement(
                 "interpretation complexity",
                 self.n_questions,
                 "different questions: pairs of a column and a threshold or set of categories",
             ),
-            Reading("mean questions", self.mean_questions, "questions asked of a row on average"),
+            Measurement(
+                "mean questions", self.mean_questions, "questions asked of a row on average"
+            ),
         )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.table import Table, quote
 from steadytree.metrics.accuracy import Answers, answer_rows
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 
 MOST_GROUPS = 50
 FEW_ROWS = 30  # fewer say little
@@ -77,13 +77,13 @@ class Groups:
         large = [one for one in self.groups if not one.is_small] or list(self.groups)
         return min(large, key=lambda one: one.accuracy)
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         least = f"accuracy in the group it is least in, {self.worst.name!r}"
         gap = "difference between the best and the worst group, of those of 30 rows or more"
         return (
-            Reading("least group accuracy", self.worst.accuracy, least, self.worst.interval),
-            Reading("group gap", self.gap, gap),
+            Measurement("least group accuracy", self.worst.accuracy, least, self.worst.interval),
+            Measurement("group gap", self.gap, gap),
         )
 
     def to_dict(self) -> dict[str, Any]:

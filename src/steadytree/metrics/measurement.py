@@ -1,11 +1,11 @@
-"""Reading: one number about a model, with what it means."""
+"""Measurement: one number about a model, with what it means."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
-class Reading:
+class Measurement:
     """A measured value that a person can read and a report can print.
 
     Parameters
@@ -23,7 +23,7 @@ class Reading:
 
     Examples
     --------
-    >>> print(Reading("accuracy", 0.934, "share of rows the tree gets right", (0.91, 0.95)))
+    >>> print(Measurement("accuracy", 0.934, "share of rows the tree gets right", (0.91, 0.95)))
     accuracy: 0.934 (95 % interval 0.91 to 0.95)
     """
 
@@ -36,9 +36,13 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.interval is not None and not self.interval[0] <= self.interval[1]:
-            raise ValueError(f"Reading {self.name!r}: interval out of order, got {self.interval}.")
+            raise ValueError(
+                f"Measurement {self.name!r}: the interval is out of order, got {self.interval}."
+            )
         if not 0 < self.level < 1:
-            raise ValueError(f"Reading {self.name!r}: level must be in (0, 1), got {self.level}.")
+            raise ValueError(
+                f"Measurement {self.name!r}: level must be in (0, 1), got {self.level}."
+            )
 
     def __str__(self) -> str:
         text = f"{self.name}: {self.value:.4g}"

@@ -9,7 +9,7 @@ from typing import Any
 from scipy.stats import beta
 
 from steadytree._base.validation import check_whole_number
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 
 SMOOTHING = 5  # added to pilot counts, so that rare answers do not look decisive
 
@@ -41,10 +41,10 @@ class Audit:
         """Whether the claim is wrong, at the stated confidence. False proves nothing."""
         return self.lower_bound > self.claimed
 
-    def reading(self) -> Reading:
+    def reading(self) -> Measurement:
         """The bound as a reading for a report."""
         meaning = "privacy loss shown by attack; an audit can refute a claim and never prove it"
-        return Reading("epsilon at least", self.lower_bound, meaning)
+        return Measurement("epsilon at least", self.lower_bound, meaning)
 
     def __str__(self) -> str:
         verdict = "REFUTED" if self.refuted else "not refuted"

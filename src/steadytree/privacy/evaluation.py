@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.cell_reader import canonical
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.privacy.budget import PrivacyStatement, logged_refusal
@@ -66,10 +66,10 @@ class PrivateAccuracy:
                 ends.append(wilson_interval(n_right, n_right + n_wrong, 1 - left / 2)[place])
         return ends[0], ends[1]
 
-    def reading(self) -> Reading:
+    def reading(self) -> Measurement:
         """The accuracy for a report."""
         meaning = f"share of private rows the tree gets right (epsilon {self.privacy.epsilon:g})"
-        return Reading("accuracy", self.accuracy, meaning, self.interval, level=self.level)
+        return Measurement("accuracy", self.accuracy, meaning, self.interval, level=self.level)
 
     def _totals(self) -> tuple[float, float]:
         right, wrong = np.maximum(self.counts.sum(axis=0), 0)

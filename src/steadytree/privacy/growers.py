@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data._kernels import RuleTable, child_counts
+from steadytree.data._kernels import SplitArrays, child_counts
 from steadytree.data.candidates import Candidates
 from steadytree.data.dask import DaskParts, DaskRows
 from steadytree.data.schema import NO_CLASS, Schema
 from steadytree.data.sources import Rows, Source, Splits
-from steadytree.data.splits import Rules
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
 from steadytree.privacy._kernels import impurity_scores
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import Noise
-from steadytree.privacy.sampled_tree import OPEN, BlockRows, Drawn, extend
+from steadytree.privacy.sampled_tree import OPEN, BlockRows, SampledTree, extend
 from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 from steadytree.privacy.tree_mechanism import draw_tree, score_questions, side_counts, size_gain
 
@@ -94,7 +94,7 @@ def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemor
     return RowsInMemory(schema, X, y)
 
 
-def rules_of(candidates: Candidates) -> Rules:
+def rules_of(candidates: Candidates) -> SplitTable:
     """The candidates as rules: number k is question k, and missing values go right."""
     space = candidates.space
     sizes = np.array([column.n_bins for column in space], dtype=np.int64)
@@ -106,10 +106,10 @@ def rules_of(candidates: Candidates) -> Rules:
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     asked = np.where(presence, -1, bin_).astype(np.int64)
     never = np.zeros(len(candidates), np.bool_)
-    table = RuleTable(
+    table = SplitArrays(
         offsets, sizes, space.categorical, starts, feature, asked, never, bin_, bin_, starts
     )
-    return Rules(table, None, offsets)
+    return SplitTable(table, None, offsets)
 
 
 # ---- what runs where the rows are ----
@@ -130,10 +130,10 @@ def _codes(part: Encoded, candidates: Candidates) -> tuple[NDArray[Any], NDArray
 
 
 def _ready(
-    part: Encoded, candidates: Candidates, table: RuleTable
-) -> tuple[NDArray[Any], NDArray[np.int32], RuleTable]:
+    part: Encoded, candidates: Candidates, table: SplitArrays
+) -> tuple[NDArray[Any], NDArray[np.int32], SplitArrays]:
     # copies, since arrays that came over a network cannot be written to
-    own = RuleTable(*(np.array(array) for array in table))
+    own = SplitArrays(*(np.array(array) for array in table))
     return candidates.codes(np.array(part[0])), np.array(part[1]), own
 
 
@@ -143,7 +143,7 @@ def grow_blocks(
     epsilons: Sequence[float],
     depths: Sequence[int],
     noise: Noise,
-) -> Drawn:
+) -> SampledTree:
     """Whole trees below whole trees: the last block draws labels, the others pure leaves.
 
     The leaves of a tree share no row, so one level of blocks costs its epsilon once.
@@ -169,7 +169,7 @@ def grow_greedy(
     epsilons: Sequence[float],
     criterion: str,
     noise: Noise,
-) -> tuple[Drawn, NDArray[np.int64]]:
+) -> tuple[SampledTree, NDArray[np.int64]]:
     """Level by level, each node's question by `select`: nodes of a level share no row.
 
     The source's rules must be the candidates, by number. Returns the tree, and the exact class
@@ -190,11 +190,11 @@ def grow_greedy(
     below = child_counts(counts, table, np.array(chosen[-1]))[1]
     leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
 
-    def build(depth: int, place: int) -> Drawn:
+    def build(depth: int, place: int) -> SampledTree:
         if depth == len(chosen):
             return OPEN
         below = (build(depth + 1, 2 * place), build(depth + 1, 2 * place + 1))
-        return Drawn(chosen[depth][place], *below)
+        return SampledTree(chosen[depth][place], *below)
 
     return build(0, 0), leaves
 
@@ -221,7 +221,7 @@ class TopDown:
         self._candidates, self._criterion = candidates, criterion
         self._noise, self._shares = noise, shares
 
-    def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> Drawn:
+    def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> SampledTree:
         """Grow; a leaf counts while its noisy share of the rows is at least error / max_splits."""
         node: dict[int, int] = {}  # place in the full binary tree -> question
         queue: list[tuple[float, int, int, BlockRows]] = []
@@ -266,7 +266,7 @@ class TopDown:
 LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
 
 
-def _build(node: dict[int, int], place: int) -> Drawn:
+def _build(node: dict[int, int], place: int) -> SampledTree:
     if place not in node:
         return OPEN
-    return Drawn(node[place], _build(node, 2 * place + 1), _build(node, 2 * place + 2))
+    return SampledTree(node[place], _build(node, 2 * place + 1), _build(node, 2 * place + 2))

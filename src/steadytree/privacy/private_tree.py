@@ -42,7 +42,7 @@ from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_
 from steadytree.privacy.noise import NOT_PRIVATE, Noise, ledger_mark, make_noise
 from steadytree.privacy.sampled_tree import (
     BlockRows,
-    Drawn,
+    SampledTree,
     build_tree,
     counts_from_labels,
     leaf_counts,
@@ -309,7 +309,7 @@ class _Rows:
 
     def finish(
         self,
-        drawn: Drawn,
+        drawn: SampledTree,
         exact: NDArray[np.int64],
         candidates: Candidates,
         leaf_epsilon: float,

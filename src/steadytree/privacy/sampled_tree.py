@@ -14,12 +14,12 @@ MOST_NODES = 200_000
 DEEPEST = 64  # trees are walked by recursion, so one from outside must not be a chain
 
 
-class Drawn(NamedTuple):
+class SampledTree(NamedTuple):
     """A drawn tree: a question with two trees below, or a leaf with a label (-1: none drawn)."""
 
     question: int
-    yes: "Drawn" = None  # type: ignore[assignment]  # leaves have none
-    no: "Drawn" = None  # type: ignore[assignment]
+    yes: "SampledTree" = None  # type: ignore[assignment]  # leaves have none
+    no: "SampledTree" = None  # type: ignore[assignment]
     label: int = -1
 
     @property
@@ -42,17 +42,19 @@ class BlockRows(NamedTuple):
         return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
 
 
-OPEN = Drawn(-1)
+OPEN = SampledTree(-1)
 
 
-def leaves_of(drawn: Drawn) -> list[Drawn]:
+def leaves_of(drawn: SampledTree) -> list[SampledTree]:
     """Leaves, the yes side first."""
     if drawn.is_leaf:
         return [drawn]
     return [*leaves_of(drawn.yes), *leaves_of(drawn.no)]
 
 
-def rows_by_leaf(drawn: Drawn, block: BlockRows, candidates: Candidates) -> Iterator[BlockRows]:
+def rows_by_leaf(
+    drawn: SampledTree, block: BlockRows, candidates: Candidates
+) -> Iterator[BlockRows]:
     """Rows of each leaf, in the order of `leaves_of`."""
     if drawn.is_leaf:
         yield block
@@ -62,31 +64,35 @@ def rows_by_leaf(drawn: Drawn, block: BlockRows, candidates: Candidates) -> Iter
     yield from rows_by_leaf(drawn.no, block.take(~yes), candidates)
 
 
-def leaf_counts(drawn: Drawn, block: BlockRows, candidates: Candidates) -> NDArray[np.int64]:
+def leaf_counts(drawn: SampledTree, block: BlockRows, candidates: Candidates) -> NDArray[np.int64]:
     """Exact class counts (leaves, classes): to be noised before they go anywhere."""
     return np.array([rows.class_counts() for rows in rows_by_leaf(drawn, block, candidates)])
 
 
 def extend(
-    drawn: Drawn, block: BlockRows, candidates: Candidates, grow: Callable[[BlockRows], Drawn]
-) -> Drawn:
+    drawn: SampledTree,
+    block: BlockRows,
+    candidates: Candidates,
+    grow: Callable[[BlockRows], SampledTree],
+) -> SampledTree:
     """The tree with every leaf replaced by what `grow` draws for its rows."""
     if drawn.is_leaf:
         return grow(block)
     yes = candidates.answers(block.codes, drawn.question, block.rows)
-    return Drawn(
+    return SampledTree(
         drawn.question,
         extend(drawn.yes, block.take(yes), candidates, grow),
         extend(drawn.no, block.take(~yes), candidates, grow),
     )
 
 
-def to_numbers(drawn: Drawn) -> tuple[int, ...]:
+def to_numbers(drawn: SampledTree) -> tuple[int, ...]:
     """Questions, the root's first, then those of the yes side; -1 for a leaf. Labels are left out.
 
     Examples
     --------
-    >>> to_numbers(Drawn(4, Drawn(-1), Drawn(2, Drawn(-1), Drawn(-1))))
+    >>> leaf = SampledTree(-1)
+    >>> to_numbers(SampledTree(4, leaf, SampledTree(2, leaf, leaf)))
     (4, -1, 2, -1, -1)
     """
     if drawn.is_leaf:
@@ -94,12 +100,12 @@ def to_numbers(drawn: Drawn) -> tuple[int, ...]:
     return (drawn.question, *to_numbers(drawn.yes), *to_numbers(drawn.no))
 
 
-def from_numbers(numbers: Sequence[int], n_questions: int) -> Drawn:
+def from_numbers(numbers: Sequence[int], n_questions: int) -> SampledTree:
     """The tree that `to_numbers` wrote down; refuses what is none."""
     wrong = ValueError("tree: questions must be whole numbers that make up one tree.")
     if not 0 < len(numbers) <= MOST_NODES:
         raise wrong
-    done: list[tuple[Drawn, int]] = []  # with their depths
+    done: list[tuple[SampledTree, int]] = []  # with their depths
     for number in reversed(numbers):  # from behind, both sides are ready when their question comes
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise wrong
@@ -112,7 +118,7 @@ def from_numbers(numbers: Sequence[int], n_questions: int) -> Drawn:
         depth = 1 + max(one, other)
         if depth > DEEPEST:
             raise ValueError(f"tree: may have at most {DEEPEST} questions one below the other.")
-        done.append((Drawn(int(number), yes, no), depth))
+        done.append((SampledTree(int(number), yes, no), depth))
     if len(done) != 1:
         raise wrong
     return done[0][0]
@@ -141,7 +147,7 @@ def counts_from_labels(labels: NDArray[np.int64], n_classes: int, n_rows: float)
     return counts
 
 
-def build_tree(drawn: Drawn, candidates: Candidates, schema: Schema, counts: Floats) -> Tree:
+def build_tree(drawn: SampledTree, candidates: Candidates, schema: Schema, counts: Floats) -> Tree:
     """A Tree whose leaves have the given counts, parents those of their children together.
 
     Sibling leaves with equal labels are merged. A leaf with no counts takes its parent's shares.
@@ -149,7 +155,7 @@ def build_tree(drawn: Drawn, candidates: Candidates, schema: Schema, counts: Flo
     nodes: list[tuple[int, int, int]] = []  # question, yes, no; parents first
     leaf_node: list[int] = []
 
-    def add(part: Drawn) -> int:
+    def add(part: SampledTree) -> int:
         here = len(nodes)
         nodes.append((-1, LEAF, LEAF))
         if part.is_leaf:

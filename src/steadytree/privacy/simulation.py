@@ -14,7 +14,7 @@ from steadytree.data.labels import label_array
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import accuracy
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.sampling import hold_out
 from steadytree.models.tree import Tree
 from steadytree.privacy.mechanisms import check_epsilon
@@ -43,18 +43,18 @@ class Simulation:
     baseline: float
 
     @property
-    def readings(self) -> list[Reading]:
+    def measurements(self) -> list[Measurement]:
         """The mean at each epsilon, with the interval in which 90 % of single fits lie."""
         found = []
         for epsilon, scores in zip(self.epsilons, self.accuracies, strict=True):
             low, high = (float(v) for v in np.quantile(scores, [0.05, 0.95]))
             meaning = "accuracy to expect of one private fit, on data like those given"
             name = f"accuracy at epsilon {epsilon:g}"
-            found.append(Reading(name, float(scores.mean()), meaning, (low, high), level=0.9))
+            found.append(Measurement(name, float(scores.mean()), meaning, (low, high), level=0.9))
         return found
 
     def __str__(self) -> str:
-        lines = [str(reading) for reading in self.readings]
+        lines = [str(reading) for reading in self.measurements]
         return "\n".join([*lines, f"share of the largest class: {self.baseline:.4g}"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Simulation:
                 "low": reading.interval[0],
                 "high": reading.interval[1],
             }
-            for epsilon, reading in zip(self.epsilons, self.readings, strict=True)
+            for epsilon, reading in zip(self.epsilons, self.measurements, strict=True)
             if reading.interval is not None
         ]
         return {"fits": told, "level": 0.9, "largest_class": self.baseline}
@@ -123,7 +123,7 @@ def simulate(
     --------
     >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
     >>> found = simulate(schema, 500, [0.1, 1.0], repeats=3, random_state=0)
-    >>> [reading.name for reading in found.readings]
+    >>> [reading.name for reading in found.measurements]
     ['accuracy at epsilon 0.1', 'accuracy at epsilon 1']
     >>> print(str(found).splitlines()[1].split(":")[0])
     accuracy at epsilon 1

@@ -19,7 +19,7 @@ from steadytree.privacy._kernels import (
 )
 from steadytree.privacy.mechanisms import check_part
 from steadytree.privacy.noise import Noise, _library
-from steadytree.privacy.sampled_tree import BlockRows, Drawn
+from steadytree.privacy.sampled_tree import BlockRows, SampledTree
 
 MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs one that is public
 DEEPEST_BLOCK = 3
@@ -51,7 +51,7 @@ def draw_tree(
     depth: int,
     utility: str,
     noise: Noise,
-) -> Drawn:
+) -> SampledTree:
     """Draw one tree of at most `depth` levels for the rows; the proof is at the top of this file.
 
     Parameters
@@ -78,7 +78,7 @@ def draw_tree(
 
 def _draw(
     block: BlockRows, candidates: Candidates, rate: float, depth: int, utility: str, noise: Noise
-) -> Drawn:
+) -> SampledTree:
     within = block.class_counts()
     if depth > 0:
         ordered, word_offsets = order_by_class(block.labels, block.rows, block.n_classes)
@@ -90,10 +90,12 @@ def _draw(
         if question < len(candidates):
             yes = candidates.answers(block.codes, question)[block.rows]
             below = (candidates, rate, depth - 1, utility, noise)
-            return Drawn(question, _draw(block.take(yes), *below), _draw(block.take(~yes), *below))
+            return SampledTree(
+                question, _draw(block.take(yes), *below), _draw(block.take(~yes), *below)
+            )
     if utility == "pure":
-        return Drawn(-1)
-    return Drawn(-1, label=noise.place(rate * within.astype(np.float64)))
+        return SampledTree(-1)
+    return SampledTree(-1, label=noise.place(rate * within.astype(np.float64)))
 
 
 def whole_tree_measurement(
@@ -112,7 +114,7 @@ def whole_tree_measurement(
     def member(listed: Any) -> bool:
         return isinstance(listed, list) and all(_is_row(row, limits) for row in listed)
 
-    def function(listed: list[list[int]]) -> Drawn:
+    def function(listed: list[list[int]]) -> SampledTree:
         if not member(listed):  # OpenDP does not ask before it calls
             raise ValueError("rows must be lists of codes of the candidates and a label last.")
         table = np.array(listed, np.int64).reshape(len(listed), len(limits))

@@ -24,7 +24,7 @@ from steadytree.reporting.formatting import (
     reading_text,
     rows_text,
 )
-from steadytree.reporting.options import Evidence
+from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.sections.model import (
     collect_calibration,
     collect_card,
@@ -47,7 +47,7 @@ def collect(
     title: str | None = None,
     date: str | None = None,
     origin: Origin | None = None,
-    evidence: Evidence | None = None,
+    evidence: ReportOptions | None = None,
 ) -> dict[str, Any]:
     """Everything a report shows, as plain values that JSON can hold.
 
@@ -59,7 +59,7 @@ def collect(
     date : str, optional
         Date of the report; today where it is not given.
     origin : Origin, optional
-    evidence : Evidence, optional
+    evidence : ReportOptions, optional
         What else to look at.
 
     Returns
@@ -68,7 +68,7 @@ def collect(
     """
     table = Table.read(X)
     table.check_not_empty()
-    judged, evidence = _readable(model, table), evidence or Evidence()
+    judged, evidence = _readable(model, table), evidence or ReportOptions()
     if evidence.previous is not None:
         _check_change(judged)
     found = accuracy(judged, table, y)
@@ -83,8 +83,8 @@ def collect(
         "title": one_line(title or origin.data or f"A {NOUNS[shown['kind']]}"),
         "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
-            "accuracy": [plain_reading(reading) for reading in found.readings()],
-            "complexity": [plain_reading(reading) for reading in size.readings()],
+            "accuracy": [plain_reading(reading) for reading in found.measurements()],
+            "complexity": [plain_reading(reading) for reading in size.measurements()],
         },
         "confusion": _confusion(found),
         **shown,
@@ -119,7 +119,7 @@ def _shown(
 
 
 def _sections(
-    model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: Evidence
+    model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: ReportOptions
 ) -> dict[str, Any]:
     """What is found with further evidence; None where a section has none."""
     labels = label_array(y)
@@ -163,7 +163,7 @@ def _readable(model: Any, table: Table) -> Tree | Scorecard:
 
 
 def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> str:
-    right, baseline, *_ = found.readings()
+    right, baseline, *_ = found.measurements()
     rows = {
         True: f"{rows_text(found.n_rows)} it was fitted on",
         False: f"{rows_text(found.n_rows)} it had not seen",

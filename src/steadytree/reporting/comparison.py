@@ -120,7 +120,7 @@ def compare(
     Returns
     -------
     comparison : Comparison
-        ``comparison["cart"].readings`` holds the numbers; ``columns()`` makes a frame.
+        ``comparison["cart"].measurements`` holds the numbers; ``columns()`` makes a frame.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def compare(
     >>> found = compare(["cart", "stable"], X, y, n_folds=3, max_depth=2)
     >>> found
     Comparison(cart, stable; 3 folds)
-    >>> bool(found["cart"].readings["accuracy"].value > 0.9)
+    >>> bool(found["cart"].measurements["accuracy"].value > 0.9)
     True
     """
     if path is not None:

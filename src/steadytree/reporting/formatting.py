@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 
 SHARES = {  # read best in per cent
     "accuracy",
@@ -67,27 +67,27 @@ def rows_text(count: int) -> str:
     return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
-def reading_text(reading: Reading) -> str:
+def reading_text(reading: Measurement) -> str:
     """The value of a reading, shares in per cent.
 
     Examples
     --------
-    >>> reading_text(Reading("accuracy", 0.93449, "share right"))
+    >>> reading_text(Measurement("accuracy", 0.93449, "share right"))
     '93.4 %'
-    >>> reading_text(Reading("leaves", 12, "answers"))
+    >>> reading_text(Measurement("leaves", 12, "answers"))
     '12'
-    >>> reading_text(Reading("median distance", float("inf"), "no move turns them"))
+    >>> reading_text(Measurement("median distance", float("inf"), "no move turns them"))
     '∞'
     """
     return _value_text(reading, reading.value) + (f" {reading.unit}" if reading.unit else "")
 
 
-def interval_text(reading: Reading) -> str:
+def interval_text(reading: Measurement) -> str:
     """The interval of a reading; empty where the value is exact.
 
     Examples
     --------
-    >>> interval_text(Reading("accuracy", 0.93, "share right", (0.9, 0.955)))
+    >>> interval_text(Measurement("accuracy", 0.93, "share right", (0.9, 0.955)))
     '90.0 % to 95.5 %'
     """
     if reading.interval is None:
@@ -96,7 +96,7 @@ def interval_text(reading: Reading) -> str:
     return f"{low} to {high}"
 
 
-def _value_text(reading: Reading, value: float) -> str:
+def _value_text(reading: Measurement, value: float) -> str:
     if reading.name in SHARES:
         return f"{100 * value:.1f} %"
     if math.isinf(value):
@@ -138,7 +138,7 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_reading(reading: Reading) -> dict[str, Any]:
+def plain_reading(reading: Measurement) -> dict[str, Any]:
     """A reading with its texts."""
     return plain(reading.to_dict()) | {
         "interval": None if reading.interval is None else plain(list(reading.interval)),

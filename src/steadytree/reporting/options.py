@@ -11,7 +11,7 @@ from steadytree.robustness.perturbation import Perturbation
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class ReportOptions:
     """Everything beyond the tree and the rows it is judged on; all of it may be absent.
 
     Parameters

@@ -32,7 +32,7 @@ from steadytree.reporting.svg.tree import draw_tree
 from steadytree.reporting.wording import collect_tree
 from steadytree.robustness.certify import Certificate
 from steadytree.stability.curve import StabilityCurve
-from steadytree.stability.refits import CardRefits, Refits
+from steadytree.stability.refits import Refits, ScorecardRefits
 
 
 def draw(thing: Any, X: Any = None, y: Any = None) -> Picture:
@@ -96,7 +96,7 @@ def _draw_certificate(found: Certificate) -> Picture:
         {
             "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
             "perturbation": plain(found.perturbation.to_dict()),
-            "readings": [plain_reading(reading) for reading in found.readings()],
+            "readings": [plain_reading(reading) for reading in found.measurements()],
         }
     )
 
@@ -130,7 +130,7 @@ DRAWN: dict[type, Callable[[Any], Any]] = {
     Results: _draw_comparison,
     TreeChanges: lambda found: draw_diff(collect_diff(found)),
     Refits: _draw_refits,
-    CardRefits: lambda found: cut_strips({"cuts": collect_card_cuts(found)}, "card"),
+    ScorecardRefits: lambda found: cut_strips({"cuts": collect_card_cuts(found)}, "card"),
     StabilityCurve: _draw_stability,
     Scorecard: draw_card,
 }

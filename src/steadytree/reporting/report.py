@@ -16,7 +16,7 @@ from steadytree.reporting.build import collect
 from steadytree.reporting.data_set import Origin
 from steadytree.reporting.html import render_html
 from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
-from steadytree.reporting.options import Evidence
+from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import render_text
 from steadytree.robustness.perturbation import Perturbation
 
@@ -148,7 +148,7 @@ def report(
         check_can_write(path)
     if learner is None and hasattr(model, "fit"):
         learner = model
-    evidence = Evidence(
+    evidence = ReportOptions(
         previous=previous,
         learner=learner,
         train=train,

@@ -189,15 +189,15 @@ def _table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
 
 
-def _readings(readings: list[dict[str, Any]]) -> Table:
+def _readings(measurements: list[dict[str, Any]]) -> Table:
     table = _table()
     table.add_column("")
     table.add_column("value", justify="right", no_wrap=True)
-    with_interval = any(reading["interval"] for reading in readings)
+    with_interval = any(reading["interval"] for reading in measurements)
     if with_interval:
         table.add_column("95 % interval", no_wrap=True)
     table.add_column("what it says", style="dim")
-    for reading in readings:
+    for reading in measurements:
         cells = [reading["name"], reading["shown"], reading["meaning"]]
         if with_interval:
             cells.insert(2, reading["shown_interval"])

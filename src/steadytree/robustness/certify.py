@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import label_indices
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import exact_edges
 from steadytree.models.scorecard import Condition, Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn_for
@@ -186,16 +186,16 @@ class Certificate:
             for row in rows
         ]
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         always = "share right when always giving the most frequent answer; no move can lower it"
-        readings = [
-            Reading("accuracy", self.accuracy, "share of rows it gets right as they are"),
-            Reading("majority baseline", self.baseline, always),
+        measurements = [
+            Measurement("accuracy", self.accuracy, "share of rows it gets right as they are"),
+            Measurement("majority baseline", self.baseline, always),
         ]
         if self.perturbation.budget is not None:
-            readings.append(
-                Reading(
+            measurements.append(
+                Measurement(
                     "worst-case accuracy",
                     self.worst_case_accuracy,
                     "share still right after the worst perturbation within the budget",
@@ -204,21 +204,21 @@ class Certificate:
         finite = self.distance[self.right]
         if len(finite):
             meaning = "half of the right rows change their answer only beyond this size of move"
-            readings.append(Reading("median distance", float(np.median(finite)), meaning))
-        return tuple(readings)
+            measurements.append(Measurement("median distance", float(np.median(finite)), meaning))
+        return tuple(measurements)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         sizes, accuracies = self.curve()
         return {
-            "readings": [reading.to_dict() for reading in self.readings()],
+            "readings": [reading.to_dict() for reading in self.measurements()],
             "perturbation": self.perturbation.to_dict(),
             "curve": {"size": sizes.tolist(), "certified_accuracy": accuracies.tolist()},
             "counterexamples": [example.to_dict() for example in self.counterexamples()],
         }
 
     def __str__(self) -> str:
-        lines = [str(reading) for reading in self.readings()]
+        lines = [str(reading) for reading in self.measurements()]
         return "\n".join([*lines, *(f"  {example}" for example in self.counterexamples(3))])
 
     def _size(self, size: float | None) -> float:

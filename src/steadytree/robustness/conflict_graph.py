@@ -81,7 +81,7 @@ class Distinct:
         close_pairs(ranks, bits, start, columns, closer, pairs)
         return order[pairs]
 
-    def nearest_enemy(self, only_least: bool = False) -> NDArray[np.float64]:
+    def nearest_other_class(self, only_least: bool = False) -> NDArray[np.float64]:
         """Distance (m,) of each distinct row to the nearest row of another class.
 
         Tried within a small reach first, then within larger ones for what is left. With

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
 from steadytree.metrics.accuracy import _plain_labels
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.robustness.conflict_graph import (
     MOST_CLASSES,
     NO_PAIRS,
@@ -104,9 +104,9 @@ class Separation:
     distinct: Distinct
 
     @cached_property
-    def nearest_enemy(self) -> NDArray[np.float64]:
+    def nearest_other_class(self) -> NDArray[np.float64]:
         """Distance of every row to the nearest row of another class; worked out when asked for."""
-        return self.distinct.nearest_enemy()[self.distinct.place]
+        return self.distinct.nearest_other_class()[self.distinct.place]
 
     @property
     def separateness(self) -> float:
@@ -149,31 +149,33 @@ class Separation:
         """
         return all_statements(self, error)
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         found = [
-            Reading("separateness", self.separateness, "share of rows that can stay"),
-            Reading("rows to drop", len(self.dropped), "so that the classes are apart"),
-            Reading("2 r", self.two_r, "least distance between classes once they are dropped"),
+            Measurement("separateness", self.separateness, "share of rows that can stay"),
+            Measurement("rows to drop", len(self.dropped), "so that the classes are apart"),
+            Measurement("2 r", self.two_r, "least distance between classes once they are dropped"),
             self._depth_reading(),
         ]
         if self.linear is not None:
             found += [
-                Reading("linear separateness", self.linear.separateness, "right of a hyperplane"),
-                Reading("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
-                Reading("edge", self.linear.edge, "some condition beats one half by this much"),
+                Measurement(
+                    "linear separateness", self.linear.separateness, "right of a hyperplane"
+                ),
+                Measurement("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
+                Measurement("edge", self.linear.edge, "some condition beats one half by this much"),
             ]
         return tuple(found)
 
-    def _depth_reading(self) -> Reading:
+    def _depth_reading(self) -> Measurement:
         if self.depth_says_something:
             meaning = "enough to get every row that stays right, by the classes' distance"
-            return Reading("tree depth", self.depth_bound, meaning)
+            return Measurement("tree depth", self.depth_bound, meaning)
         meaning = "enough for any labels of these rows: the classes' distance promises no less"
-        return Reading("tree depth", self.depth_anyway, meaning)
+        return Measurement("tree depth", self.depth_anyway, meaning)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, [*self.readings(), *self.statements()]))
+        return "\n".join(map(str, [*self.measurements(), *self.statements()]))
 
 
 def separation(
@@ -192,7 +194,7 @@ def separation(
 
     Which rows are closer than 2 r is decided without rounding: every float in `X`, `scale` and `r`
     stands for the decimal that Python prints for it, so 0.3 and 0.1 are exactly 0.2 apart. The
-    distances told (`two_r`, `nearest_enemy`) are rounded to floats.
+    distances told (`two_r`, `nearest_other_class`) are rounded to floats.
 
     Parameters
     ----------
@@ -217,7 +219,7 @@ def separation(
     >>> found = separation([[0.0], [0.4], [0.5], [1.0]], ["a", "a", "b", "b"], r=0.1)
     >>> len(found.dropped), found.exact, round(found.two_r, 3)
     (1, True, 0.5)
-    >>> found.nearest_enemy.round(2).tolist()
+    >>> found.nearest_other_class.round(2).tolist()
     [0.5, 0.1, 0.1, 0.6]
     """
     if r is not None and not (is_number(r) and 0 <= r < np.inf):
@@ -327,7 +329,7 @@ def _least_distance(distinct: Distinct, cover: Cover) -> float:
     left = counts.any(axis=1)
     place = np.arange(int(left.sum()))
     rest = Distinct(distinct.rows[left], counts[left], place, distinct.ranks[left])
-    return float(rest.nearest_enemy(only_least=True).min(initial=np.inf))
+    return float(rest.nearest_other_class(only_least=True).min(initial=np.inf))
 
 
 def _listed(

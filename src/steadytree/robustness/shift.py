@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from steadytree._base.validation import check_number, check_whole_number
 from steadytree.data.table import quote
 from steadytree.metrics.accuracy import label_indices
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import Boxes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
@@ -47,12 +47,14 @@ class ShiftAccuracy:
         """Least accuracy among the sampled shifts."""
         return float(self.sampled.min())
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         repeats = f"{len(self.sampled):,}"
         return (
-            Reading("average accuracy", self.average, "share right after a random shift, expected"),
-            Reading("worst accuracy", self.worst, f"least share right among {repeats} shifts"),
+            Measurement(
+                "average accuracy", self.average, "share right after a random shift, expected"
+            ),
+            Measurement("worst accuracy", self.worst, f"least share right among {repeats} shifts"),
         )
 
 

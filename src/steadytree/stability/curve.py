@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from steadytree._base.validation import check_number, check_whole_number
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
 
 EPSILONS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -57,28 +57,28 @@ class StabilityCurve:
         return min(allowed, key=lambda point: (point.sensitivity, -point.test_accuracy))
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """Sensitivity and held-out accuracy of each point."""
-        readings = []
+        measurements = []
         for point in self.points:
             name = "greedy" if point.epsilon == 0 else f"epsilon {point.epsilon:g}"
-            readings.append(
-                Reading(
+            measurements.append(
+                Measurement(
                     f"sensitivity, {name}",
                     point.sensitivity,
                     "mean distance to the tree that is learned without some rows",
                     point.sensitivity_interval,
                 )
             )
-            readings.append(
-                Reading(
+            measurements.append(
+                Measurement(
                     f"held-out accuracy, {name}",
                     point.test_accuracy,
                     "share of rows right that the tree was not learned from",
                     point.test_accuracy_interval,
                 )
             )
-        return tuple(readings)
+        return tuple(measurements)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

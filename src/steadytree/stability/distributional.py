@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.validation import check_whole_number
 from steadytree.distance._kernels import node_distance
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models._kernels import FlatTree
 from steadytree.stability._kernels.grow import grow_rows
 from steadytree.stability.removal import is_repeatable
 from steadytree.stability.sensitivity import mean_interval
-from steadytree.stability.split_sampling import Recipe
+from steadytree.stability.split_sampling import PreparedFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +43,17 @@ class DistributionalSensitivity:
         return float(self.transported.mean())
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The figures with their meanings; intervals are over the sampled rows."""
         several = len(self.rows) > 1
         return (
-            Reading(
+            Measurement(
                 "distributional sensitivity",
                 self.value,
                 "mean distance between tree distributions with and without a row, from above",
                 mean_interval(self.transported) if several else None,
             ),
-            Reading(
+            Measurement(
                 "coupled sensitivity",
                 float(self.coupled.mean()),
                 "the same when trees of equal seeds are paired",
@@ -128,7 +128,7 @@ def distributional_sensitivity(
     return DistributionalSensitivity(rows, transported, coupled)
 
 
-def _sample(recipe: Recipe, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
+def _sample(recipe: PreparedFit, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
     """Trees of the seeds 0, 1, ..., grown on some of the rows."""
     draws = [recipe.with_seed(seed).draw for seed in range(n_trees)]
     shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)

@@ -15,7 +15,7 @@ from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.distance.collection import CollectionFacts, collection_facts
 from steadytree.distance.tree_distance import tree_distances
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.stability.removal import fit_model
@@ -23,7 +23,7 @@ from steadytree.stability.sensitivity import mean_interval
 
 
 @dataclass(frozen=True, eq=False)
-class CardRefits:
+class ScorecardRefits:
     """A card and those fitted again on part of the rows.
 
     Parameters
@@ -51,26 +51,26 @@ class CardRefits:
         found = [thresholds(card, name) for card in self.cards]
         return np.sort(np.concatenate(found)) if found else np.empty(0)
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         own = columns_asked(self.whole)
         kept = [len(own & columns_asked(card)) / len(own) for card in self.cards] if own else [1.0]
         return (
-            Reading(
+            Measurement(
                 "same answers",
                 100 * float(self.agreement.mean()),
                 "share of rows that get the same answer from a card fitted again",
                 None,
                 "%",
             ),
-            Reading(
+            Measurement(
                 "least same answers",
                 100 * float(self.agreement.min()),
                 "the same for the card that differs most",
                 None,
                 "%",
             ),
-            Reading(
+            Measurement(
                 "same columns",
                 100 * float(np.mean(kept)),
                 "share of its columns that a card fitted again asks about too",
@@ -125,24 +125,24 @@ class Refits:
         """What all the trees have in common, the whole one among them."""
         return collection_facts([self.whole, *self.trees])
 
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         several = len(self.trees) > 1
         return (
-            Reading(
+            Measurement(
                 "retraining distance",
                 self.value,
                 "mean path distance to trees learned again on part of the rows",
                 mean_interval(self.distances) if several else None,
             ),
-            Reading(
+            Measurement(
                 "same answers",
                 100 * float(self.agreement.mean()),
                 "share of rows that get the same answer from a tree learned again",
                 None,
                 "%",
             ),
-            Reading(
+            Measurement(
                 "same tree",
                 100 * float((self.distances == 0).mean()),
                 "share of refits that give the very same tree",
@@ -160,7 +160,7 @@ def refits(
     kept: float = KEPT,
     n_jobs: int | None = None,
     random_state: int = 0,
-) -> Refits | CardRefits:
+) -> Refits | ScorecardRefits:
     """Fit a learner again on parts of its rows, and measure how far the trees are apart.
 
     Of a learner of cards: how many answers and columns stay the same.
@@ -183,7 +183,7 @@ def refits(
 
     Returns
     -------
-    refits : Refits, or CardRefits of a learner of cards
+    refits : Refits, or ScorecardRefits of a learner of cards
 
     Examples
     --------
@@ -206,5 +206,5 @@ def refits(
     own = whole.predict(X)
     agreement = np.array([float(np.mean(one.predict(X) == own)) for one in found])
     if isinstance(whole, Scorecard):
-        return CardRefits(whole, found, agreement)
+        return ScorecardRefits(whole, found, agreement)
     return Refits(whole, found, tree_distances([whole], found, space=X)[0], agreement)

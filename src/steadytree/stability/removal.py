@@ -20,7 +20,7 @@ from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import GUMBEL
 from steadytree.stability._kernels.grow import FEATURE_BITS, grow_rows, regrow_without
 from steadytree.stability._kernels.leave_out import leave_out
-from steadytree.stability.split_sampling import Recipe
+from steadytree.stability.split_sampling import PreparedFit
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def fresh(estimator: Any) -> Any:
 
 def remove_from_recipe(
     estimator: Any,
-    recipe: Recipe,
+    recipe: PreparedFit,
     removed: NDArray[np.int64],
     distance: Distance,
     n_alternatives: int,
@@ -159,14 +159,14 @@ def _tree_of(fitted: Any, X: Any) -> Tree:
     return fitted.tree_ if is_ours else from_sklearn(fitted, X)
 
 
-def _grow_without(estimator: Any, recipe: Recipe, rows: NDArray[np.int64]) -> Tree:
+def _grow_without(estimator: Any, recipe: PreparedFit, rows: NDArray[np.int64]) -> Tree:
     kept = np.ones(recipe.n_rows, bool)
     kept[rows] = False
     return estimator.grow(recipe.take(kept))
 
 
 def _distances_and_tags(
-    recipe: Recipe, removed: NDArray[np.int64]
+    recipe: PreparedFit, removed: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Node distances and tags: single rows all at once, larger sets by growing each tree."""
     table, draw, n = recipe.rules.table, recipe.draw, recipe.n_rows
@@ -185,7 +185,7 @@ def _distances_and_tags(
     return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
 
 
-def _feature_distances(recipe: Recipe, removed: NDArray[np.int64]) -> NDArray[np.float64]:
+def _feature_distances(recipe: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
     """Node distances where a question is its feature alone."""
     shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table, recipe.draw)
     every = np.arange(recipe.n_rows)

@@ -16,7 +16,7 @@ from steadytree._base.validation import check_whole_number
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import Distance
-from steadytree.metrics.measurement import Reading
+from steadytree.metrics.measurement import Measurement
 from steadytree.stability.removal import (
     Alternative,
     Removal,
@@ -66,27 +66,27 @@ class Sensitivity:
         return None if self.exact or n_sets < 2 else mean_interval(self.distances[0])
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The figures with their meanings."""
         n_removed = self.removed.shape[2]
         rows = "one row" if n_removed == 1 else f"{n_removed:,} rows"
         changed = (self.distances > 0).mean(axis=1)
         interval = mean_interval(changed) if len(changed) > 1 else None
         return (
-            Reading(
+            Measurement(
                 "average sensitivity",
                 self.value,
                 f"mean distance to the tree that is learned without {rows}",
                 self.interval,
             ),
-            Reading(
+            Measurement(
                 "changed trees",
                 100 * float(changed.mean()),
                 f"share of removals of {rows} that change the tree at all",
                 None if interval is None else (100 * interval[0], 100 * interval[1]),
                 "%",
             ),
-            Reading(
+            Measurement(
                 "largest change",
                 float(self.distances.max()),
                 f"largest distance to a tree that is learned without {rows}",
@@ -102,7 +102,7 @@ class Sensitivity:
         ]
 
     def __str__(self) -> str:
-        return "\n".join(str(reading) for reading in self.readings)
+        return "\n".join(str(reading) for reading in self.measurements)
 
 
 def average_sensitivity(

@@ -1,4 +1,4 @@
-"""Chooser: which rule each open node gets, and how likely every other one was."""
+"""SplitSampler: which rule each open node gets, and how likely every other one was."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows
-from steadytree.data.splits import Rules
+from steadytree.data.splits import SplitTable
 from steadytree.stability._kernels.choose import Draw, choose_rules, draw_rule
 from steadytree.stability._kernels.grow import score_ahead
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class PreparedFit:
     """Rows as codes, the rules that may be asked, and how one is drawn.
 
     Refits on fewer rows share the bins, the rules and the noise with the fit on all rows; only
@@ -28,7 +28,7 @@ class Recipe:
     labels : int32 array of shape (n_rows,)
         Places among the classes; kernels never see the labels themselves.
     classes : array of labels
-    rules : Rules
+    rules : SplitTable
     draw : Draw
     max_depth : int
     lookahead : int
@@ -39,7 +39,7 @@ class Recipe:
     codes: NDArray[Any]
     labels: NDArray[np.int32]
     classes: NDArray[Any]
-    rules: Rules
+    rules: SplitTable
     draw: Draw
     max_depth: int
     lookahead: int = 1
@@ -53,11 +53,11 @@ class Recipe:
     def n_classes(self) -> int:
         return len(self.classes)
 
-    def with_seed(self, seed: int) -> "Recipe":
+    def with_seed(self, seed: int) -> "PreparedFit":
         """The same fit with other noise."""
         return replace(self, draw=self.draw._replace(seed=int(seed)))
 
-    def take(self, rows: NDArray[Any]) -> "Recipe":
+    def take(self, rows: NDArray[Any]) -> "PreparedFit":
         """The same fit on some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         codes = np.ascontiguousarray(self.codes[:, rows])
@@ -83,17 +83,17 @@ class SplitProbability(NamedTuple):
     probability: float
 
 
-class Chooser:
+class SplitSampler:
     """Draws rules from class counts, or by looking ahead on the rows themselves.
 
     Parameters
     ----------
-    recipe : Recipe
+    recipe : PreparedFit
     rows : Rows, optional
         The source that the tree is grown from; looked at where the recipe looks ahead.
     """
 
-    def __init__(self, recipe: Recipe, rows: Rows | None = None) -> None:
+    def __init__(self, recipe: PreparedFit, rows: Rows | None = None) -> None:
         self._recipe = recipe
         self._rows = rows
         self._n_cells = 0
@@ -129,7 +129,7 @@ class Chooser:
 
 
 def split_probabilities(
-    space: FeatureSpace, rules: Rules, draw: Draw, scores: NDArray[np.float64]
+    space: FeatureSpace, rules: SplitTable, draw: Draw, scores: NDArray[np.float64]
 ) -> list[SplitProbability]:
     """Every question with a chance, the likeliest first, from the scores of one node's rules."""
     table = rules.table
@@ -145,7 +145,9 @@ def split_probabilities(
     return [_describe(space, rules, valid[k], float(chance[k])) for k in order if chance[k] > 0]
 
 
-def _describe(space: FeatureSpace, rules: Rules, rule: int, probability: float) -> SplitProbability:
+def _describe(
+    space: FeatureSpace, rules: SplitTable, rule: int, probability: float
+) -> SplitProbability:
     table = rules.table
     column = space[int(table.feature[rule])]
     first, last = int(table.first[rule]), int(table.last[rule])

@@ -17,9 +17,9 @@ from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
 from steadytree.data.dask import DaskParts
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.out_of_core import Elsewhere, make_ready
+from steadytree.data.out_of_core import OutOfCore, make_ready
 from steadytree.data.sources import Rows, Source
-from steadytree.data.splits import Rules
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.grower import grow, tree_positions
@@ -27,9 +27,9 @@ from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, Draw
 from steadytree.stability.near_previous import stay_close
 from steadytree.stability.split_sampling import (
-    Chooser,
-    Recipe,
+    PreparedFit,
     SplitProbability,
+    SplitSampler,
     split_probabilities,
 )
 
@@ -213,23 +213,23 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.feature_names_in_ = np.array(files.names, dtype=object)
         return self
 
-    def _fit_from(self, recipe: Recipe, source: Source) -> None:
+    def _fit_from(self, recipe: PreparedFit, source: Source) -> None:
         self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
         self.tree_, chooser = self._grow(recipe, source)
         self._rules, self._draw_, self._levels = recipe.rules, recipe.draw, chooser.levels
         best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
         self.score_bound_ = self._score_bound(max(best, self._majority()))
 
-    def _fit_elsewhere(self, parts: Elsewhere) -> "StableTreeClassifier":
+    def _fit_elsewhere(self, parts: OutOfCore) -> "StableTreeClassifier":
         space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
         self._fit_from(self._recipe_without_rows(space, classes, source.rules), source)
         return self
 
     def _recipe_without_rows(
-        self, space: FeatureSpace, classes: NDArray[Any], rules: Rules
-    ) -> Recipe:
+        self, space: FeatureSpace, classes: NDArray[Any], rules: SplitTable
+    ) -> PreparedFit:
         codes, labels = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
-        return Recipe(space, codes, labels, classes, rules, self._draw(rules), self.max_depth)
+        return PreparedFit(space, codes, labels, classes, rules, self._draw(rules), self.max_depth)
 
     def _check_elsewhere(self, sample_weight: Any = None) -> None:
         """Refuse what needs all rows in memory."""
@@ -242,7 +242,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             if given:
                 raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
 
-    def _stay_close(self, X: Any, recipe: Recipe, seen: Any) -> None:
+    def _stay_close(self, X: Any, recipe: PreparedFit, seen: Any) -> None:
         """Put a tree near `previous` in place of the one learned wholly anew."""
         if recipe.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
@@ -250,7 +250,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = self.tree_.classes
         self.score_bound_, self._levels = None, []  # both are about the other tree
 
-    def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> Recipe:
+    def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
         self._check_parameters()
         table, y, weights = read_rows(self, X, y, sample_weight)
@@ -262,7 +262,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         rules = space.rules(codes)
         codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
         _check_trials(rules.n_rules, codes.size, lookahead, weights)
-        return Recipe(
+        return PreparedFit(
             space,
             codes,
             labels.astype(np.int32),
@@ -274,15 +274,15 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             weights,
         )
 
-    def grow(self, recipe: Recipe) -> Tree:
+    def grow(self, recipe: PreparedFit) -> Tree:
         """Grow the tree of a recipe: what `fit` does with it."""
         if self.previous is not None:
             raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
         rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
         return self._grow(recipe, rows)[0]
 
-    def _grow(self, recipe: Recipe, source: Source) -> tuple[Tree, Chooser]:
-        chooser = Chooser(recipe, source if isinstance(source, Rows) else None)
+    def _grow(self, recipe: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
+        chooser = SplitSampler(recipe, source if isinstance(source, Rows) else None)
         tree = grow(source, chooser, recipe.space, recipe.classes, recipe.max_depth)
         return tree, chooser
 
@@ -320,7 +320,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         steps = 1 if self.lookahead == 1 else self.max_depth
         return float(max(1 - self.epsilon, 0.0) ** steps * best / self.tree_.weight[0])
 
-    def _draw(self, rules: Rules) -> Draw:
+    def _draw(self, rules: SplitTable) -> Draw:
         n_candidates = max(rules.n_candidates, 2)
         sharpness = 2 * np.log(n_candidates) / self.epsilon if self.epsilon else 0.0
         return Draw(

@@ -27,7 +27,7 @@ DROPPED = frozenset(["connection", "host", "keep-alive", "transfer-encoding", "c
 _LOG = logging.getLogger(__name__)
 
 
-class Front:
+class Proxy:
     """Listens with TLS and hands calls of SuperNodes to Flower, for as long as a `with` block.
 
     Parameters
@@ -51,7 +51,7 @@ class Front:
     def port(self) -> int:
         return int(self._server.server_address[1])
 
-    def __enter__(self) -> "Front":
+    def __enter__(self) -> "Proxy":
         self._thread.start()
         return self
 
@@ -228,7 +228,7 @@ class SuperLink:
             self._wait()
             host, _, port = self._plan.superlink.rpartition(":")
             address, inner = (host.strip("[]"), int(port)), (LOCAL, self._inner)
-            self._front.enter_context(Front(address, inner, self._keys))
+            self._front.enter_context(Proxy(address, inner, self._keys))
         except BaseException:
             self.__exit__()
             raise

@@ -22,7 +22,7 @@ from steadytree.federated.flower.superlink import (
 from steadytree.federated.framing import (
     VERSION,
     Code,
-    LetterError,
+    MessageError,
     carry,
     read,
     refusal_code,
@@ -138,7 +138,7 @@ def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
     while True:
         try:
             return read(carry(str(gateway), hello, ASKING))
-        except (OSError, LetterError):
+        except (OSError, MessageError):
             if limit.left == 0:
                 break
             CLOCK.sleep(LOOK)

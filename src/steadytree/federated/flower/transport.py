@@ -8,8 +8,8 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
 from steadytree.federated.coordinator import run_study
-from steadytree.federated.framing import LARGEST_QUESTION, Code, LetterError, carry, refusal
-from steadytree.federated.signed_files import SignedLetters
+from steadytree.federated.framing import LARGEST_QUESTION, Code, MessageError, carry, refusal
+from steadytree.federated.signed_files import SignedMessages
 from steadytree.federated.study_config import Plan
 from steadytree.privacy.ledger import BudgetError
 
@@ -43,7 +43,7 @@ def _carry(path: str, letter: Any) -> bytes:
         return refusal(Code.MALFORMED)
     try:
         return carry(path, letter, PATIENCE)
-    except (OSError, LetterError):
+    except (OSError, MessageError):
         return refusal(Code.UNREACHABLE)
 
 
@@ -125,7 +125,7 @@ def main(grid: Any, context: Any) -> None:
     grid = GridTransport(grid, {name: int(nodes[name]) for name in plan.holders})
     try:
         # Flower lets others speak to holders too: these believe the coordinator's key alone
-        run_study(plan, SignedLetters(grid, plan.keys / "coordinator" / "sign.key"))
+        run_study(plan, SignedMessages(grid, plan.keys / "coordinator" / "sign.key"))
     except Exception as error:
         # all that is known here came as codes and noised numbers
         limit = isinstance(error, BudgetError) or getattr(error, "code", None) == Code.BUDGET

@@ -13,7 +13,7 @@ from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import plain, plain_reading
-from steadytree.reporting.options import Evidence
+from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.scorecard import card_text
 from steadytree.reporting.svg.scorecard import draw_card
 from steadytree.reporting.wording import label_text, one_line
@@ -22,7 +22,7 @@ MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told i
 
 
 def collect_groups(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
 ) -> list[dict[str, Any]]:
     """How often it is right in each group of each named column."""
     found = []
@@ -31,8 +31,8 @@ def collect_groups(
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
-        readings = [plain_reading(reading) for reading in groups.readings()]
-        found.append(shown | {"label": label_text(shown["label"]), "readings": readings})
+        measurements = [plain_reading(reading) for reading in groups.measurements()]
+        found.append(shown | {"label": label_text(shown["label"]), "readings": measurements})
     return found
 
 
@@ -40,11 +40,11 @@ def collect_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, A
     """Stated shares beside those that came true."""
     found = calibration(judged, X, y)
     shown = plain(found.to_dict())
-    readings = [plain_reading(reading) for reading in found.readings()]
-    return shown | {"label": label_text(shown["label"]), "readings": readings}
+    measurements = [plain_reading(reading) for reading in found.measurements()]
+    return shown | {"label": label_text(shown["label"]), "readings": measurements}
 
 
-def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+def collect_card(X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
     """A card of points for the same decision, drawn and as text."""
     card = as_card(evidence.card)
     if card is None:
@@ -54,7 +54,7 @@ def collect_card(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
         "text": card_text(card),
         "card": plain(card_to_dict(card)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
-        "readings": [plain_reading(reading) for reading in accuracy(card, X, y).readings()],
+        "readings": [plain_reading(reading) for reading in accuracy(card, X, y).measurements()],
     }
 
 
@@ -64,7 +64,7 @@ def picture_of_card(data: dict[str, Any]) -> str:
 
 
 def collect_change(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+    judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
 ) -> dict[str, Any] | None:
     """What changed since the previous tree, with the picture of it; a small card is told as one."""
     if evidence.previous is None:
@@ -81,7 +81,7 @@ def collect_change(
 MOST_ROWS = 5_000
 
 
-def collect_privacy(model: Any, X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+def collect_privacy(model: Any, X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
     """The model's statement, the data's ledger and accuracy against epsilon; None without any."""
     statement, ledger = getattr(model, "privacy_", None), evidence.ledger
     if statement is not None:

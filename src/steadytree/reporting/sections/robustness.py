@@ -10,7 +10,7 @@ from steadytree.metrics.sampling import Sampled
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import plain, plain_reading
-from steadytree.reporting.options import Evidence
+from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.wording import label_text, one_line
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
@@ -24,7 +24,7 @@ NEARER = "Among all rows the classes are as near as this or nearer."
 
 
 def collect_robustness(
-    model: Any, judged: Tree | Scorecard, X: Any, y: Any, evidence: Evidence
+    model: Any, judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
 ) -> dict[str, Any] | None:
     """Certified accuracy by size of move, worst case, and the smallest attacks on real rows.
 
@@ -44,7 +44,7 @@ def collect_robustness(
         "stated": evidence.perturbation is not None,
         "usual_share": NOISE_SHARE,
         "perturbation": plain(noise.to_dict()),
-        "readings": [plain_reading(reading) for reading in found.readings()],
+        "readings": [plain_reading(reading) for reading in found.measurements()],
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
         "attacks": [_attack(example) for example in found.counterexamples(ATTACKS)],
@@ -80,19 +80,19 @@ def _attack(example: Any) -> dict[str, Any]:
     }
 
 
-def collect_separation(X: Any, y: Any, evidence: Evidence) -> dict[str, Any] | None:
+def collect_separation(X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
     """Whether a tree that noise cannot turn could exist on these rows at all."""
     rows = Sampled.of(X, y, MOST_SEPARATED, evidence.seed)
     n_classes = len(np.unique(rows.labels))
     if not 2 <= n_classes <= MOST_CLASSES:
         return None
     found = separation(rows.features, rows.labels, time_limit=10.0)
-    near = np.sort(found.nearest_enemy)
+    near = np.sort(found.nearest_other_class)
     places = np.linspace(0, len(near) - 1, min(len(near), 200)).round().astype(np.int64)
     return {
         "note": f"{rows.note} {NEARER}" if rows.note else "",
         "n_rows": len(rows.labels),
-        "readings": [plain_reading(reading) for reading in found.readings()],
-        "nearest_enemy": plain(near[places]),
+        "readings": [plain_reading(reading) for reading in found.measurements()],
+        "nearest_other_class": plain(near[places]),
         "share": plain((len(near) - places) / len(near)),
     }

@@ -11,9 +11,16 @@ from steadytree.metrics.sampling import Sampled
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import number_text, plain, plain_reading
-from steadytree.reporting.options import Evidence
+from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.wording import collect_tree, one_line
-from steadytree.stability.refits import KEPT, CardRefits, Refits, columns_asked, refits, thresholds
+from steadytree.stability.refits import (
+    KEPT,
+    Refits,
+    ScorecardRefits,
+    columns_asked,
+    refits,
+    thresholds,
+)
 from steadytree.stability.removal import is_repeatable
 from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
@@ -27,7 +34,7 @@ MOST_ALTERNATIVES = 3
 SMALLER = "The trees compared are learned from those, not from all rows."
 
 
-def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
+def collect_stability(evidence: ReportOptions) -> dict[str, Any] | None:
     """Exact leave-one-out, refits, first questions, cut points and alternative trees.
 
     None where nobody says how the tree was learned, and from which rows.
@@ -38,7 +45,7 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
     again = refits(
         evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
     )
-    if isinstance(again, CardRefits):
+    if isinstance(again, ScorecardRefits):
         raise ValueError("learner gives cards, but a tree is judged: pass the one that gave it.")
     exact = is_repeatable(evidence.learner)
     found = average_sensitivity(
@@ -50,8 +57,8 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
         "n_rows": len(rows.labels),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
-        "readings": [plain_reading(reading) for reading in found.readings],
-        "refit_readings": [plain_reading(reading) for reading in again.readings()],
+        "readings": [plain_reading(reading) for reading in found.measurements],
+        "refit_readings": [plain_reading(reading) for reading in again.measurements()],
         "kept": KEPT,
         "distances": plain(again.distances),
         "worst": [
@@ -65,7 +72,7 @@ def collect_stability(evidence: Evidence) -> dict[str, Any] | None:
     }
 
 
-def collect_card_stability(evidence: Evidence) -> dict[str, Any] | None:
+def collect_card_stability(evidence: ReportOptions) -> dict[str, Any] | None:
     """How many answers and columns of a card stay when it is fitted again to part of the rows."""
     if evidence.learner is None or evidence.train is None:
         return None
@@ -73,7 +80,7 @@ def collect_card_stability(evidence: Evidence) -> dict[str, Any] | None:
     again = refits(
         evidence.learner, rows.features, rows.labels, CARD_REPEATS, random_state=evidence.seed
     )
-    if not isinstance(again, CardRefits):
+    if not isinstance(again, ScorecardRefits):
         raise ValueError("learner gives trees, but a card is judged: pass the one that gave it.")
     return {
         "learner": type(evidence.learner).__name__,
@@ -82,7 +89,7 @@ def collect_card_stability(evidence: Evidence) -> dict[str, Any] | None:
         "n_cards": len(again.cards),
         "kept": KEPT,
         "readings": [],  # nothing is said of single rows left out
-        "refit_readings": [plain_reading(reading) for reading in again.readings()],
+        "refit_readings": [plain_reading(reading) for reading in again.measurements()],
         "columns": [
             {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]
@@ -91,7 +98,7 @@ def collect_card_stability(evidence: Evidence) -> dict[str, Any] | None:
     }
 
 
-def collect_card_cuts(again: CardRefits) -> list[dict[str, Any]]:
+def collect_card_cuts(again: ScorecardRefits) -> list[dict[str, Any]]:
     """Where the cards cut the columns of numbers that the card itself asks about."""
     shares, found = again.columns(), []
     for column in again.whole.space:

@@ -42,7 +42,7 @@ def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Picture:
 
 def separation_curve(separation: dict[str, Any]) -> Picture:
     """Share of rows whose nearest row of another class is at least so far away."""
-    x, y = separation["nearest_enemy"], separation["share"]
+    x, y = separation["nearest_other_class"], separation["share"]
     pairs = [(a, b) for a, b in zip(x, y, strict=True) if a is not None] or [(0.0, 0.0)]
     x, y = zip(*pairs, strict=True)
     across = Axis.over([0.0, max(x)], "distance to the nearest row of another class")
@@ -146,19 +146,19 @@ def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Picture]]:
 def _scatter(learners: list[dict[str, Any]], key: str) -> Picture:
     points = []
     for place, one in enumerate(learners):
-        readings = one["readings"]
-        if key not in readings:
+        measurements = one["readings"]
+        if key not in measurements:
             continue
-        right, size = readings["accuracy"], readings["size"]
+        right, size = measurements["accuracy"], measurements["size"]
         note = (
             f"{one['name']}: accuracy {value_text('accuracy', right['value'])}, {key} "
-            f"{value_text(key, readings[key]['value'])}, {size['value']:g} {size['unit']}"
+            f"{value_text(key, measurements[key]['value'])}, {size['value']:g} {size['unit']}"
         )
         interval = tuple(right["interval"])
         points.append(
             Point(
                 one["name"],
-                readings[key]["value"],
+                measurements[key]["value"],
                 right["value"],
                 size["value"],
                 y_interval=interval,

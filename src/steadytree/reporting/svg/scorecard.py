@@ -87,7 +87,7 @@ NOTE = "thin lines: 95 % interval of the share among the rows behind it"
 EMPTY = "no conditions: every row gets the same answer"
 
 
-class CardPicture(Markup):
+class ScorecardPicture(Markup):
     """An ``<svg>`` element that notebooks show."""
 
     def _repr_html_(self) -> str:
@@ -125,7 +125,7 @@ class Layout:
         return cls(names, ends, width, points)
 
 
-def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> CardPicture:
+def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> ScorecardPicture:
     """Draw a card: conditions, points, boxes to fill in, and risk by total.
 
     Above two classes every class has a column of points and a strip of its totals.
@@ -140,7 +140,7 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
 
     Returns
     -------
-    svg : CardPicture
+    svg : ScorecardPicture
         One ``<svg>`` element as text that needs nothing else, its own texts escaped; notebooks
         show it.
 
@@ -184,7 +184,7 @@ def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> Car
     y += ROW + 26
     below, y = _below(strips, place, y)
     body = Markup("\n").join([*parts, *below])
-    return CardPicture(_sheet(place.width, y + 4, card.n_conditions, body))
+    return ScorecardPicture(_sheet(place.width, y + 4, card.n_conditions, body))
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:

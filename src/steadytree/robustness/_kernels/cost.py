@@ -110,7 +110,7 @@ def add_column(first, feature, tests, sides, n_asked, table, present, costs):
 
 
 @kernel
-def lost_weight(costs, weight, limit, shared, whole):
+def robust_loss(costs, weight, limit, shared, whole):
     """Most weight of rows that the budget can turn wrong, given each row's cost.
 
     Shared: all rows spend `limit` together, cheapest first, and of the first row that does not fit

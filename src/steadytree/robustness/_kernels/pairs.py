@@ -3,7 +3,7 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.cost import lost_weight
+from steadytree.robustness._kernels.cost import robust_loss
 
 
 @kernel
@@ -219,7 +219,7 @@ def best_pair(left, right, pairs, weight, penalty, most_splits, spending):
             continue
         for row in range(cost.shape[0]):
             cost[row] = min(left_costs[a, row], right_costs[b, row])
-        value = lost_weight(cost, weight, limit, shared, whole) + penalty * n_splits
+        value = robust_loss(cost, weight, limit, shared, whole) + penalty * n_splits
         if value < least - 1e-9 or (value < least + 1e-9 and n_splits < fewest):
             best, least, fewest = place, value, n_splits
     return best, least

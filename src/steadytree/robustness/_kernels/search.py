@@ -4,7 +4,7 @@ import numpy as np
 
 from steadytree._base.jit import kernel
 from steadytree.robustness._kernels.bounds import split_rows
-from steadytree.robustness._kernels.cost import box_costs, lost_weight, tree_costs
+from steadytree.robustness._kernels.cost import box_costs, robust_loss, tree_costs
 from steadytree.robustness._kernels.lists import (
     is_open,
     open_tests,
@@ -64,7 +64,7 @@ def plan_value(plan, depth, table, spending, costs):
     """Lost weight plus penalty of a full plan; spending is (limit, penalty, shared, whole)."""
     limit, penalty, shared, whole = spending
     tree_costs(plan, depth, table, costs)
-    return lost_weight(costs, table.weight, limit, shared, whole) + penalty * count_splits(
+    return robust_loss(costs, table.weight, limit, shared, whole) + penalty * count_splits(
         plan, depth
     )
 
@@ -146,7 +146,7 @@ def best_stump(plan, at, depth, table, spending, best):
                         cost[row] = left[row]
                     if table.label[row] != second and right[row] < cost[row]:
                         cost[row] = right[row]
-                value = extra + lost_weight(cost, table.weight, limit, shared, whole)
+                value = extra + robust_loss(cost, table.weight, limit, shared, whole)
                 if value < best:
                     best, winner = value, (test, -1 - first, -1 - second)
     plan[at], plan[at + 1], plan[at + 2] = winner

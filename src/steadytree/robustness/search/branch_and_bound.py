@@ -15,7 +15,7 @@ from steadytree.robustness._kernels.pairs import best_pair
 from steadytree.robustness._kernels.search import count_splits, improve_plan, plan_value
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
-from steadytree.robustness.search.encoding import Outcome, Plan, Progress, Stop, TooDear
+from steadytree.robustness.search.encoding import Outcome, Plan, Progress, Stop, TooExpensive
 from steadytree.robustness.search.problem import Problem, make_problem
 from steadytree.robustness.search.subtrees import Lists, SubTrees, inner_places, random_plan
 
@@ -87,7 +87,7 @@ class Search:
             try:
                 if self._search_below(target):
                     return
-            except TooDear:
+            except TooExpensive:
                 step = self._ease(step, unit)
                 continue
             self._raise_bound(target)
@@ -138,7 +138,7 @@ class Search:
             for self.most_splits in range(1, asked):
                 if self._search_below(self.value + 1):
                     return True
-        except (Stop, TooDear, KeyboardInterrupt):
+        except (Stop, TooExpensive, KeyboardInterrupt):
             return False
         return True
 

@@ -17,7 +17,7 @@ class Stop(Exception):
     """The search ends here, for the reason given."""
 
 
-class TooDear(Exception):
+class TooExpensive(Exception):
     """Lists grew beyond what they may for now."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.robustness._kernels.cost import box_costs, lost_weight
+from steadytree.robustness._kernels.cost import box_costs, robust_loss
 from steadytree.robustness.search.encoding import Outcome, Plan
 from steadytree.robustness.search.problem import Problem
 
@@ -211,7 +211,7 @@ def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
             continue
         closer = (table.label != nodes[leaf][1]) & (reach < cost)
         cost[closer], target[closer] = reach[closer], leaf
-    lost = lost_weight(cost, table.weight, problem.limit, problem.shared, problem.whole)
+    lost = robust_loss(cost, table.weight, problem.limit, problem.shared, problem.whole)
     moved = _moved_weight(problem, cost)
     sides = _own_sides(problem).copy()
     for leaf in leaves:

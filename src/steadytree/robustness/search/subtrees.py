@@ -24,7 +24,7 @@ from steadytree.robustness._kernels.pairs import (
     undominated,
 )
 from steadytree.robustness.search.bounds import Bounds, Path, Rows, divisions
-from steadytree.robustness.search.encoding import Plan, TooDear
+from steadytree.robustness.search.encoding import Plan, TooExpensive
 
 Floats = NDArray[np.float64]
 WINDOW = 128  # sub-trees that others are compared with
@@ -291,7 +291,7 @@ class Lists:
         room = 4 * len(found)
         size = room * 8 * (len(self.everyone) + len(self.active))
         if size > self.bounds.largest_list:
-            raise TooDear
+            raise TooExpensive
         larger = self._none(found.plans.shape[1], room)
         for old, new in zip(found.arrays, larger.arrays, strict=True):
             new[:count] = old[:count]

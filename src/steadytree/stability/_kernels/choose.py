@@ -75,7 +75,7 @@ def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes
 def score_rules(counts, table, score, min_leaf, scores):
     """Fill scores (n_rules,) for one node from its counts (n_bins, n_classes).
 
-    `table` is a RuleTable; a rule that leaves a side empty scores INVALID. Rules come by rising
+    `table` is a SplitArrays; a rule that leaves a side empty scores INVALID. Rules come by rising
     bin, so each bin is added to `below` once. One flat loop: arrays handed to a function a rule
     would cost four times as much.
     """
