@@ -1,0 +1,51 @@
+"""The table "to change X, read Y" of the documentation is true of the source."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+PROJECT = pathlib.Path(__file__).parents[1]
+ROOT = PROJECT / "src/steadytree"
+PAGE = PROJECT / "docs/architecture.rst"
+
+REPORT_ON_A_PLAIN_TREE = """
+import sys
+from sklearn.datasets import load_iris
+from sklearn.tree import DecisionTreeClassifier
+import steadytree
+
+X, y = load_iris(return_X_y=True)
+model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+steadytree.report(model, X, y)
+print(*(name for name in sys.modules if name.startswith("steadytree.")))
+"""
+
+
+def rows_of_table():
+    """Subject and folders of each row."""
+    rows = re.findall(r"^   \* - (.*)\n     - (``.*)$", PAGE.read_text("utf-8"), flags=re.M)
+    return {subject: re.findall(r"``(\w+)``", folders) for subject, folders in rows}
+
+
+def test_each_subject_is_in_at_most_two_folders():
+    rows = rows_of_table()
+    assert len(rows) >= 13
+    for subject, folders in rows.items():
+        assert 1 <= len(folders) <= 2, subject
+        assert all((ROOT / folder / "__init__.py").is_file() for folder in folders), subject
+
+
+def test_every_module_is_in_a_folder_of_the_table():
+    named = {folder for folders in rows_of_table().values() for folder in folders}
+    packages = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()}
+    assert packages == named
+    assert {path.stem for path in ROOT.glob("*.py")} == {"__init__", "__main__"}
+
+
+def test_a_report_on_a_plain_tree_loads_neither_studies_nor_the_exact_search():
+    called = [sys.executable, "-c", REPORT_ON_A_PLAIN_TREE]
+    loaded = subprocess.run(called, capture_output=True, text=True, check=True).stdout.split()
+    assert "steadytree.reporting.report" in loaded
+    unwanted = ("steadytree.federated", "steadytree.robustness.search")
+    assert not [name for name in loaded if name.startswith(unwanted)]
