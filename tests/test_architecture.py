@@ -49,3 +49,18 @@ def test_a_report_on_a_plain_tree_loads_neither_studies_nor_the_exact_search():
     assert "steadytree.reporting.report" in loaded
     unwanted = ("steadytree.federated", "steadytree.robustness.search")
     assert not [name for name in loaded if name.startswith(unwanted)]
+
+
+def test_every_module_has_its_test_or_a_reason():
+    """A test of the module's name beside its package's tests, or a line that says why not."""
+    lines = (PROJECT / "tests/untested_modules.txt").read_text("utf-8").splitlines()
+    reasons = dict(line.split(": ", 1) for line in lines if line and not line.startswith("#"))
+    without = set()
+    for path in ROOT.rglob("*.py"):
+        module = path.relative_to(ROOT)
+        if module.stem in ("__init__", "__main__") or "_kernels" in (module.stem, path.parent.name):
+            continue  # tests/test_kernels.py compares every kernel with its twin
+        if not (PROJECT / "tests" / module.parent / f"test_{module.name}").is_file():
+            without.add(module.with_suffix("").as_posix())
+    assert without == set(reasons)
+    assert all(reason.strip() for reason in reasons.values())

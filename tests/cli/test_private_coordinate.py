@@ -28,7 +28,7 @@ def schema(run):
 def ready(run, monkeypatch):
     """A plan with all its keys, as far as their names go, and a Flower that is never started."""
     for module in ("superlink", "supernode"):
-        monkeypatch.setattr(f"steadytree.sources.{module}.require", lambda *_, **__: None)
+        monkeypatch.setattr(f"steadytree.federated.flower.{module}.require", lambda *_, **__: None)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -133,8 +133,8 @@ class Message(SimpleNamespace):
 @pytest.fixture
 def thin(monkeypatch):
     flower = SimpleNamespace(Message=Message, RecordDict=dict, ConfigRecord=dict)
-    for module in ("flower", "flower_relay"):
-        monkeypatch.setattr(f"steadytree.sources.{module}.require", lambda *_, **__: flower)
+    name = "steadytree.federated.flower.transport.require"
+    monkeypatch.setattr(name, lambda *_, **__: flower)
 
 
 class Grid:

@@ -3,10 +3,10 @@
 import pathlib
 
 import pytest
-from golden_data import MAKERS, schema_of
-from golden_models import tree_of
 
 import steadytree as st
+from tests.golden.golden_data import MAKERS, schema_of
+from tests.golden.golden_models import tree_of
 
 ROWS = ("rows.csv", "--target", "outcome")
 PRIVATE = ("--schema", "s.toml", "--budget", 9)

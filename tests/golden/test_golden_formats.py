@@ -7,11 +7,11 @@ import pathlib
 import shutil
 
 import pytest
-from golden_data import MAKERS
-from golden_models import card_line, card_of, tree_line, tree_of
-from golden_study import NAMES, answer, fix_keys, rows
 
 import steadytree as st
+from tests.golden.golden_data import MAKERS
+from tests.golden.golden_models import card_line, card_of, tree_line, tree_of
+from tests.golden.golden_study import NAMES, answer, fix_keys, rows
 
 FORMATS = pathlib.Path(__file__).parent / "formats"
 

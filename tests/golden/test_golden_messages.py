@@ -9,10 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from golden_models import lines, tree_line
-from golden_study import NAMES, SCHEMA, answer, fix_keys, rows, write_study
 
 import steadytree as st
+from tests.golden.golden_models import lines, tree_line
+from tests.golden.golden_study import NAMES, SCHEMA, answer, fix_keys, rows, write_study
 
 pytest.importorskip("opendp")
 pytest.importorskip("cryptography")

@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
-from golden_data import MAKERS, schema_of
-from golden_models import card_of, rounded, tree_of
 
 import steadytree as st
+from tests.golden.golden_data import MAKERS, schema_of
+from tests.golden.golden_models import card_of, rounded, tree_of
 
 DATE = "2024-02-29"
 LONG = re.compile(r"\d+\.\d{8,}(?:e-?\d+)?")  # numbers within text

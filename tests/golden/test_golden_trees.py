@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from golden_data import MAKERS, schema_of
-from golden_models import card_line, lines, tree_line
 
 import steadytree as st
+from tests.golden.golden_data import MAKERS, schema_of
+from tests.golden.golden_models import card_line, lines, tree_line
 
 STABLE = {
     "greedy": {"epsilon": 0},

@@ -71,7 +71,7 @@ def majority(totals):
 
 
 @kernel
-def split_rows(codes, rows, table, rule):
+def split_node_rows(codes, rows, table, rule):
     """The rows that go left by a rule, and those that go right, in order."""
     feature = table.feature[rule]
     left, right = np.empty_like(rows), np.empty_like(rows)
@@ -125,7 +125,7 @@ def grow_rows(codes, labels, n_classes, table, draw, rows, max_depth):
             continue
         key[node], left[node] = rule_key(table, rule, threshold), node + 1
         below = np.uint64(2) * position
-        to_left, to_right = split_rows(codes, own, table, rule)
+        to_left, to_right = split_node_rows(codes, own, table, rule)
         stack.append((to_right, below + np.uint64(2), depth + 1, node))
         stack.append((to_left, below + np.uint64(1), depth + 1, -1))
     return flatten(key[:n_nodes], left[:n_nodes], right[:n_nodes], label[:n_nodes], True)
@@ -170,7 +170,7 @@ def best_hits(codes, labels, n_classes, table, rows, levels, min_leaf):
     for rule in range(scores.shape[0]):
         if scores[rule] < 0.0:
             continue
-        left, right = split_rows(codes, rows, table, rule)
+        left, right = split_node_rows(codes, rows, table, rule)
         below = best_hits(codes, labels, n_classes, table, left, levels - 1, min_leaf)
         if below + right.shape[0] > best:  # else not even a perfect right side would help
             below += best_hits(codes, labels, n_classes, table, right, levels - 1, min_leaf)
@@ -190,7 +190,7 @@ def score_ahead(codes, labels, n_classes, table, rows, levels, min_leaf):
     if levels > 1:
         for rule in range(scores.shape[0]):
             if scores[rule] >= 0.0:
-                left, right = split_rows(codes, rows, table, rule)
+                left, right = split_node_rows(codes, rows, table, rule)
                 scores[rule] = best_hits(
                     codes, labels, n_classes, table, left, levels - 1, min_leaf
                 )

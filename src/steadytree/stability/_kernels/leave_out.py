@@ -29,7 +29,7 @@ from steadytree.stability._kernels.grow import (
     count_rows,
     majority,
     rule_key,
-    split_rows,
+    split_node_rows,
 )
 
 SLACK = 1e-6  # candidates are kept a little beyond what the bounds ask, for rounding
@@ -349,7 +349,7 @@ def leave_out_counted(codes, labels, counts, table, draw, rows, asked, position,
     for chosen in list_winners(winners, rule, scores.shape[0]):
         share = select(asked, winners, chosen)
         is_left = flag_left(codes, share, table, chosen)
-        to_left, to_right = split_rows(codes, rows, table, chosen)
+        to_left, to_right = split_node_rows(codes, rows, table, chosen)
         below = np.uint64(2) * position + np.uint64(1)
         of_left, of_right = counts, counts
         if levels > 1:
