@@ -253,10 +253,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
         self._check_parameters()
-        table, y, weights = read_rows(self, X, y, sample_weight)
-        classes, labels = np.unique(y, return_inverse=True)
-        space = FeatureSpace.observe(table)
-        values = space.encode(table)
+        data = read_rows(self, X, y, sample_weight)
+        weights = data.weights
+        classes, labels = np.unique(data.labels, return_inverse=True)
+        space = FeatureSpace.observe(data)
+        values = space.encode(data)
         space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
         codes = space.codes(values)
         rules = space.rules(codes)
