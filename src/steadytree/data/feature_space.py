@@ -9,9 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import encode_bins, occupied_bins, summarise_columns
-from steadytree.data.binning import GRIDS, Grid, equidistant_cuts, midpoint_cuts, quantile_cuts
+from steadytree.data.binning import (
+    GRIDS,
+    Grid,
+    equidistant_cuts,
+    even_bins,
+    midpoint_cuts,
+    quantile_cuts,
+    smallest_code_type,
+)
 from steadytree.data.column import MAX_CATEGORIES, NO_CUTS, Column, Kind
-from steadytree.data.splits import SplitTable, smallest_code_type
 from steadytree.data.table import Table, TextValues, check_unique, number_text, quote
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -336,6 +343,12 @@ class FeatureSpace:
             columns.append(column.with_cuts(cuts))
         return FeatureSpace(tuple(columns))
 
+    def with_even_bins(self, n_bins: int) -> "FeatureSpace":
+        """The space with the thresholds of at most `n_bins` even bins a column."""
+        return FeatureSpace(
+            tuple(c if c.is_categorical else c.with_cuts(even_bins(c, n_bins)) for c in self)
+        )
+
     def codes(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bin codes (p, n) of encoded values, feature by feature; missing is a column's last code.
 
@@ -359,14 +372,15 @@ class FeatureSpace:
             encode_bins(encoded, column.cuts, ends, self.n_categories[j : j + 1], codes[j : j + 1])
         return codes
 
-    def rules(self, codes: NDArray[Any] | None = None) -> SplitTable:
-        """Every candidate rule; with the codes at hand, rules they cannot tell apart are merged."""
-        if codes is None:
-            return SplitTable.of(self.columns)
-        sizes = np.array([column.n_bins + 1 for column in self.columns])
-        return SplitTable.of(
-            self.columns, occupied_bins(codes, np.concatenate([[0], np.cumsum(sizes)]))
-        )
+    @cached_property
+    def bin_offsets(self) -> NDArray[np.int64]:
+        """Where the bins of each column begin; the last bin of a column is for missing values."""
+        sizes = [column.n_bins + 1 for column in self.columns]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    def occupied(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """For every bin, whether any row is in it."""
+        return occupied_bins(codes, self.bin_offsets)
 
 
 def _typed(column: Column, type_: str | None) -> Column:

@@ -260,7 +260,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         values = space.encode(data)
         space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
         codes = space.codes(values)
-        rules = space.rules(codes)
+        rules = SplitTable.of(space, space.occupied(codes))
         codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
         _check_trials(rules.n_rules, codes.size, lookahead, weights)
         return PreparedFit(
@@ -284,7 +284,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def _grow(self, recipe: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
         chooser = SplitSampler(recipe, source if isinstance(source, Rows) else None)
-        tree = grow(source, chooser, recipe.space, recipe.classes, recipe.max_depth)
+        tree = grow(source, chooser, recipe.classes, recipe.max_depth)
         return tree, chooser
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
