@@ -15,6 +15,7 @@ import psutil
 from steadytree.data.dask import DaskRows, Runner
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import Rows, Splits
+from steadytree.data.splits import SplitTable
 
 N_FEATURES, N_BINS, REPEATS = 20, 64, 9
 QUIET = {
@@ -37,7 +38,7 @@ def rules():
     """Every threshold between 64 bins of 20 columns."""
     values = np.tile(np.arange(N_BINS)[:, None] / 2, (1, N_FEATURES))
     space = FeatureSpace.observe(values + 0.25)
-    return space.with_cuts(values + 0.25, "midpoint").rules()
+    return SplitTable.of(space.with_cuts(values + 0.25, "midpoint"))
 
 
 def split_all(source, asked):

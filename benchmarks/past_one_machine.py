@@ -15,6 +15,7 @@ from dask_level import QUIET, cpu_of, on_cluster, rules
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import Rows, Splits
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table
 
 N_ROWS, N_FEATURES, REPEATS = 2_000_000, 20, 5
@@ -34,7 +35,7 @@ def count_and_move(n_bins):
     """Nanoseconds to count a cell, all rows or half of them, and to move a row."""
     rng = np.random.default_rng(0)
     values = np.linspace(0, 1, n_bins)[:, None] * np.ones(N_FEATURES)
-    grid = FeatureSpace.observe(values).with_cuts(values, "midpoint").rules()
+    grid = SplitTable.of(FeatureSpace.observe(values).with_cuts(values, "midpoint"))
     dtype = np.uint8 if n_bins < 256 else np.uint16
     codes = rng.integers(0, n_bins, (N_FEATURES, N_ROWS), dtype=dtype)
     labels = rng.integers(0, 2, N_ROWS, dtype=np.int32)

@@ -12,6 +12,7 @@ from numba.core.registry import CPUDispatcher
 
 import steadytree
 from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from tests.data import reference
 
@@ -105,7 +106,7 @@ class Case:
         self.columns = random_columns(rng)
         self.full, self.offsets = random_rows(rng, self.columns, self.n)
         merged = None if rng.integers(2) else ALL["occupied_bins"](self.full, self.offsets)
-        self.rules = SplitTable.of(self.columns, merged)
+        self.rules = SplitTable.of(FeatureSpace(self.columns), merged)
         self.codes = self.rules.recode(self.full)
         self.labels = rng.integers(0, self.n_classes, self.n).astype(np.int32)
         self.slots = rng.integers(-1, 3, self.n).astype(np.int32)
@@ -195,7 +196,7 @@ def case_for(name, seed):
         ),
         "rule_goes_left": lambda: (
             int(rng.integers(0, 4)),
-            SplitTable.of((Column("a", "numeric", 0.0, 1.0, (), True, cuts),)).table,
+            SplitTable.of(FeatureSpace((Column("a", "numeric", 0.0, 1.0, (), True, cuts),))).table,
             int(rng.integers(0, 2 * len(cuts) + 1)),
         ),
         "count_classes": lambda: (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from steadytree.data.binning import midpoint_cuts, quantile_cuts
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table
 
 MIXED = {
@@ -181,7 +182,7 @@ def test_merged_rules_keep_their_thresholds_and_their_number():
     X = np.array([[0.0], [0.0], [10.0], [2.5]])
     space = FeatureSpace.observe(X).with_cuts(X, n_cuts=21)
     codes = space.codes(X)
-    rules = space.rules(codes)
+    rules = SplitTable.of(space, space.occupied(codes))
     assert rules.n_candidates == 21
     assert list(zip(rules.table.first, rules.table.last, strict=True)) == [(0, 4), (5, 19)]
     np.testing.assert_array_equal(rules.recode(codes), [[0, 0, 2, 1]])

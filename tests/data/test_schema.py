@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.cli.private import read_rows
-from steadytree.data.candidates import Candidates
+from steadytree.data._kernels import rule_goes_left
 from steadytree.data.schema import Schema, check_schema, template
+from steadytree.data.splits import SplitTable
+from steadytree.models.builder import TreeBuilder
 
 SCHEMA = Schema(
     bounds={"age": (0, 100), "pay": (-1.5, 1.5)},
@@ -323,7 +325,7 @@ def test_files_that_are_no_schema_are_refused(tmp_path, text):
 
 # ---- questions ----
 def test_questions_come_from_the_schema_alone():
-    candidates = Candidates.of(SCHEMA.space, 4)
+    candidates = SplitTable.declared(SCHEMA.space, 4)
     asked = [(SCHEMA.names[f], int(b), bool(v)) for f, b, v in zip(*candidates.arrays, strict=True)]
     assert asked == [
         *(("ward", b, True) for b in range(3)),
@@ -333,18 +335,21 @@ def test_questions_come_from_the_schema_alone():
         ("pay", 3, False),
     ]
     assert np.exp(candidates.log_prior).sum() == pytest.approx(1.0)
-    assert len(Candidates.at_most(SCHEMA.space, 64, 20)) <= 20
+    assert len(SplitTable.at_most(SCHEMA.space, 64, 20)) <= 20
 
 
 def test_answers_and_thresholds_agree():
-    candidates = Candidates.of(SCHEMA.space, 4)
+    candidates = SplitTable.declared(SCHEMA.space, 4)
     values = SCHEMA.encode([["A", 25, 0.0], ["B", 26, None], ["x", 100, 1.5], [7, 0, -1.5]])
-    codes = candidates.codes(values)
+    codes = candidates.space.codes(values)
+    builder = TreeBuilder(candidates, np.array(["no", "yes"]))
     for k in range(len(candidates)):
-        column, x = candidates.space[int(candidates.feature[k])], values[:, candidates.feature[k]]
-        if column.is_categorical:
-            subset = candidates.subset(k, 3)
-            expected = [bool(v == v and subset[int(v)]) for v in x]
-        else:
-            expected = x <= candidates.threshold(k)
-        np.testing.assert_array_equal(candidates.answers(codes, k), expected)
+        split, left, right = np.array([[k, -1, -1], [1, -1, -1], [2, -1, -1]])
+        totals = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+        tree = builder.build(split, left, right, totals, missing_right=True)
+        goes_left = tree.apply_encoded(values) == 1
+        np.testing.assert_array_equal(candidates.goes_left(codes, k), goes_left)
+        np.testing.assert_array_equal(
+            [rule_goes_left(code, candidates.table, k) for code in codes[tree.feature[0]]],
+            goes_left,
+        )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.data.candidates import Candidates
+from steadytree.data.splits import SplitTable
 from steadytree.federated.framing import LARGEST_QUESTION, Code, carry, read, write
 from steadytree.federated.gateway import Gateway
 from steadytree.federated.gateway_server import GatewayServer
@@ -170,13 +170,13 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
 # ---- parallel composition rests on the trees, not on anybody's word ----
 @given(st.lists(st.integers(-1, 8), min_size=1, max_size=15), st.integers(0, 99))
 def test_leaves_that_are_accepted_share_no_row(numbers, seed):
-    candidates = Candidates.of(hospitals.SCHEMA.space, 4)
+    candidates = SplitTable.declared(hospitals.SCHEMA.space, 4)
     try:
         tree = from_numbers(numbers, len(candidates))
     except ValueError:
         return
     X, y = hospitals.rows(seed, 50)
-    codes = candidates.codes(hospitals.SCHEMA.encode(X))
+    codes = candidates.space.codes(hospitals.SCHEMA.encode(X))
     block = BlockRows(codes, hospitals.SCHEMA.encode_labels(y), 2, np.arange(50))
     parts = [part.rows for part in rows_by_leaf(tree, block, candidates)]
     assert sorted(np.concatenate(parts)) == list(range(50))  # each row in exactly one leaf

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Answer, RefusedError, Request
@@ -254,7 +254,7 @@ def test_a_coordinator_refuses_blocks_that_are_no_trees(tmp_path):
 def test_a_secure_sum_ends_with_its_budget(tmp_path):
     parties = holders(tmp_path, 1.0, 2)
     sums = SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
-    candidates = Candidates.of(SCHEMA.space, 4)
+    candidates = SplitTable.declared(SCHEMA.space, 4)
     sums.ask(0.6, "rows", OPEN, candidates)
     with pytest.raises(RefusedError, match="spent"):
         sums.ask(0.6, "rows", OPEN, candidates)

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from steadytree.data.candidates import Candidates
+from steadytree.data.splits import SplitTable
 from steadytree.federated import gateway_server as gateway_socket
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
@@ -161,9 +161,9 @@ def test_a_node_costs_the_work_of_its_own_rows():
 
         __eq__ = __le__
 
-    candidates = Candidates.of(SCHEMA.space, 4)
+    candidates = SplitTable.declared(SCHEMA.space, 4)
     X, y = hospitals.rows(0, 100)
-    codes = candidates.codes(SCHEMA.encode(X)).view(Watched)
+    codes = candidates.space.codes(SCHEMA.encode(X)).view(Watched)
     block = BlockRows(codes, SCHEMA.encode_labels(y), 2, np.arange(100))
     tree = from_numbers((0, 1, -1, -1, 1, -1, -1), len(candidates))
     list(rows_by_leaf(tree, block, candidates))

@@ -6,6 +6,7 @@ import pytest
 from steadytree.data import sources as rows_module
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows, Summed
+from steadytree.data.splits import SplitTable
 from steadytree.models import grower as _grow
 from steadytree.models.grower import grow
 from steadytree.stability._kernels.choose import GUMBEL, REJECTION, Draw, choose_rules
@@ -37,16 +38,16 @@ def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
 @pytest.mark.parametrize("score", [0, 1, 2])
 def test_trees_are_identical_for_any_number_of_sources(score, sharpness, coupling):
     space, values, y = make_data(score)
-    rules = space.rules()
+    rules = SplitTable.of(space)
     codes = space.codes(values)
     trees = []
     for k in (1, 2, 5, 50):
         parts = [Rows(np.ascontiguousarray(codes[:, i::k]), y[i::k], rules, 3) for i in range(k)]
         choose = chooser(rules, score, sharpness, coupling)
-        trees.append(grow(Summed(parts), choose, space, np.arange(3), 4))
-    merged = space.rules(codes)
+        trees.append(grow(Summed(parts), choose, np.arange(3), 4))
+    merged = SplitTable.of(space, space.occupied(codes))
     rows = Rows(merged.recode(codes), y, merged, 3)
-    trees.append(grow(rows, chooser(merged, score, sharpness, coupling), space, np.arange(3), 4))
+    trees.append(grow(rows, chooser(merged, score, sharpness, coupling), np.arange(3), 4))
     assert len(set(trees)) == 1
     assert trees[0].n_leaves > 5
 
@@ -95,15 +96,15 @@ def as_tuples(tree, space, node=0):
 @pytest.mark.parametrize("seed", range(4))
 def test_grown_tree_equals_a_literal_recursion(seed):
     space, values, y = make_data(seed, n=60)
-    rules = space.rules()
-    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), space, np.arange(3), 3)
+    rules = SplitTable.of(space)
+    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), np.arange(3), 3)
     assert as_tuples(tree, space) == grow_literally(space, values, y, rules, 3, seed=5)
 
 
 def test_every_training_row_ends_in_the_leaf_that_counted_it():
     space, values, y = make_data(3)
-    rules = space.rules()
-    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), space, np.arange(3), 5)
+    rules = SplitTable.of(space)
+    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), np.arange(3), 5)
     leaves = tree.apply(values)
     for leaf in np.flatnonzero(tree.is_leaf):
         counted = np.bincount(y[leaves == leaf], minlength=3)
@@ -112,11 +113,11 @@ def test_every_training_row_ends_in_the_leaf_that_counted_it():
 
 def test_blocks_and_subtraction_change_nothing(monkeypatch):
     space, values, y = make_data(4)
-    rules = space.rules()
+    rules = SplitTable.of(space)
 
     def tree():
         source = Rows(space.codes(values), y, rules, 3)
-        return grow(source, chooser(rules, 1), space, np.arange(3), 6)
+        return grow(source, chooser(rules, 1), np.arange(3), 6)
 
     plain = tree()
     monkeypatch.setattr(rows_module, "SMALL", 0)
@@ -129,10 +130,10 @@ def test_blocks_and_subtraction_change_nothing(monkeypatch):
 def test_sources_over_other_spaces_are_refused():
     space, values, y = make_data(0)
     other = space.with_cuts(values, n_cuts=10)
-    sources = [Rows(s.codes(values), y, s.rules(), 3) for s in (space, other)]
+    sources = [Rows(s.codes(values), y, SplitTable.of(s), 3) for s in (space, other)]
     with pytest.raises(ValueError, match="sources differ"):
         Summed(sources)
     with pytest.raises(ValueError, match="at least one source"):
         Summed([])
     with pytest.raises(ValueError, match="values must have shape"):
-        ClassCounts(np.zeros((1, 2, 3), np.int64), space.rules())
+        ClassCounts(np.zeros((1, 2, 3), np.int64), SplitTable.of(space))

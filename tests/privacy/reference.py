@@ -101,7 +101,7 @@ def impurity(counts, entropy):
 
 # ---- cases ----
 def questions(case, most=5):
-    """Questions about the case's full codes, as Candidates lists them."""
+    """Questions about the case's full codes, as SplitTable lists them."""
     listed = []
     for j, column in enumerate(case.columns):
         if column.is_categorical:

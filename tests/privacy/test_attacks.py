@@ -179,12 +179,12 @@ def test_nobody_is_summed_when_one_holder_cannot_pay(tmp_path):
 
 def test_a_sum_without_an_absent_holder_is_no_sum(tmp_path):
     """A holder that fails half way ends the run: no sum of fewer goes out under the same noise."""
-    from steadytree.data.candidates import Candidates
+    from steadytree.data.splits import SplitTable
     from steadytree.privacy.sampled_tree import OPEN
 
     parties = holders(tmp_path, 1.0, 3)
     sums = SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
-    candidates = Candidates.of(SCHEMA.space, 4)
+    candidates = SplitTable.declared(SCHEMA.space, 4)
 
     def gone(*_):
         raise ConnectionError("gone")

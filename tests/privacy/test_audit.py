@@ -7,8 +7,8 @@ confidence that leaves one false alarm in a million.
 import numpy as np
 import pytest
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request
@@ -23,7 +23,7 @@ from steadytree.privacy.sampled_tree import OPEN, BlockRows
 from steadytree.privacy.tree_mechanism import draw_tree
 
 SCHEMA = Schema(bounds={}, categories={"a": ["n", "y"], "b": ["n", "y"]}, classes=[0, 1])
-CANDIDATES = Candidates.of(SCHEMA.space, 2)
+CANDIDATES = SplitTable.declared(SCHEMA.space, 2)
 DIGEST = schema_digest(SCHEMA)
 # neighbours: two or three rows of class 0 at one point, against five of class 1: the chance of
 # label 0 there moves by almost a factor of e

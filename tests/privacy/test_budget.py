@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated import coordinator as _session_limits
 from steadytree.federated.coordinator import Coordinator, bins_of
 from steadytree.federated.holder import Holder, schema_digest
@@ -88,9 +88,9 @@ def test_rounding_that_would_eat_epsilon_is_refused_from_public_numbers():
 
 
 def test_a_wide_schema_finds_its_grid_at_once(many_questions):
-    found = Candidates.at_most(many_questions.space, 100, 160)
+    found = SplitTable.at_most(many_questions.space, 100, 160)
     assert len(found) == MANY
-    assert Candidates.at_most(many_questions.space, 100, 160) is found
+    assert SplitTable.at_most(many_questions.space, 100, 160) is found
 
 
 # ---- several holders ----

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.privacy.mechanisms import (
     check_epsilon,
     release_counts,
@@ -118,7 +118,7 @@ def as_block(rows):
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
 def test_scores_fall_together_and_by_at_most_their_sensitivity(criterion):
     schema = Schema({"u": (0, 2)}, {"v": ["p", "q", "r"]}, [0, 1], missing=["u", "v"])
-    candidates = Candidates.of(schema.space, 2)
+    candidates = SplitTable.declared(schema.space, 2)
 
     def scores(rows):
         block = as_block(rows)
@@ -137,7 +137,7 @@ def test_scores_fall_together_and_by_at_most_their_sensitivity(criterion):
 
 
 def test_a_row_is_counted_once_a_question_and_once_a_feature():
-    candidates = Candidates.of(SCHEMA.space, 2)
+    candidates = SplitTable.declared(SCHEMA.space, 2)
     for rows, more in small_data_sets(4):
         for larger in more:
             one, other = as_block(rows), as_block(larger)
@@ -151,7 +151,7 @@ def test_a_row_is_counted_once_a_question_and_once_a_feature():
 
 
 def test_sides_of_exact_bins_are_exact():
-    candidates = Candidates.of(SCHEMA.space, 2)
+    candidates = SplitTable.declared(SCHEMA.space, 2)
     for rows, _ in small_data_sets(9):
         block = as_block(rows)
         sides = sides_from_bins(bin_counts(block, candidates).astype(float), candidates)

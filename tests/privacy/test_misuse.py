@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from steadytree.data.candidates import Candidates
+from steadytree.data.splits import SplitTable
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder
@@ -21,7 +21,7 @@ from steadytree.privacy.sampled_tree import OPEN
 from steadytree.privacy.tree_mechanism import sampler_slack, whole_tree_measurement
 from tests.federated.test_holder import DIGEST, SCHEMA, ask, frame, holders
 
-CANDIDATES = Candidates.of(SCHEMA.space, 4)
+CANDIDATES = SplitTable.declared(SCHEMA.space, 4)
 
 
 # ---- seeds ----

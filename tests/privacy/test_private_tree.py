@@ -8,8 +8,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.models.files import load
 from steadytree.privacy.budget import greedy_depth, plan_blocks
 from steadytree.privacy.growers import TopDown, grow_greedy, read_rows, split_shares
@@ -173,14 +173,14 @@ def block_of(n_rows):
     from steadytree.privacy.sampled_tree import BlockRows
 
     X, y = frame(n_rows)
-    candidates = Candidates.of(SCHEMA.space, 8)
-    codes = candidates.codes(SCHEMA.encode(X))
+    candidates = SplitTable.declared(SCHEMA.space, 8)
+    codes = candidates.space.codes(SCHEMA.encode(X))
     return BlockRows(codes, SCHEMA.encode_labels(y), 3, np.arange(n_rows)), candidates
 
 
 def test_greedy_asks_one_question_a_node_at_the_level_s_budget():
     X, y = frame(200)
-    candidates, noise = Candidates.of(SCHEMA.space, 8), Recorder()
+    candidates, noise = SplitTable.declared(SCHEMA.space, 8), Recorder()
     source = read_rows(SCHEMA, X, y).source(candidates)
     grow_greedy(source, candidates, [0.5, 0.25], "gini", noise)
     np.testing.assert_allclose(noise.highest_scales, [4.0, 8.0, 8.0], rtol=1e-5)
@@ -206,7 +206,7 @@ def test_topdown_takes_the_leaf_that_promises_most_first():
     tree = TopDown(candidates, "gini", SeededNoise(0), split_shares("uniform", 4)).grow(
         block, 1e4, 2, 0.1
     )
-    asked = [SCHEMA.names[candidates.feature[q]] for q in (tree.question,)]
+    asked = [SCHEMA.names[candidates.table.feature[q]] for q in (tree.question,)]
     assert asked == ["a"]
     assert sum(not side.is_leaf for side in (tree.yes, tree.no)) == 1
 
@@ -226,9 +226,9 @@ def test_a_drawn_label_outranks_a_noisy_count():
 
 
 def test_a_leaf_without_counts_takes_its_parent_s_shares():
-    from steadytree.data.candidates import Candidates
+    from steadytree.data.splits import SplitTable
 
-    candidates = Candidates.of(SCHEMA.space, 4)
+    candidates = SplitTable.declared(SCHEMA.space, 4)
     drawn = SampledTree(0, SampledTree(-1), SampledTree(-1))
     tree = build_tree(drawn, candidates, SCHEMA, np.array([[0.0, 0, 0], [1.0, 3, 0]]))
     assert tree.label[0] == 1  # both leaves say the same, so they were merged

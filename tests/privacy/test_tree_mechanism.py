@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import (
     PURE,
     RIGHT,
@@ -29,7 +29,7 @@ from steadytree.privacy.tree_mechanism import (
 from tests.privacy import reference
 
 SCHEMA = Schema(bounds={"u": (0, 3)}, categories={"v": ["p", "q"]}, classes=[0, 1, 2])
-CANDIDATES = Candidates.of(SCHEMA.space, 3)  # two thresholds and one category
+CANDIDATES = SplitTable.declared(SCHEMA.space, 3)  # two thresholds and one category
 
 
 def random_block(rng, n_rows, n_classes):
@@ -52,7 +52,7 @@ def every_tree(block, depth, epsilon, utility):
     if depth == 0:
         return
     for k in range(len(CANDIDATES)):
-        yes = CANDIDATES.answers(block.codes, k)[block.rows]
+        yes = CANDIDATES.goes_left(block.codes, k)[block.rows]
         sides = [list(every_tree(block.take(s), depth - 1, epsilon, utility)) for s in (yes, ~yes)]
         base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
@@ -214,7 +214,7 @@ def _exact_terms(mp, block, epsilon, utility, depth):
     def terms(rows, levels):
         found = []
         for k in range(len(CANDIDATES)):
-            yes = CANDIDATES.answers(rows.codes, k)[rows.rows]
+            yes = CANDIDATES.goes_left(rows.codes, k)[rows.rows]
             below = [total(rows.take(side), levels - 1) for side in (yes, ~yes)]
             prior = mp.log(1 - mp.mpf(STOP)) + mp.mpf(float(CANDIDATES.log_prior[k]))
             found.append(prior + below[0] + below[1])

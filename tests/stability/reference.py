@@ -6,6 +6,7 @@ A sub-tree is (key, left, right) or a leaf's label: recursion on rows, one tree 
 import numpy as np
 
 from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from steadytree.models._kernels import FlatTree
 from steadytree.stability._kernels.choose import REJECTION, Draw
@@ -290,7 +291,11 @@ def regrow_case(case):
 
 def asking(case):
     """A table that has candidates."""
-    return case.table if case.table.candidate_offsets[-1] else SplitTable.of((PLAIN,)).table
+    return (
+        case.table
+        if case.table.candidate_offsets[-1]
+        else SplitTable.of(FeatureSpace((PLAIN,))).table
+    )
 
 
 CASES = {

@@ -167,7 +167,7 @@ def compare_learners(
             f"each class needs at least n_folds={n_folds} rows, but {rarest!r} "
             f"has {counts.min()}: leave it out, or ask for fewer folds."
         )
-    sample = rows.features
+    sample = rows.features.native
     noise = settings.perturbation or usual_perturbation(sample)
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)

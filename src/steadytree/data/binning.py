@@ -43,6 +43,23 @@ def _evenly_spaced(columns: list[Column], n_cuts: int) -> Floats:
     return _round_to_single(cuts, step / 4)
 
 
+def even_bins(column: Column, n_bins: int) -> Floats:
+    """Thresholds of `n_bins` even bins between a column's bounds, or its integers if fewer."""
+    if _is_coarse(column, n_bins):
+        return _whole_points(column)
+    share = np.arange(1, n_bins) / n_bins
+    cuts = column.low * (1 - share) + column.high * share
+    if column.kind != "numeric":
+        cuts = np.floor(cuts)
+    step = (column.high - column.low) / n_bins
+    return np.unique(_round_to_single(cuts, step / 4))
+
+
+def smallest_code_type(n_bins: int) -> type[np.uint8] | type[np.uint16]:
+    """The type for bins 0..n_bins, the last being the one of missing values."""
+    return np.uint8 if n_bins <= np.iinfo(np.uint8).max else np.uint16
+
+
 def _is_coarse(column: Column, n_cuts: int) -> bool:
     return column.kind in ("integer", "binary") and column.high - column.low < n_cuts
 
@@ -57,7 +74,7 @@ def _distinct(cuts: Floats) -> Floats:
     return distinct if len(distinct) > 1 else np.empty(0)
 
 
-def _round_to_single(cuts: Floats, room: Floats) -> Floats:
+def _round_to_single(cuts: Floats, room: Floats | float) -> Floats:
     """Cuts as float32 numbers where that moves them by no more than `room`.
 
     Libraries that read trees compare in float32, where 0.1 is above 0.1; a cut that is itself a

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.data._kernels import occupied_bins
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.memmap import MapFolder, MappedRows, Say
@@ -277,11 +276,10 @@ class FileParts:
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Second pass: the bins of all rows are written to the folder."""
         self._folder.begin(space, self._n_rows)
-        offsets = np.concatenate([[0], np.cumsum([column.n_bins + 1 for column in space])])
-        occupied, n_read = np.zeros(offsets[-1], bool), 0
+        occupied, n_read = np.zeros(space.bin_offsets[-1], bool), 0
         for table, labels in self._files.blocks():
             codes = space.codes_of(table)
-            occupied |= occupied_bins(codes, offsets)
+            occupied |= space.occupied(codes)
             self._folder.append(codes, label_codes(labels, table.n_rows, classes))
             n_read += table.n_rows
             self._tell("binning", n_read)

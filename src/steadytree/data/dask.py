@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
-from steadytree.data._kernels import SplitArrays, occupied_bins
+from steadytree.data._kernels import SplitArrays
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.out_of_core import DataSummary, label_codes, named
@@ -223,8 +223,7 @@ def _encode(number: int, X: Any, y: Any, shared: tuple[FeatureSpace, NDArray[Any
 
 
 def _occupied(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[np.int64]:
-    sizes = [column.n_bins + 1 for column in shared[0]]
-    return occupied_bins(part[0], np.concatenate([[0], np.cumsum(sizes)])).astype(np.int64)
+    return shared[0].occupied(part[0]).astype(np.int64)
 
 
 def _ready(part: Part, rules: SplitTable) -> Ready:

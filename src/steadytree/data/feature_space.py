@@ -9,10 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import encode_bins, occupied_bins, summarise_columns
-from steadytree.data.binning import GRIDS, Grid, equidistant_cuts, midpoint_cuts, quantile_cuts
+from steadytree.data.binning import (
+    GRIDS,
+    Grid,
+    equidistant_cuts,
+    even_bins,
+    midpoint_cuts,
+    quantile_cuts,
+    smallest_code_type,
+)
 from steadytree.data.column import MAX_CATEGORIES, NO_CUTS, Column, Kind
-from steadytree.data.splits import SplitTable, smallest_code_type
-from steadytree.data.table import Table, check_unique, quote
+from steadytree.data.table import Table, TextValues, check_unique, number_text, quote
 
 Bounds = Mapping[str, tuple[float, float]]
 Figures = tuple[
@@ -61,10 +68,12 @@ class Summary:
             figures = summarise_columns(table.matrix)
             return cls(names, table.n_rows, figures, (None,) * len(names), {})
         parts, found = [], []
-        for name, values in zip(names, table.columns, strict=True):
+        for j, (name, values) in enumerate(zip(names, table.columns, strict=True)):
             by_value = values.dtype == object or name in declared
-            found.append(_categories_in(values) if by_value else None)
-            parts.append(_count_missing(values) if by_value else summarise_columns(values[:, None]))
+            found.append(_categories_in(table.text(j)) if by_value else None)
+            parts.append(
+                _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
+            )
         whole = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
         return cls(names, table.n_rows, whole, tuple(found), declared)  # type: ignore[arg-type]
 
@@ -134,14 +143,14 @@ def _categorical(
     return Column(name, "categorical", categories=known, missing=gone)
 
 
-def _categories_in(values: NDArray[Any]) -> frozenset[str]:
-    return frozenset(value for value in set(column_text(values)) if value is not None)
+def _categories_in(text: TextValues) -> frozenset[str]:
+    counts = np.bincount(text.index + 1, minlength=len(text.values) + 1)[1:]
+    return frozenset(text.values[k] for k in np.flatnonzero(counts))
 
 
-def _count_missing(values: NDArray[Any]) -> Figures:
-    gone = sum(value is None for value in column_text(values))
-    none = np.zeros(1, np.int64)
-    return np.array([np.inf]), np.array([-np.inf]), np.array([gone]), none, np.ones(1, np.bool_)
+def _count_missing(text: TextValues) -> Figures:
+    missing, none = np.array([(text.index < 0).sum()]), np.zeros(1, np.int64)
+    return np.array([np.inf]), np.array([-np.inf]), missing, none, np.ones(1, np.bool_)
 
 
 def check_same_names(names: Sequence[str], others: Sequence[str]) -> None:
@@ -161,20 +170,6 @@ def check_finite(names: Sequence[str], matrix: NDArray[Any]) -> None:
 
 def _infinite(names: Sequence[str]) -> str:
     return f"column(s) {quote(names)} hold infinity: clip such values, or mark them missing."
-
-
-def column_text(values: NDArray[Any]) -> list[str | None]:
-    """Values of a column as text; None is missing."""
-    if values.dtype == object:
-        return list(values.tolist())
-    return [None if v != v else number_text(v) for v in values.tolist()]
-
-
-def number_text(value: Any) -> str:
-    """How a number reads as a category: whole numbers without a decimal point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 Categories = Mapping[str, Sequence[Any]]
@@ -299,8 +294,8 @@ class FeatureSpace:
             matrix = table.matrix
         else:
             matrix = np.empty((table.n_rows, len(self)))
-            for j, (column, values) in enumerate(zip(self, table.columns, strict=True)):
-                matrix[:, j] = _encode_column(column, values)
+            for j, column in enumerate(self):
+                matrix[:, j] = _encode_column(column, table, j)
         if not np.isfinite(matrix.sum()):  # cheap: only then look for where
             check_finite(self.names, matrix)
         return matrix
@@ -348,6 +343,12 @@ class FeatureSpace:
             columns.append(column.with_cuts(cuts))
         return FeatureSpace(tuple(columns))
 
+    def with_even_bins(self, n_bins: int) -> "FeatureSpace":
+        """The space with the thresholds of at most `n_bins` even bins a column."""
+        return FeatureSpace(
+            tuple(c if c.is_categorical else c.with_cuts(even_bins(c, n_bins)) for c in self)
+        )
+
     def codes(self, values: NDArray[Any]) -> NDArray[Any]:
         """Bin codes (p, n) of encoded values, feature by feature; missing is a column's last code.
 
@@ -365,20 +366,21 @@ class FeatureSpace:
         table = table.select(self.names)
         dtype = smallest_code_type(max(column.n_bins for column in self.columns))
         codes = np.empty((len(self), table.n_rows), dtype)
-        for j, (column, values) in enumerate(zip(self, table.columns, strict=True)):
-            encoded = np.ascontiguousarray(_encode_column(column, values))[:, None]
+        for j, column in enumerate(self):
+            encoded = np.ascontiguousarray(_encode_column(column, table, j))[:, None]
             ends = np.array([0, len(column.cuts)])
             encode_bins(encoded, column.cuts, ends, self.n_categories[j : j + 1], codes[j : j + 1])
         return codes
 
-    def rules(self, codes: NDArray[Any] | None = None) -> SplitTable:
-        """Every candidate rule; with the codes at hand, rules they cannot tell apart are merged."""
-        if codes is None:
-            return SplitTable.of(self.columns)
-        sizes = np.array([column.n_bins + 1 for column in self.columns])
-        return SplitTable.of(
-            self.columns, occupied_bins(codes, np.concatenate([[0], np.cumsum(sizes)]))
-        )
+    @cached_property
+    def bin_offsets(self) -> NDArray[np.int64]:
+        """Where the bins of each column begin; the last bin of a column is for missing values."""
+        sizes = [column.n_bins + 1 for column in self.columns]
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+    def occupied(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """For every bin, whether any row is in it."""
+        return occupied_bins(codes, self.bin_offsets)
 
 
 def _typed(column: Column, type_: str | None) -> Column:
@@ -396,17 +398,17 @@ def _check_known(parameter: str, declared: Mapping[str, Any], names: Sequence[st
         raise ValueError(f"{parameter} names {quote(unknown)}, but X has {quote(names)}.")
 
 
-def _encode_column(column: Column, values: NDArray[Any]) -> NDArray[Any]:
+def _encode_column(column: Column, table: Table, j: int) -> NDArray[Any]:
     if not column.is_categorical:
-        if values.dtype != object:
-            return values
+        if table.columns[j].dtype != object:
+            return table.columns[j]
         raise ValueError(
             f"column {column.name!r} was numbers when the tree was learned and now holds text: "
             "convert it to numbers, missing ones to nan."
         )
-    codes: dict[str | None, float] = {c: float(k) for k, c in enumerate(column.categories)}
-    text = column_text(values)
-    return np.fromiter((codes.get(v, np.nan) for v in text), np.float64, count=len(text))
+    known = {category: float(k) for k, category in enumerate(column.categories)}
+    text = table.text(j)
+    return np.array([*(known.get(value, np.nan) for value in text.values), np.nan])[text.index]
 
 
 def _as_text(categories: Categories) -> dict[str, tuple[str, ...]]:

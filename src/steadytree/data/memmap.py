@@ -115,7 +115,7 @@ class MapFolder:
             return
         for first, size in self.blocks():
             codes = self.codes(first, size, "r+")
-            recode(codes, rules.full_offsets, rules.new_code, codes)
+            recode(codes, rules.space.bin_offsets, rules.new_code, codes)
 
     def clear_slots(self) -> None:
         """Put all rows into node 0."""

@@ -135,5 +135,5 @@ def make_ready(
         space = look.space(grid, n_thresholds)
         known = space, look.labels, parts.encode(space, look.labels)
     space, classes, occupied = known
-    rules = SplitTable.of(space.columns, occupied)
+    rules = SplitTable.of(space, occupied)
     return space, classes, parts.source(rules, len(classes))

@@ -1,63 +1,83 @@
-"""Rules: every question a grower may ask, and how codes map to its bins."""
+"""SplitTable: every candidate split of a learner, and the bins it is made of."""
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data._kernels import SplitArrays, list_rules, recode
+from steadytree.data.binning import smallest_code_type
 from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class SplitTable:
-    """The candidate rules of a feature space, merged where the data cannot tell them apart.
+    """The candidate splits of a feature space with thresholds."""
 
-    Parameters
-    ----------
-    table : SplitArrays
-        Arrays for the kernels.
-    new_code : int64 array or None
-        Merged code of every full bin; None where nothing was merged.
-    full_offsets : int64 array
-        Full bins of feature j, the missing one last.
-    """
-
-    table: SplitArrays
-    new_code: Integers | None
-    full_offsets: Integers
+    space: FeatureSpace
+    table: SplitArrays  # for the kernels
+    new_code: Integers | None  # merged bin of every full bin; None if nothing was merged
 
     @classmethod
-    def of(
-        cls, columns: tuple[Column, ...], occupied: NDArray[np.bool_] | None = None
-    ) -> "SplitTable":
-        """Rules of all columns; with `occupied` (a flag per full bin) empty bins are merged away.
+    def of(cls, space: FeatureSpace, occupied: NDArray[np.bool_] | None = None) -> "SplitTable":
+        """Splits of all columns; with `occupied` (a flag per full bin) empty bins are merged.
 
         Merging changes no tree: thresholds with no row between them give the same split, and a
-        merged rule keeps the list of thresholds it stands for.
+        merged split keeps the range of thresholds it stands for. In a column with missing values
+        each split is listed twice, with missing values on the right and on the left, and a last
+        split asks whether the value is missing.
         """
-        sizes = np.array([column.n_bins for column in columns], dtype=np.int64)
-        full_offsets = _running(sizes + 1)
-        n_categories = np.array([len(column.categories) for column in columns], dtype=np.int64)
-        has_missing = np.array([column.missing for column in columns], dtype=np.int64)
-        flags = np.ones(full_offsets[-1], np.bool_) if occupied is None else occupied
-        bins, n_rules, new_code, rules = list_rules(flags, full_offsets, n_categories, has_missing)
+        n_categories = np.array(space.n_categories)
+        has_missing = np.array([column.missing for column in space], dtype=np.int64)
+        flags = np.ones(space.bin_offsets[-1], np.bool_) if occupied is None else occupied
+        bins, n_rules, new_code, rules = list_rules(
+            flags, space.bin_offsets, n_categories, has_missing
+        )
         table = SplitArrays(
             _running(bins + has_missing),
             bins,
             n_categories > 0,
             _running(n_rules),
-            np.repeat(np.arange(len(columns)), n_rules),
-            rules[0],
-            rules[1],
-            rules[2],
-            rules[3],
-            _running(np.array([_n_candidates(column) for column in columns])),
+            np.repeat(np.arange(len(space)), n_rules),
+            *rules,
+            _running(np.array([_n_candidates(column) for column in space])),
         )
-        return cls(table, None if occupied is None else new_code, full_offsets)
+        return cls(space, table, None if occupied is None else new_code)
+
+    @classmethod
+    def declared(cls, space: FeatureSpace, n_bins: int) -> "SplitTable":
+        """Splits at evenly spaced thresholds and on single categories of a declared space.
+
+        Nothing is taken from data: the same schema gives the same splits. Missing values go right.
+        """
+        space = space.with_even_bins(n_bins)
+        listed = [(j, *split) for j, column in enumerate(space) for split in _declared(column)]
+        if not listed:
+            message = "schema: no column can be asked about: all have one category only."
+            raise UnsuitableDataError(message)
+        feature, bin_, index = np.array(listed, dtype=np.int64).T.copy()
+        offsets = _running(np.bincount(feature, minlength=len(space)))
+        sizes = np.array([column.n_bins for column in space], dtype=np.int64)
+        right = np.zeros(len(feature), np.bool_)
+        arrays = (space.bin_offsets, sizes, space.categorical, offsets, feature, bin_, right)
+        return cls(space, SplitArrays(*arrays, index, index, offsets), None)
+
+    @classmethod
+    def at_most(cls, space: FeatureSpace, n_bins: int, most: int) -> "SplitTable":
+        """Declared splits of the finest grid up to `n_bins` with at most `most` of them.
+
+        The grid has at least two bins.
+        """
+        return _finest(space, n_bins, most)
+
+    def __len__(self) -> int:
+        return len(self.table.feature)
 
     @property
     def n_bins(self) -> int:
@@ -65,30 +85,78 @@ class SplitTable:
 
     @property
     def n_rules(self) -> int:
-        return len(self.table.feature)
+        return len(self)
 
     @property
     def n_candidates(self) -> int:
-        """Number of rules before merging: the size of the set a draw is made from."""
+        """Number of splits before merging: the size of the set that one is sampled from."""
         return int(self.table.candidate_offsets[-1])
 
+    @cached_property
+    def log_prior(self) -> NDArray[np.float64]:
+        """Each feature is as likely as any other, and so is each split of it."""
+        counts = np.bincount(self.table.feature)
+        return -np.log((counts > 0).sum()) - np.log(counts[self.table.feature])
+
+    @cached_property
+    def arrays(self) -> tuple[Integers, Integers, NDArray[np.bool_]]:
+        """Feature, bin and by_value of declared splits, for the kernels of private learners.
+
+        A row goes left if its bin is at most `bin`, or equal to it where by_value.
+        """
+        feature, bin_ = self.table.feature, self.table.bin
+        last = self.table.bin_sizes[feature] - 1
+        return (
+            feature,
+            np.where(bin_ < 0, last, bin_),
+            self.table.by_value[feature] & (bin_ >= 0),
+        )
+
     def recode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Codes of the full grid to codes of the merged bins, in the smallest type that fits."""
+        """Bins of the full grid as merged bins, in the smallest type that fits."""
         if self.new_code is None:
             return codes
         dtype = smallest_code_type(int(self.table.bin_sizes.max(initial=0)))
-        return recode(codes, self.full_offsets, self.new_code, np.empty(codes.shape, dtype))
+        return recode(codes, self.space.bin_offsets, self.new_code, np.empty(codes.shape, dtype))
+
+    def goes_left(
+        self, codes: NDArray[Any], split: int, rows: Integers | None = None
+    ) -> NDArray[np.bool_]:
+        """Which rows a declared split sends left; of some rows only, where they are listed."""
+        feature, bin_, by_value = (array[split] for array in self.arrays)
+        found = codes[feature]
+        if rows is not None:  # before the comparison, so that the work is that of these rows
+            found = found[rows]
+        return found == bin_ if by_value else found <= bin_
 
 
-def smallest_code_type(n_bins: int) -> type[np.uint8] | type[np.uint16]:
-    """The type for codes 0..n_bins, the last being missing."""
-    return np.uint8 if n_bins <= np.iinfo(np.uint8).max else np.uint16
+@lru_cache(maxsize=16)  # a fit asks for the same grids several times
+def _finest(space: FeatureSpace, n_bins: int, most: int) -> SplitTable:
+    fixed = sum(len(_declared(column)) for column in space if column.is_categorical)
+    for size in range(n_bins if fixed < most else 2, 2, -1):
+        found = SplitTable.declared(space, size)
+        if len(found) <= most:
+            return found
+    return SplitTable.declared(space, 2)
+
+
+def _declared(column: Column) -> list[tuple[int, int]]:
+    """Bin, and index of the threshold or category, of each declared split of a column.
+
+    The last asks whether the value is missing: bin -1 for categories, else the last bin.
+    """
+    n_bins = column.n_bins
+    if not column.is_categorical:
+        return [(k, k) for k in range(n_bins if column.missing else n_bins - 1)]
+    single = n_bins if n_bins > 2 or (n_bins == 2 and column.missing) else n_bins - 1
+    listed = [(k, k) for k in range(single)]
+    return [*listed, (-1, n_bins)] if column.missing else listed
 
 
 def _n_candidates(column: Column) -> int:
     if column.is_categorical:
         n = len(column.categories)
-        splits = 0 if n == 1 else 1 if n == 2 else n
+        splits = n if n > 2 else n - 1
     else:
         splits = len(column.cuts)
     return splits * 2 + 1 if column.missing else splits

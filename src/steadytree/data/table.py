@@ -1,8 +1,8 @@
 """Table: data as a user hands it over, read once into plain columns."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -12,32 +12,32 @@ TEXT_LIKE = (nw.String, nw.Categorical, nw.Enum, nw.Object)
 ARRAY_TYPES = {"b": "binary", "i": "integer", "u": "integer"}  # by numpy's kind of type
 
 
+class TextValues(NamedTuple):
+    """The distinct values of a column as text, and which of them each row has; -1 is missing."""
+
+    values: tuple[str, ...]
+    index: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Names and columns of a data set; nothing is copied that need not be.
+    """Names and columns of a data set; nothing is copied that need not be."""
 
-    Parameters
-    ----------
-    names : tuple of str, or None where the data came without names
-    columns : list of arrays, float (nan is missing) or object (text, None is missing)
-    declared : categories that a column's own type declares, by column name
-    matrix : all columns as one float array (n, p), where the data came that way
-    types : what each column's own type says, "integer" or "binary" (bool); None where it says
-        neither, as for floats, text, lists and csv files, whatever values they hold; empty stands
-        for None everywhere
-    """
-
-    names: tuple[str, ...] | None
-    columns: Sequence[NDArray[Any]]
-    declared: dict[str, tuple[str, ...]]
-    matrix: NDArray[Any] | None = None
+    names: tuple[str, ...] | None  # None if the data came without names
+    columns: Sequence[NDArray[Any]]  # float (nan is missing) or object (text, None is missing)
+    declared: dict[str, tuple[str, ...]]  # categories that a column's own type declares, by name
+    matrix: NDArray[Any] | None = None  # all columns (n, p), if the data came as one float array
+    # "integer" or "binary" (bool) if a column's own type says so; None for floats, text, lists and
+    # csv files, whatever values they hold; an empty tuple stands for None in every column
     types: tuple[str | None, ...] = ()
+    _texts: dict[int, TextValues] = field(default_factory=dict, repr=False)  # found so far
 
     @classmethod
     def read(cls, X: Any) -> "Table":
         """Read a numpy array, a nested list, or a pandas, polars or pyarrow frame."""
-        if isinstance(X, Table):
-            return X
+        table = getattr(X, "table", X)  # of a Dataset
+        if isinstance(table, Table):
+            return table
         if isinstance(X, np.ndarray):
             return cls._read_array(X)
         if is_dask(X):
@@ -112,12 +112,24 @@ class Table:
         """The rows that are flagged, or listed by number."""
         matrix = None if self.matrix is None else self.matrix[kept]
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
-        return Table(self.names, columns, self.declared, matrix, self.types)
+        texts = {j: self.text(j) for j, column in enumerate(self.columns) if column.dtype == object}
+        texts = {j: TextValues(text.values, text.index[kept]) for j, text in texts.items()}
+        return Table(self.names, columns, self.declared, matrix, self.types, texts)
+
+    def text(self, j: int) -> TextValues:
+        """Column j as text; values are compared once, also for all tables taken from this one."""
+        if j not in self._texts:
+            listed = column_text(self.columns[j])
+            distinct = (value for value in dict.fromkeys(listed) if value is not None)
+            position = {value: k for k, value in enumerate(distinct)}
+            index = np.array([position.get(value, -1) for value in listed], dtype=np.int64)
+            self._texts[j] = TextValues(tuple(position), index)
+        return self._texts[j]
 
     @staticmethod
     def pick(X: Any, rows: NDArray[np.int64]) -> Any:
         """Some rows of data as a user handed them over, in the same form."""
-        if isinstance(X, Table):
+        if isinstance(getattr(X, "table", X), Table):
             return X.take(rows)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -140,10 +152,23 @@ class Table:
                 f"X lacks the column(s) {quote(absent)}; it has {quote(self.names)}. "
                 "Pass the columns the tree was learned from."
             )
-        places = [self.names.index(name) for name in names]
-        columns = [self.columns[place] for place in places]
-        types = tuple(self.types[place] for place in places) if self.types else ()
-        return Table(tuple(names), columns, self.declared, types=types)
+        kept = [self.names.index(name) for name in names]
+        types = tuple(self.types[j] for j in kept) if self.types else ()
+        texts = {k: self._texts[j] for k, j in enumerate(kept) if j in self._texts}
+        columns = [self.columns[j] for j in kept]
+        return Table(tuple(names), columns, self.declared, types=types, _texts=texts)
+
+
+def column_text(values: NDArray[Any]) -> list[str | None]:
+    """Values of a column as text; None is missing."""
+    if values.dtype == object:
+        return list(values.tolist())
+    return [None if v != v else number_text(v) for v in values.tolist()]
+
+
+def number_text(value: Any) -> str:
+    """A number as the name of a category: integers without a decimal point."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def is_dask(data: Any) -> bool:
@@ -202,6 +227,9 @@ def _read_column(name: str, column: Any) -> NDArray[Any]:
 def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Numbers where every value is one, else text with None for missing."""
     listed = values.tolist()
+    kinds = set(map(type, listed))
+    if str in kinds and kinds <= {str, type(None)}:  # the usual case of text, checked at C speed
+        return np.array(listed, dtype=object)
     missing = np.array([_is_missing(value) for value in listed], dtype=bool)
     present = [value for value, gone in zip(listed, missing, strict=True) if not gone]
     for value in present:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated.messages import (
     BLOCKS,
     LARGEST,
@@ -44,7 +44,7 @@ from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 _LOG = logging.getLogger(__name__)
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 Integers = NDArray[np.int64]
-Admitted = tuple[Candidates, list[SampledTree]]
+Admitted = tuple[SplitTable, list[SampledTree]]
 
 
 class Holder:
@@ -155,7 +155,7 @@ class Holder:
         self._last_round[request.session] = request.round
 
     def _compose(
-        self, request: Request, candidates: Candidates, trees: list[SampledTree]
+        self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Answer:
         if isinstance(self._noise, SeededNoise):
             # by round, so that a test's holder answers alike after a restart
@@ -188,7 +188,7 @@ class Holder:
         self._joined.add(session)
 
     def _exact_counts(
-        self, session: str, tree: SampledTree, candidates: Candidates, kind: str
+        self, session: str, tree: SampledTree, candidates: SplitTable, kind: str
     ) -> Integers:
         """Counts WITHOUT noise; exists for the in-process `SecureSum` only, which noises sums."""
         if session not in self._joined:
@@ -207,7 +207,7 @@ class Holder:
             raise RefusedError("the request was made for another schema.")
         if request.round <= self._last_round.get(request.session, -1):
             raise StaleError(f"round {request.round} is stale: a later one was answered.")
-        candidates = Candidates.of(self.schema.space, request.n_bins)
+        candidates = SplitTable.declared(self.schema.space, request.n_bins)
         try:
             trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
         except ValueError as error:
@@ -223,13 +223,13 @@ class Holder:
             raise RefusedError(str(error)) from None
         return candidates, trees
 
-    def _block(self, candidates: Candidates) -> BlockRows:
+    def _block(self, candidates: SplitTable) -> BlockRows:
         every = np.arange(len(self._labels))
-        codes = candidates.codes(self._values)
+        codes = candidates.space.codes(self._values)
         return BlockRows(codes, self._labels, len(self.schema.classes), every)
 
     def _numbers(
-        self, request: Request, candidates: Candidates, trees: list[SampledTree]
+        self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Integers:
         block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
@@ -252,7 +252,7 @@ class Holder:
             return release_counts(np.concatenate(exact), epsilon, noise, len(trees))
         return self._side_counts(request, block, candidates, trees[0])
 
-    def _choose(self, rows: BlockRows, candidates: Candidates, epsilon: float) -> int:
+    def _choose(self, rows: BlockRows, candidates: SplitTable, epsilon: float) -> int:
         slots = np.full(rows.codes.shape[1], -1, np.int32)
         slots[rows.rows] = 0
         scores = score_questions(rows, candidates, slots, 1, "gini")[0]
@@ -260,7 +260,7 @@ class Holder:
         return select(scores, *limits, n_terms=rows.n_classes)
 
     def _side_counts(
-        self, request: Request, block: BlockRows, candidates: Candidates, tree: SampledTree
+        self, request: Request, block: BlockRows, candidates: SplitTable, tree: SampledTree
     ) -> Integers:
         parts = []
         for rows, asked in zip(
@@ -292,7 +292,7 @@ def _check_scale(request: Request) -> None:
 
 
 def _check_size(
-    request: Request, trees: list[SampledTree], candidates: Candidates, n_classes: int
+    request: Request, trees: list[SampledTree], candidates: SplitTable, n_classes: int
 ) -> None:
     """Refuse what could not be worked out or sent, before it is paid for."""
     n_leaves = sum(len(leaves_of(tree)) for tree in trees)

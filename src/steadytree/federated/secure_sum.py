@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.candidates import Candidates
+from steadytree.data.splits import SplitTable
 from steadytree.federated.holder import Holder
 from steadytree.federated.messages import RefusedError
 from steadytree.privacy.mechanisms import check_epsilon, release_counts, release_counts_zcdp, rho_of
@@ -64,7 +64,7 @@ class SecureSum:
             holder.join_sum(session, schema, epsilon, delta)
 
     def ask(
-        self, share: float, kind: str, tree: SampledTree, candidates: Candidates
+        self, share: float, kind: str, tree: SampledTree, candidates: SplitTable
     ) -> NDArray[Any]:
         """A noised sum for a share of the run's budget (of epsilon, or of rho)."""
         if not 0 < share <= self._left + ROUNDING:

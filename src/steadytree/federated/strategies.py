@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import Answer, RefusedError, Request
@@ -47,7 +47,7 @@ class Table:
         self.parties, self.schema = parties, schema
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
-        self.candidates = Candidates.of(schema.space, n_bins)
+        self.candidates = SplitTable.declared(schema.space, n_bins)
         self._session, self._n_bins, self._round = session, n_bins, -1
         self._digest = schema_digest(schema)
         self._minimum = len(parties.names) if minimum is None else minimum
@@ -354,7 +354,7 @@ def _split_leaves(tree: SampledTree, questions: Iterator[int]) -> SampledTree:
 
 
 def grow_from_sums(
-    sums: SecureSum, candidates: Candidates, epsilon: float
+    sums: SecureSum, candidates: SplitTable, epsilon: float
 ) -> tuple[SampledTree, Integers]:
     """Level by level from histograms of all features, summed and noised once."""
     n_rows = float(max(sums.ask(ROWS_SHARE, "rows", OPEN, candidates)[0], 1))

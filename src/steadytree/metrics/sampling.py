@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.data.dataset import Dataset
 from steadytree.data.labels import label_array
-from steadytree.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,27 +16,28 @@ class Sampled:
 
     Parameters
     ----------
-    features : rows as they were handed over
+    features : Dataset
     labels : array
     n_all : int
         Rows there are.
     """
 
-    features: Any
+    features: Dataset
     labels: NDArray[Any]
     n_all: int
 
     @classmethod
     def of(cls, X: Any, y: Any, most: int, seed: int = 0) -> "Sampled":
         """At most so many rows, the same share of every class as far as that goes."""
-        labels, n = label_array(y), Table.read(X).n_rows
+        data = Dataset.of(X, y)
+        labels, n = label_array(y), data.n_rows
         if n <= most:
-            return cls(X, labels, n)
+            return cls(data, labels, n)
         rng = np.random.default_rng(seed)
         _, codes = np.unique(labels, return_inverse=True)
         order = np.lexsort((rng.random(n), codes))  # classes one after the other, shuffled within
         rows = np.sort(order[np.linspace(0, n - 1, most).round().astype(np.int64)])
-        return cls(Table.pick(X, rows), labels[rows], n)
+        return cls(data.take(rows), labels[rows], n)
 
     @property
     def note(self) -> str:

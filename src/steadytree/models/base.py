@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.data.dask import map_rows
+from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table, is_dask
 from steadytree.models.files import save
@@ -78,19 +79,14 @@ class TreeClassifierMixin:
         return tags
 
 
-def read_rows(
-    learner: Any, X: Any, y: Any, sample_weight: Any
-) -> tuple[Table, NDArray[Any], NDArray[np.float64] | None]:
-    """Rows to learn from, their labels and weights, checked; rows of no weight are left out."""
+def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
+    """Rows to learn from, with labels and weights, checked; rows of weight 0 are left out."""
     X, y = validate_data(learner, X, y, skip_check_array=True)
     table = Table.read(X)
     table.check_not_empty()
     weights = check_weights(sample_weight, table.n_rows)
-    y = check_labels(y, table.n_rows)
-    if weights is not None and not weights.all():
-        kept = weights > 0
-        table, y, weights = table.take(kept), y[kept], weights[kept]
-    return table, y, weights
+    data = Dataset(table, check_labels(y, table.n_rows), weights)
+    return data if weights is None or weights.all() else data.take(weights > 0)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:

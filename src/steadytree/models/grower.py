@@ -8,19 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import child_counts, split_level
-from steadytree.data.column import Column
-from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Source, Splits
-from steadytree.models._kernels import cut_back, uniform_nodes
+from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 
 BLOCK_CELLS = 16_000_000  # counters asked for at once: 128 MB
 Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
-def grow(
-    source: Source, choose: Choose, space: FeatureSpace, classes: NDArray[Any], max_depth: int
-) -> Tree:
+def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) -> Tree:
     """Grow a tree of at most `max_depth` levels of questions.
 
     Parameters
@@ -30,8 +26,6 @@ def grow(
     choose : callable
         ``choose(counts, positions)`` returns a rule (-1 for a leaf) and a threshold for each open
         node; positions are indices in the full binary tree, the root's being 0.
-    space : FeatureSpace
-        With the cuts that the source's rules were made from.
     classes : array of labels
     max_depth : int
 
@@ -55,7 +49,7 @@ def grow(
             break
         source.advance(Splits(rule, left_slot, right_slot))
         nodes = first_child + which
-    return growth.to_tree(source, space, classes)
+    return growth.to_tree(TreeBuilder(source.rules, classes))
 
 
 @dataclass
@@ -87,50 +81,17 @@ class _Growth:
         self.totals.append(children)
         return first_child
 
-    def to_tree(self, source: Source, space: FeatureSpace, classes: NDArray[Any]) -> Tree:
-        """The tree with sibling leaves of equal labels merged, upwards."""
+    def to_tree(self, builder: TreeBuilder) -> Tree:
         left = np.full(self.n_nodes, LEAF)
         rule, threshold, node = (
             np.concatenate(part) for part in (self.rule, self.threshold, self.node)
         )
-        split = rule >= 0
-        left[node[split]] = np.arange(1, self.n_nodes, 2)
+        left[node[rule >= 0]] = np.arange(1, self.n_nodes, 2)
         right = np.where(left == LEAF, LEAF, left + 1)
         of_node = np.full((2, self.n_nodes), -1)
         of_node[:, node] = rule, threshold
         totals = np.concatenate(self.totals).astype(np.float64)
-        # merged before the tree is made: making one costs as much as growing a small one
-        uniform = uniform_nodes(left, right, totals.argmax(axis=1))
-        kept, left, right = cut_back(left, right, uniform)
-        rule, threshold = np.where(left == LEAF, -1, of_node[:, kept])
-        return _make_tree(source, space, classes, rule, threshold, left, right, totals[kept])
-
-
-def _make_tree(
-    source: Source,
-    space: FeatureSpace,
-    classes: NDArray[Any],
-    rule: NDArray[np.int64],
-    threshold: NDArray[np.int64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    totals: NDArray[np.float64],
-) -> Tree:
-    table = source.rules.table
-    node = np.flatnonzero(rule >= 0)
-    rule, threshold, weight = rule[node], threshold[node], totals.sum(axis=1)
-    feature, values = np.full(len(left), LEAF), np.full(len(left), np.nan)
-    feature[node] = asked = table.feature[rule]
-    pairs = zip(asked.tolist(), threshold.tolist(), strict=True)
-    values[node] = [_cut_value(space[j], place) for j, place in pairs]
-    # a column without missing values in training sends later ones where most rows went
-    seen = np.array([column.missing for column in space])[asked]
-    larger_left = weight[left[node]] >= weight[right[node]]
-    missing_left = np.zeros(len(left), bool)
-    missing_left[node] = np.where(seen, table.missing_left[rule], larger_left)
-    subset = _subsets(space, len(left), node, asked, threshold)
-    value = totals / weight[:, None]
-    return Tree(space, classes, feature, values, left, right, value, weight, missing_left, subset)
+        return builder.build(of_node[0], left, right, totals, of_node[1])
 
 
 def _ask_level(
@@ -150,31 +111,6 @@ def _ask_level(
     rules, thresholds, totals, children = zip(*parts, strict=True)
     whole = (np.concatenate(part) for part in (rules, thresholds, totals))
     return (*whole, np.concatenate(children, axis=1))
-
-
-def _cut_value(column: Column, threshold: int) -> float:
-    """Past a column's last cut the question is whether the value is there at all."""
-    if column.is_categorical:
-        return np.nan
-    return float(column.cuts[threshold]) if threshold < len(column.cuts) else np.inf
-
-
-def _subsets(
-    space: FeatureSpace,
-    n_nodes: int,
-    node: NDArray[np.int64],
-    asked: NDArray[np.int64],
-    threshold: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """The one category that goes left, or all of them where only presence is asked."""
-    width = max(len(column.categories) for column in space)
-    subset = np.zeros((n_nodes, width), bool)
-    if width:
-        sizes = np.array([len(column.categories) for column in space])[asked]
-        category = np.arange(width)
-        asked_for = (category == threshold[:, None]) | (threshold == sizes)[:, None]
-        subset[node] = asked_for & (category < sizes[:, None])
-    return subset
 
 
 def tree_positions(tree: Tree) -> list[int]:

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.data.candidates import Candidates
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.privacy.mechanisms import score_slack
 from steadytree.privacy.tree_mechanism import sampler_slack
 
@@ -109,7 +109,7 @@ class Plan:
     depths: tuple[int, ...]
     epsilons: tuple[float, ...]
     leaf_epsilon: float
-    candidates: Candidates = field(repr=False)
+    candidates: SplitTable = field(repr=False)
 
 
 def plan_blocks(
@@ -138,7 +138,7 @@ def possible_depths(
     space: FeatureSpace, n_classes: int, max_depth: int | None
 ) -> list[tuple[int, ...]]:
     """Depths of blocks that a fit may take, those that need most rows last."""
-    n_questions = len(Candidates.at_most(space, FINEST, TRIPLE_CANDIDATES))
+    n_questions = len(SplitTable.at_most(space, FINEST, TRIPLE_CANDIDATES))
     triples = weighs_triples(n_questions, n_classes)
     if max_depth is not None:
         return [block_depths(max_depth, triples)]
@@ -146,10 +146,10 @@ def possible_depths(
     return [(2,), (3,), deep] if triples else list(dict.fromkeys([(2,), (2, 2), deep]))
 
 
-def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> Candidates:
+def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> SplitTable:
     """The questions of blocks; fewer where one of them has depth 3."""
     most = TRIPLE_CANDIDATES if 3 in depths else PAIR_CANDIDATES
-    return Candidates.at_most(space, FINEST, most)
+    return SplitTable.at_most(space, FINEST, most)
 
 
 @lru_cache(maxsize=16)  # of a space of many columns it takes a second
@@ -163,7 +163,7 @@ def bins_within(space: FeatureSpace, n_bins: int) -> int:
     (10, 4)
     """
     for size in range(n_bins, 2, -1):
-        if len(Candidates.of(space, size)) <= PAIR_CANDIDATES:
+        if len(SplitTable.declared(space, size)) <= PAIR_CANDIDATES:
             return size
     return 2
 
@@ -221,7 +221,7 @@ def check_fit(
                 check_block(n_questions, n_classes, depth, epsilon)
             check_leaves(schema, 2 ** sum(depths))
         return
-    candidates = Candidates.at_most(schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
+    candidates = SplitTable.at_most(schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
     if method == "greedy":
         depth = max_depth or DEEPEST_GREEDY
         check_scores(count_bins_of(candidates), n_classes, 2 ** (depth - 1))
@@ -231,7 +231,7 @@ def check_fit(
         check_leaves(schema, max_splits + 1)
 
 
-def count_bins_of(candidates: Candidates) -> int:
+def count_bins_of(candidates: SplitTable) -> int:
     return sum(column.n_bins + 1 for column in candidates.space)
 
 

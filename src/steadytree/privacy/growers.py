@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import SplitArrays, child_counts
-from steadytree.data.candidates import Candidates
 from steadytree.data.dask import DaskParts, DaskRows
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import NO_CLASS, Schema
 from steadytree.data.sources import Rows, Source, Splits
 from steadytree.data.splits import SplitTable
@@ -43,14 +43,14 @@ class RowsInMemory:
     def n_kept(self) -> int:
         return len(self._labels)
 
-    def codes(self, candidates: Candidates) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    def codes(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Codes (p, n) of all rows, and their labels."""
-        return candidates.codes(self._values), self._labels
+        return candidates.space.codes(self._values), self._labels
 
-    def source(self, candidates: Candidates) -> Source:
+    def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts, level by level."""
-        rules = rules_of(candidates)
-        return Rows(candidates.codes(self._values), self._labels, rules, self._n_classes)
+        codes = candidates.space.codes(self._values)
+        return Rows(codes, self._labels, candidates, self._n_classes)
 
 
 class RowsInDask:
@@ -72,17 +72,16 @@ class RowsInDask:
         self.n_read = sum(read for read, _ in sizes)
         self.n_kept = sum(kept for _, kept in sizes)
 
-    def codes(self, candidates: Candidates) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    def codes(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Codes of all rows, binned on the workers and brought here: a byte or two a value."""
-        found = self._parts.gather(_codes, self._kept, candidates)
+        found = self._parts.gather(_codes, self._kept, candidates.space)
         codes = np.concatenate([codes for codes, _ in found], axis=1)
         return codes, np.concatenate([labels for _, labels in found])
 
-    def source(self, candidates: Candidates) -> Source:
+    def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts, which stay on the workers."""
-        rules = rules_of(candidates)
-        ready = self._parts.chain(_ready, self._kept, candidates, rules.table)
-        return DaskRows(ready, rules, self._n_classes, self._parts.runner)
+        ready = self._parts.chain(_ready, self._kept, candidates.space, candidates.table)
+        return DaskRows(ready, candidates, self._n_classes, self._parts.runner)
 
 
 def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemory | RowsInDask:
@@ -92,24 +91,6 @@ def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemor
     if client is not None:
         raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
     return RowsInMemory(schema, X, y)
-
-
-def rules_of(candidates: Candidates) -> SplitTable:
-    """The candidates as rules: number k is question k, and missing values go right."""
-    space = candidates.space
-    sizes = np.array([column.n_bins for column in space], dtype=np.int64)
-    offsets = np.concatenate([[0], np.cumsum(sizes + 1)]).astype(np.int64)
-    feature, bin_, by_value = candidates.arrays
-    # that a category is there at all has a number of its own among rules
-    presence = space.categorical[feature] & ~by_value
-    counts = np.bincount(feature, minlength=len(space))
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    asked = np.where(presence, -1, bin_).astype(np.int64)
-    never = np.zeros(len(candidates), np.bool_)
-    table = SplitArrays(
-        offsets, sizes, space.categorical, starts, feature, asked, never, bin_, bin_, starts
-    )
-    return SplitTable(table, None, offsets)
 
 
 # ---- what runs where the rows are ----
@@ -125,21 +106,21 @@ def _sizes(part: Encoded) -> tuple[int, int]:
     return part[2], len(part[1])
 
 
-def _codes(part: Encoded, candidates: Candidates) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    return candidates.codes(np.array(part[0])), part[1]
+def _codes(part: Encoded, space: FeatureSpace) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    return space.codes(np.array(part[0])), part[1]
 
 
 def _ready(
-    part: Encoded, candidates: Candidates, table: SplitArrays
+    part: Encoded, space: FeatureSpace, table: SplitArrays
 ) -> tuple[NDArray[Any], NDArray[np.int32], SplitArrays]:
     # copies, since arrays that came over a network cannot be written to
     own = SplitArrays(*(np.array(array) for array in table))
-    return candidates.codes(np.array(part[0])), np.array(part[1]), own
+    return space.codes(np.array(part[0])), np.array(part[1]), own
 
 
 def grow_blocks(
     block: BlockRows,
-    candidates: Candidates,
+    candidates: SplitTable,
     epsilons: Sequence[float],
     depths: Sequence[int],
     noise: Noise,
@@ -165,7 +146,7 @@ def grow_blocks(
 
 def grow_greedy(
     source: Source,
-    candidates: Candidates,
+    candidates: SplitTable,
     epsilons: Sequence[float],
     criterion: str,
     noise: Noise,
@@ -216,7 +197,7 @@ class TopDown:
     """
 
     def __init__(
-        self, candidates: Candidates, criterion: str, noise: Noise, shares: NDArray[np.float64]
+        self, candidates: SplitTable, criterion: str, noise: Noise, shares: NDArray[np.float64]
     ) -> None:
         self._candidates, self._criterion = candidates, criterion
         self._noise, self._shares = noise, shares
@@ -233,7 +214,7 @@ class TopDown:
             node[place] = question
             if (2 * place + 2).bit_length() - 1 >= len(self._shares):
                 continue  # its children would be deeper than there is budget for
-            yes = self._candidates.answers(rows.codes, question)[rows.rows]
+            yes = self._candidates.goes_left(rows.codes, question)[rows.rows]
             least = error / max_splits * root_rows
             for child, part in ((2 * place + 1, yes), (2 * place + 2, ~yes)):
                 self._push(queue, child, rows.take(part), epsilon, least)

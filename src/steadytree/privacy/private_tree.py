@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 from steadytree._base.validation import check_number, check_whole_number
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema, check_schema
+from steadytree.data.splits import SplitTable
 from steadytree.models.base import TreeClassifierMixin
 from steadytree.models.tree import Tree
 from steadytree.privacy.budget import (
@@ -221,7 +221,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         if share == "auto":
             share = greedy_leaf_share(strength, depth) if self.method == "greedy" else 0.5
         leaf_epsilon = left * share
-        candidates = Candidates.at_most(rows.schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
+        candidates = SplitTable.at_most(rows.schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
         epsilon = left - leaf_epsilon
         if self.method == "greedy":
             source = rows.read.source(candidates)
@@ -303,7 +303,7 @@ class _Rows:
     def __init__(self, schema: Schema, read: RowsInMemory | RowsInDask, noise: Noise) -> None:
         self.schema, self.noise, self.read = schema, noise, read
 
-    def block(self, candidates: Candidates) -> BlockRows:
+    def block(self, candidates: SplitTable) -> BlockRows:
         codes, labels = self.read.codes(candidates)
         return BlockRows(codes, labels, len(self.schema.classes), np.arange(len(labels)))
 
@@ -311,7 +311,7 @@ class _Rows:
         self,
         drawn: SampledTree,
         exact: NDArray[np.int64],
-        candidates: Candidates,
+        candidates: SplitTable,
         leaf_epsilon: float,
         spent: dict[str, float],
         labels: Any = None,

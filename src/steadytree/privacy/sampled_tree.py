@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
+from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 
 MOST_NODES = 200_000
@@ -53,18 +54,18 @@ def leaves_of(drawn: SampledTree) -> list[SampledTree]:
 
 
 def rows_by_leaf(
-    drawn: SampledTree, block: BlockRows, candidates: Candidates
+    drawn: SampledTree, block: BlockRows, candidates: SplitTable
 ) -> Iterator[BlockRows]:
     """Rows of each leaf, in the order of `leaves_of`."""
     if drawn.is_leaf:
         yield block
         return
-    yes = candidates.answers(block.codes, drawn.question, block.rows)
+    yes = candidates.goes_left(block.codes, drawn.question, block.rows)
     yield from rows_by_leaf(drawn.yes, block.take(yes), candidates)
     yield from rows_by_leaf(drawn.no, block.take(~yes), candidates)
 
 
-def leaf_counts(drawn: SampledTree, block: BlockRows, candidates: Candidates) -> NDArray[np.int64]:
+def leaf_counts(drawn: SampledTree, block: BlockRows, candidates: SplitTable) -> NDArray[np.int64]:
     """Exact class counts (leaves, classes): to be noised before they go anywhere."""
     return np.array([rows.class_counts() for rows in rows_by_leaf(drawn, block, candidates)])
 
@@ -72,13 +73,13 @@ def leaf_counts(drawn: SampledTree, block: BlockRows, candidates: Candidates) ->
 def extend(
     drawn: SampledTree,
     block: BlockRows,
-    candidates: Candidates,
+    candidates: SplitTable,
     grow: Callable[[BlockRows], SampledTree],
 ) -> SampledTree:
     """The tree with every leaf replaced by what `grow` draws for its rows."""
     if drawn.is_leaf:
         return grow(block)
-    yes = candidates.answers(block.codes, drawn.question, block.rows)
+    yes = candidates.goes_left(block.codes, drawn.question, block.rows)
     return SampledTree(
         drawn.question,
         extend(drawn.yes, block.take(yes), candidates, grow),
@@ -147,7 +148,7 @@ def counts_from_labels(labels: NDArray[np.int64], n_classes: int, n_rows: float)
     return counts
 
 
-def build_tree(drawn: SampledTree, candidates: Candidates, schema: Schema, counts: Floats) -> Tree:
+def build_tree(drawn: SampledTree, candidates: SplitTable, schema: Schema, counts: Floats) -> Tree:
     """A Tree whose leaves have the given counts, parents those of their children together.
 
     Sibling leaves with equal labels are merged. A leaf with no counts takes its parent's shares.
@@ -166,50 +167,10 @@ def build_tree(drawn: SampledTree, candidates: Candidates, schema: Schema, count
         return here
 
     add(drawn)
+    split, left, right = np.array(nodes).T.copy()
     totals = np.zeros((len(nodes), counts.shape[1]))
     totals[leaf_node] = counts
-    for here in range(len(nodes) - 1, -1, -1):
-        if nodes[here][0] >= 0:
-            totals[here] = totals[nodes[here][1]] + totals[nodes[here][2]]
-    return _assemble(nodes, _shares(nodes, totals), totals.sum(axis=1), candidates, schema).prune()
-
-
-def _shares(nodes: list[tuple[int, int, int]], totals: Floats) -> Floats:
-    shares = np.full(totals.shape, 1.0 / totals.shape[1])
-    weight = totals.sum(axis=1)
-    for here, (question, yes, no) in enumerate(nodes):
-        if weight[here] > 0:
-            shares[here] = totals[here] / weight[here]
-        if question >= 0:
-            shares[yes] = shares[no] = shares[here]
-    return shares
-
-
-def _assemble(
-    nodes: list[tuple[int, int, int]],
-    shares: Floats,
-    weight: Floats,
-    candidates: Candidates,
-    schema: Schema,
-) -> Tree:
-    width = max(len(column.categories) for column in schema.space)
-    subset = np.zeros((len(nodes), width), bool)
-    threshold = np.full(len(nodes), np.nan)
-    feature = np.full(len(nodes), LEAF)
-    for here, (question, _, _) in enumerate(nodes):
-        if question >= 0:
-            feature[here] = candidates.feature[question]
-            threshold[here] = candidates.threshold(question)
-            subset[here] = candidates.subset(question, width)
-    return Tree(
-        schema.space,
-        np.array(schema.classes),
-        feature,
-        threshold,
-        np.array([yes for _, yes, _ in nodes]),
-        np.array([no for _, _, no in nodes]),
-        shares,
-        weight,
-        np.zeros(len(nodes), bool),
-        subset,
-    )
+    for here in np.flatnonzero(split >= 0)[::-1]:
+        totals[here] = totals[left[here]] + totals[right[here]]
+    builder = TreeBuilder(candidates, np.array(schema.classes))
+    return builder.build(split, left, right, totals, missing_right=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import count_classes
-from steadytree.data.candidates import Candidates
+from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import (
     PURE,
     RIGHT,
@@ -46,7 +46,7 @@ def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int)
 
 def draw_tree(
     block: BlockRows,
-    candidates: Candidates,
+    candidates: SplitTable,
     epsilon: float,
     depth: int,
     utility: str,
@@ -57,7 +57,7 @@ def draw_tree(
     Parameters
     ----------
     block : BlockRows
-    candidates : Candidates
+    candidates : SplitTable
         Public: made from the schema.
     epsilon : float
         What the whole tree costs, its labels included where the utility is "right".
@@ -77,7 +77,7 @@ def draw_tree(
 
 
 def _draw(
-    block: BlockRows, candidates: Candidates, rate: float, depth: int, utility: str, noise: Noise
+    block: BlockRows, candidates: SplitTable, rate: float, depth: int, utility: str, noise: Noise
 ) -> SampledTree:
     within = block.class_counts()
     if depth > 0:
@@ -88,7 +88,7 @@ def _draw(
         terms = root_terms(bits, word_offsets, within, prior, STOP, rate, kind, depth)
         question = noise.place(terms)
         if question < len(candidates):
-            yes = candidates.answers(block.codes, question)[block.rows]
+            yes = candidates.goes_left(block.codes, question)[block.rows]
             below = (candidates, rate, depth - 1, utility, noise)
             return SampledTree(
                 question, _draw(block.take(yes), *below), _draw(block.take(~yes), *below)
@@ -99,7 +99,7 @@ def _draw(
 
 
 def whole_tree_measurement(
-    candidates: Candidates, n_classes: int, epsilon: float, depth: int, noise: Noise
+    candidates: SplitTable, n_classes: int, epsilon: float, depth: int, noise: Noise
 ) -> Any:
     """`draw_tree` with labels as an OpenDP measurement, so that OpenDP's odometers can count it.
 
@@ -147,7 +147,7 @@ SCORE_SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.l
 
 
 def score_questions(
-    block: BlockRows, candidates: Candidates, slots: NDArray[np.int32], n_slots: int, criterion: str
+    block: BlockRows, candidates: SplitTable, slots: NDArray[np.int32], n_slots: int, criterion: str
 ) -> NDArray[np.float64]:
     """Exact scores (n_slots, m) of every question for the rows of each slot: not to be released."""
     sizes = np.array([column.n_bins + 1 for column in candidates.space])
@@ -171,13 +171,13 @@ def size_gain(sides: NDArray[Any], criterion: str) -> float:
     return impurity(sides.sum(axis=0)) - impurity(sides[0]) - impurity(sides[1])
 
 
-def side_counts(block: BlockRows, candidates: Candidates, question: int) -> NDArray[np.int64]:
+def side_counts(block: BlockRows, candidates: SplitTable, question: int) -> NDArray[np.int64]:
     """Exact class counts (2, n_classes) of both sides of a question, yes first."""
-    yes = candidates.answers(block.codes, question, block.rows)
+    yes = candidates.goes_left(block.codes, question, block.rows)
     return np.array([block.take(yes).class_counts(), block.take(~yes).class_counts()])
 
 
-def bin_counts(block: BlockRows, candidates: Candidates) -> NDArray[np.int64]:
+def bin_counts(block: BlockRows, candidates: SplitTable) -> NDArray[np.int64]:
     """Exact class counts (bins of all features, n_classes); a row counts once a feature."""
     sizes = np.array([column.n_bins + 1 for column in candidates.space])
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -186,7 +186,7 @@ def bin_counts(block: BlockRows, candidates: Candidates) -> NDArray[np.int64]:
     return count_classes(block.codes, block.labels, slots, 1, offsets, block.n_classes)[0]
 
 
-def sides_from_bins(bins: NDArray[np.float64], candidates: Candidates) -> list[NDArray[np.float64]]:
+def sides_from_bins(bins: NDArray[np.float64], candidates: SplitTable) -> list[NDArray[np.float64]]:
     """Class counts (2, n_classes) of every question from counts of bins, exact or noisy."""
     sizes = np.array([column.n_bins + 1 for column in candidates.space])
     offsets = np.concatenate([[0], np.cumsum(sizes)])

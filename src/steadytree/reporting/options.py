@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.limits import Limits
@@ -20,7 +21,7 @@ class ReportOptions:
         The tree in use so far.
     learner : learner or None
         How the tree was learned, to learn it again.
-    train : pair (X, y) or None
+    train : Dataset or None
         The rows it was learned from.
     perturbation : Perturbation or None
         How far inputs may move; 2 % of each column's range where none is stated.
@@ -39,7 +40,7 @@ class ReportOptions:
 
     previous: Any = None
     learner: Any = None
-    train: tuple[Any, Any] | None = None
+    train: Dataset | None = None
     perturbation: Perturbation | None = None
     limits: Limits | None = None
     groups: Mapping[str, Any] = field(default_factory=dict)

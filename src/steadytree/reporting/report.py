@@ -9,6 +9,7 @@ from typing import Any
 
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.paths import Place, check_apart
+from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.privacy.ledger import Ledger
@@ -148,13 +149,14 @@ def report(
         check_can_write(path)
     if learner is None and hasattr(model, "fit"):
         learner = model
+    data = Dataset.of(X, y)
     evidence = ReportOptions(
         previous=previous,
         learner=learner,
-        train=train,
+        train=None if train is None else Dataset.of(*train),
         perturbation=perturbation,
         limits=Limits.of(limits),
-        groups=_groups(by, X),
+        groups=_groups(by, data.table),
         card=card,
         ledger=ledger if ledger is not None else getattr(model, "ledger", None),
         schema=schema,
@@ -162,18 +164,17 @@ def report(
         quick=quick,
         seed=random_state,
     )
-    made = Report(collect(model, X, y, title, date, origin, evidence))
+    made = Report(collect(model, data, y, title, date, origin, evidence))
     if path is not None:
         made.write(path)
     return made
 
 
-def _groups(by: Any, X: Any) -> dict[str, Any]:
+def _groups(by: Any, table: Table) -> dict[str, Any]:
     """Labels of the rows by the name of what divides them."""
     if isinstance(by, Mapping):
         return dict(by)
     names = [by] if isinstance(by, str) else list(by)
-    table = Table.read(X)
     known = table.names or ()
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -12,9 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import check_labels
 from steadytree.data.table import Table
-from steadytree.models.base import check_weights
+from steadytree.models.base import read_rows
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore.assemble import binary_card, joint_card
@@ -192,19 +191,12 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         self : RiskScoreClassifier
         """
         check_parameters(self)
-        X, y = validate_data(self, X, y, skip_check_array=True)
-        table = Table.read(X)
-        table.check_not_empty()
-        given = check_weights(sample_weight, table.n_rows)
-        y = check_labels(y, table.n_rows)
-        weights = np.ones(table.n_rows) if given is None else given
-        kept = weights > 0
-        if not kept.all():
-            table, y, weights = table.take(kept), y[kept], weights[kept]
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        data = read_rows(self, X, y, sample_weight)
+        weights = np.ones(data.n_rows) if data.weights is None else data.weights
+        self.classes_, labels = np.unique(data.labels, return_inverse=True)
         check_classes(self, self.classes_)
-        space = FeatureSpace.observe(table)
-        values = np.asarray(space.encode(table), np.float64)
+        space = FeatureSpace.observe(data)
+        values = np.asarray(space.encode(data), np.float64)
         self._fit_card(space, values, labels, weights)
         return self
 

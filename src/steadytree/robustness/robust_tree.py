@@ -153,12 +153,13 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : RobustTreeClassifier
         """
         self._check_parameters()
-        table, y, weights = read_rows(self, X, y, sample_weight)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        space = FeatureSpace.observe(table)
-        values = np.asarray(space.encode(table), np.float64)
+        data = read_rows(self, X, y, sample_weight)
+        weights = data.weights
+        self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        space = FeatureSpace.observe(data)
+        values = np.asarray(space.encode(data), np.float64)
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
-        moves = noise.moves(space.typed_like(table))
+        moves = noise.moves(space.typed_like(data))
         check_whole(space, moves, values)
         steps = moves.whole | np.isinf(np.minimum(moves.up, moves.down))
         thresholds = self.cuts or {}, self.n_thresholds, weights

@@ -275,6 +275,7 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) ->
     previous, space = read_previous(estimator.previous, estimator.space_.bare(), np.unique(y))
     classes = previous.classes
     labels = np.array(place_labels(y.tolist(), classes.tolist()))
+    X = Table.read(X)
     values = space.encode(X)
     reached = leaves_of(previous, values)
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from steadytree._base.parallel import fan_out
 from steadytree._base.validation import check_whole_number
-from steadytree.data.labels import label_array
-from steadytree.data.table import Table
+from steadytree.data.dataset import Dataset
 from steadytree.distance.collection import CollectionFacts, collection_facts
 from steadytree.distance.tree_distance import tree_distances
 from steadytree.metrics.measurement import Measurement
@@ -197,14 +196,15 @@ def refits(
     check_whole_number(repeats, "repeats", 1)
     if not (isinstance(kept, Real) and 0 < kept < 1):
         raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
-    labels, n_rows = label_array(y), Table.read(X).n_rows
+    data = Dataset.of(X, y)
+    n_rows = data.n_rows
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(repeats)]
-    whole = fit_model(np.arange(n_rows), estimator, X, labels)
-    found = tuple(fan_out(fit_model, sets, estimator, X, labels, n_jobs=n_jobs))
-    own = whole.predict(X)
-    agreement = np.array([float(np.mean(one.predict(X) == own)) for one in found])
+    whole = fit_model(np.arange(n_rows), estimator, data)
+    found = tuple(fan_out(fit_model, sets, estimator, data, n_jobs=n_jobs))
+    own = whole.predict(data)
+    agreement = np.array([float(np.mean(one.predict(data) == own)) for one in found])
     if isinstance(whole, Scorecard):
         return ScorecardRefits(whole, found, agreement)
-    return Refits(whole, found, tree_distances([whole], found, space=X)[0], agreement)
+    return Refits(whole, found, tree_distances([whole], found, space=data)[0], agreement)

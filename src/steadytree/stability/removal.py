@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from steadytree._base.parallel import fan_out
-from steadytree.data.table import Table
+from steadytree.data.dataset import Dataset
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
 from steadytree.models._kernels import FlatTree
@@ -119,44 +119,44 @@ def remove_from_recipe(
 
 def refit_without(
     estimator: Any,
-    X: Any,
-    y: NDArray[Any],
+    data: Dataset,
     removed: NDArray[np.int64],
     distance: Distance,
     n_alternatives: int,
     n_jobs: int | None,
 ) -> Removal:
     """Clone and refit any estimator that ends in a tree; bins are then those of the rows left."""
-    whole = _refit(np.empty(0, np.int64), estimator, X, y)
-    trees = fan_out(_refit, list(removed), estimator, X, y, n_jobs=n_jobs)
+    whole = _refit(np.empty(0, np.int64), estimator, data)
+    trees = fan_out(_refit, list(removed), estimator, data, n_jobs=n_jobs)
     depth = max(tree.depth for tree in (whole, *trees))
     return _compare(whole, trees, removed, distance, n_alternatives, depth)
 
 
-def _refit(without: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
-    return fit_tree(np.setdiff1d(np.arange(len(y)), without), estimator, X, y)
+def _refit(without: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree:
+    return fit_tree(np.setdiff1d(np.arange(data.n_rows), without), estimator, data)
 
 
-def fit_tree(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree:
+def fit_tree(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree:
     """The tree that a fresh copy of an estimator learns from some of the rows."""
-    return _tree_of(_fit(rows, estimator, X, y), X)
+    return _tree_of(_fit(rows, estimator, data), data)
 
 
-def fit_model(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree | Scorecard:
+def fit_model(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree | Scorecard:
     """The tree or card that a fresh copy of an estimator learns from some of the rows."""
-    fitted = _fit(rows, estimator, X, y)
+    fitted = _fit(rows, estimator, data)
     card = as_card(fitted)
-    return _tree_of(fitted, X) if card is None else card
+    return _tree_of(fitted, data) if card is None else card
 
 
-def _fit(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Any:
-    return fresh(estimator).fit(Table.pick(X, rows), y[rows])
+def _fit(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Any:
+    part = data.take(rows)
+    return fresh(estimator).fit(part.form_for(estimator), part.labels)
 
 
-def _tree_of(fitted: Any, X: Any) -> Tree:
+def _tree_of(fitted: Any, data: Dataset) -> Tree:
     # scikit-learn's trees do not tell whether there were missing values: all rows do
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
-    return fitted.tree_ if is_ours else from_sklearn(fitted, X)
+    return fitted.tree_ if is_ours else from_sklearn(fitted, data)
 
 
 def _grow_without(estimator: Any, recipe: PreparedFit, rows: NDArray[np.int64]) -> Tree:

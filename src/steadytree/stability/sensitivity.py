@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.parallel import fan_out
 from steadytree._base.validation import check_whole_number
-from steadytree.data.labels import label_array
-from steadytree.data.table import Table
+from steadytree.data.dataset import Dataset
 from steadytree.distance.tree_distance import Distance
 from steadytree.metrics.measurement import Measurement
 from steadytree.stability.removal import (
@@ -161,7 +160,8 @@ def average_sensitivity(
     >>> average_sensitivity(stable, X, y).value < average_sensitivity(greedy, X, y).value
     True
     """
-    n_rows = Table.read(X).n_rows
+    data = Dataset.of(X, y)
+    n_rows = data.n_rows
     n_removed = _check_removed(removed, n_rows)
     n_sets = _check_repeats(repeats, n_removed)
     random = _generator(random_state)
@@ -170,11 +170,10 @@ def average_sensitivity(
         for place, one in enumerate(_with_seeds(estimator, seeds, random))
     ]
     if is_repeatable(estimator):
-        removals = fan_out(_repeat, jobs, X, y, distance, n_jobs=n_jobs)
+        removals = fan_out(_repeat, jobs, data, distance, n_jobs=n_jobs)
     else:
-        labels = label_array(y)
         removals = [
-            refit_without(one, X, labels, sets, distance, N_ALTERNATIVES, n_jobs)
+            refit_without(one, data, sets, distance, N_ALTERNATIVES, n_jobs)
             for one, sets, _ in jobs
         ]
     scale = 1.0
@@ -188,14 +187,13 @@ def average_sensitivity(
     )
 
 
-def _repeat(
-    job: tuple[Any, NDArray[np.int64], bool], X: Any, y: Any, distance: Distance
-) -> Removal:
+def _repeat(job: tuple[Any, NDArray[np.int64], bool], data: Dataset, distance: Distance) -> Removal:
     """Removals for one seed; only the first seed's other trees are kept."""
     estimator, sets, is_first = job
     estimator = copy(estimator)  # the caller's own learns nothing of these columns
     n_alternatives = N_ALTERNATIVES if is_first else 0
-    return remove_from_recipe(estimator, estimator.recipe(X, y), sets, distance, n_alternatives)
+    recipe = estimator.recipe(data.form_for(estimator), data.labels)
+    return remove_from_recipe(estimator, recipe, sets, distance, n_alternatives)
 
 
 def _with_seeds(

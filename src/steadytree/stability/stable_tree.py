@@ -253,13 +253,14 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
         self._check_parameters()
-        table, y, weights = read_rows(self, X, y, sample_weight)
-        classes, labels = np.unique(y, return_inverse=True)
-        space = FeatureSpace.observe(table)
-        values = space.encode(table)
+        data = read_rows(self, X, y, sample_weight)
+        weights = data.weights
+        classes, labels = np.unique(data.labels, return_inverse=True)
+        space = FeatureSpace.observe(data)
+        values = space.encode(data)
         space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
         codes = space.codes(values)
-        rules = space.rules(codes)
+        rules = SplitTable.of(space, space.occupied(codes))
         codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
         _check_trials(rules.n_rules, codes.size, lookahead, weights)
         return PreparedFit(
@@ -283,7 +284,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def _grow(self, recipe: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
         chooser = SplitSampler(recipe, source if isinstance(source, Rows) else None)
-        tree = grow(source, chooser, recipe.space, recipe.classes, recipe.max_depth)
+        tree = grow(source, chooser, recipe.classes, recipe.max_depth)
         return tree, chooser
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from steadytree.data.dataset import Dataset
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
@@ -100,7 +101,8 @@ def collect_privacy(model: Any, X: Any, y: Any, evidence: ReportOptions) -> dict
         "note": "",
     }
     if schema is not None and not evidence.quick:
-        rows = Sampled.of(*(evidence.train or (X, y)), MOST_ROWS, evidence.seed)
+        train = evidence.train or Dataset.of(X, y)
+        rows = Sampled.of(train, train.labels, MOST_ROWS, evidence.seed)
         method = getattr(model, "method", "gibbs")
         points = epsilon_curve(schema, rows.features, rows.labels, method, evidence.seed)
         found["curve"] = [plain(vars(point)) for point in points]

@@ -41,7 +41,7 @@ def collect_stability(evidence: ReportOptions) -> dict[str, Any] | None:
     """
     if evidence.learner is None or evidence.train is None:
         return None
-    rows = Sampled.of(*evidence.train, MOST_ROWS, evidence.seed)
+    rows = Sampled.of(evidence.train, evidence.train.labels, MOST_ROWS, evidence.seed)
     again = refits(
         evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
     )
@@ -76,7 +76,7 @@ def collect_card_stability(evidence: ReportOptions) -> dict[str, Any] | None:
     """How many answers and columns of a card stay when it is fitted again to part of the rows."""
     if evidence.learner is None or evidence.train is None:
         return None
-    rows = Sampled.of(*evidence.train, MOST_CARD_ROWS, evidence.seed)
+    rows = Sampled.of(evidence.train, evidence.train.labels, MOST_CARD_ROWS, evidence.seed)
     again = refits(
         evidence.learner, rows.features, rows.labels, CARD_REPEATS, random_state=evidence.seed
     )

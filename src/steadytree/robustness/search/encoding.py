@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.splits import SplitTable
+from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 from steadytree.robustness.search.problem import Problem, Question
 
@@ -70,23 +72,25 @@ def tree_of(
     with certainty, so that the tree answers as planned.
     """
     values, labels, weights = training
-    nodes: list[dict[str, Any]] = []
+    nodes: list[tuple[int, int, int, int]] = []  # split, left, right, label
+    totals: list[NDArray[np.float64]] = []
     depth = int(np.log2(len(plan) + 1)) - 1
 
     def grow(place: int, height: int, rows: NDArray[np.int64]) -> int:
-        own = len(nodes)
-        counts = np.bincount(labels[rows], weights[rows], len(classes))
-        nodes.append({"counts": counts, "asked": None, "label": -1 - int(plan[place])})
-        if plan[place] >= 0:
-            question = problem.questions[plan[place]]
-            on_left = answers(question, space, values[rows])
+        own, chosen = len(nodes), int(plan[place])
+        totals.append(np.bincount(labels[rows], weights[rows], len(classes)))
+        nodes.append((-1, LEAF, LEAF, -1 - chosen))
+        if chosen >= 0:
+            on_left = answers(problem.questions[chosen], space, values[rows])
             left = grow(place + 1, height - 1, rows[on_left])
             right = grow(place + 1 + 2**height - 1, height - 1, rows[~on_left])
-            nodes[own] |= {"asked": question, "left": left, "right": right}
+            nodes[own] = (chosen, left, right, -1)
         return own
 
     grow(0, depth, np.arange(len(values)))
-    return _flat_tree(nodes, space, classes, values).prune()
+    split, left, right, label = np.array(nodes).T.copy()
+    builder = TreeBuilder(SplitTable.of(space), classes)
+    return builder.build(split, left, right, np.array(totals), label=label)
 
 
 def answers(
@@ -98,49 +102,6 @@ def answers(
     if space[question.column].is_categorical and np.isinf(question.cut):
         left = ~np.isnan(x)
     return np.where(np.isnan(x), question.missing_left, left)
-
-
-def _flat_tree(
-    nodes: list[dict[str, Any]],
-    space: FeatureSpace,
-    classes: NDArray[Any],
-    values: NDArray[np.float64],
-) -> Tree:
-    n, width = len(nodes), max(len(column.categories) for column in space)
-    feature, left, right = np.full(n, LEAF), np.full(n, LEAF), np.full(n, LEAF)
-    threshold, subset = np.full(n, np.nan), np.zeros((n, width), bool)
-    missing_left = np.zeros(n, bool)
-    weight = np.array([node["counts"].sum() for node in nodes])
-    value = np.array([_shares(node, len(classes)) for node in nodes])
-    for place, node in enumerate(nodes):
-        asked: Question | None = node["asked"]
-        if asked is None:
-            continue
-        feature[place], left[place], right[place] = asked.column, node["left"], node["right"]
-        column = space[asked.column]
-        if column.is_categorical:
-            subset[place, : len(column.categories)] = (
-                True if np.isinf(asked.cut) else np.arange(len(column.categories)) == asked.category
-            )
-        else:
-            threshold[place] = asked.cut
-        # a column without missing values in training sends later ones where most rows went
-        seen = np.isnan(values[:, asked.column]).any()
-        larger = weight[node["left"]] >= weight[node["right"]]
-        missing_left[place] = asked.missing_left if seen else larger
-    return Tree(
-        space, classes, feature, threshold, left, right, value, weight, missing_left, subset
-    )
-
-
-def _shares(node: dict[str, Any], n_classes: int) -> NDArray[np.float64]:
-    counts = node["counts"]
-    if node["asked"] is not None and counts.sum() > 0:
-        return counts / counts.sum()
-    label = node["label"] if node["asked"] is None else 0
-    if counts.sum() > 0 and counts.argmax() == label:
-        return counts / counts.sum()
-    return np.eye(n_classes)[label]
 
 
 def plan_of(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.splits import SplitTable
 from steadytree.robustness._kernels.cost import Cells, RobustTable
 from steadytree.robustness.perturbation import LARGEST, Moves
 
@@ -97,7 +98,7 @@ def make_problem(
     spending is (limit, shared, penalty).
     """
     limit, shared, penalty = spending
-    questions = list_questions(space, values)
+    questions = list_questions(space)
     rows, row_labels, row_weights = merge_rows(values, labels, weights)
     whole = bool((row_weights == np.floor(row_weights)).all())
     tests = [_price(space[q.column], q, moves, rows[:, q.column]) for q in questions]
@@ -124,20 +125,19 @@ def make_problem(
     return Problem(table, questions, bins, limit, shared, whole, penalty)
 
 
-def list_questions(space: FeatureSpace, values: Floats) -> tuple[Question, ...]:
-    """Every question about the candidate cuts and categories of a space, both ways for missing."""
-    found: list[Question] = []
-    for j, column in enumerate(space):
-        missing = bool(np.isnan(values[:, j]).any())
-        ways = (False, True) if missing else (False,)
-        if column.is_categorical:
-            n = len(column.categories)
-            asked = range(n) if n > 2 else range(n - 1)
-            found += [Question(j, np.nan, k, way) for k in asked for way in ways]
+def list_questions(space: FeatureSpace) -> tuple[Question, ...]:
+    """The candidate splits of a space, in the order of `SplitTable`, each with its threshold."""
+    table = SplitTable.of(space).table
+    found = []
+    for j, k, way in zip(
+        table.feature.tolist(), table.first.tolist(), table.missing_left, strict=True
+    ):
+        cuts, n_categories = space[j].cuts, len(space[j].categories)
+        if k < n_categories:
+            found.append(Question(j, np.nan, k, bool(way)))
         else:
-            found += [Question(j, float(cut), -1, way) for cut in column.cuts for way in ways]
-        if missing:
-            found.append(Question(j, np.inf, -1, False))
+            cut = float(cuts[k]) if k < len(cuts) else np.inf
+            found.append(Question(j, cut, -1, bool(way)))
     if len(found) > MOST_TESTS:
         raise UnsuitableDataError(_too_many(space, found))
     return tuple(found)

@@ -1,0 +1,59 @@
+"""Dataset: rows and labels that a user passed, read once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.data.labels import label_array
+from steadytree.data.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table with its labels and weights; whatever takes X also takes a Dataset made from it.
+
+    The table is read when the Dataset is made. Subsets share what was read, so that refits on
+    parts of a frame neither read it nor compare its text again.
+    """
+
+    table: Table
+    labels: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+    given: Any = None  # X in the form it was passed, for estimators of other packages
+    rows: NDArray[Any] | None = None  # the rows of `given` that the table holds; None is all
+
+    @classmethod
+    def of(cls, X: Any, y: Any = None) -> "Dataset":
+        """Read X once; a Dataset is returned as it is."""
+        if isinstance(X, Dataset):
+            return X
+        return cls(Table.read(X), None if y is None else label_array(y), given=X)
+
+    @property
+    def n_rows(self) -> int:
+        return self.table.n_rows
+
+    def take(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Dataset":
+        """The rows that are flagged, or listed by number."""
+        rows = np.arange(self.n_rows)[kept] if self.rows is None else self.rows[kept]
+        labels = None if self.labels is None else self.labels[kept]
+        weights = None if self.weights is None else self.weights[kept]
+        return Dataset(self.table.take(kept), labels, weights, self.given, rows)
+
+    def form_for(self, estimator: Any) -> Any:
+        """X as an estimator's ``fit`` takes it: the table for learners of this package.
+
+        Any other estimator, also a subclass with a ``fit`` of its own, gets the form that the
+        user passed.
+        """
+        fit = getattr(type(estimator), "fit", None)
+        if getattr(fit, "__module__", "").partition(".")[0] == __name__.partition(".")[0]:
+            return self.table
+        return self.native
+
+    @property
+    def native(self) -> Any:
+        """The rows in the form the user passed them in."""
+        return self.given if self.rows is None else Table.pick(self.given, self.rows)

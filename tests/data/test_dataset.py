@@ -1,0 +1,152 @@
+"""Dataset: read once, subsets share what was read."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
+
+import steadytree as st
+from steadytree.data.dataset import Dataset
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table
+from steadytree.stability.refits import refits
+
+
+def make_frame(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(50, 10, n),
+            "count": rng.integers(0, 9, n),
+            "city": rng.choice(["Rome", "Oslo", "Lima"], n).astype(object),
+            "size": pd.Categorical(rng.choice(["s", "m"], n), categories=["s", "m", "l"]),
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "city"] = None
+    y = ((frame["age"] > 50) ^ (frame["city"] == "Oslo")).astype(int).to_numpy()
+    return frame, y
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Shapes of the frames and arrays that are read while a test runs."""
+    found: list[tuple[int, int]] = []
+    frame, array = Table._read_frame.__func__, Table._read_array.__func__
+
+    def read_frame(cls, X):
+        found.append(X.shape)
+        return frame(cls, X)
+
+    def read_array(cls, X):
+        found.append(np.shape(X))
+        return array(cls, X)
+
+    monkeypatch.setattr(Table, "_read_frame", classmethod(read_frame))
+    monkeypatch.setattr(Table, "_read_array", classmethod(read_array))
+    return found
+
+
+@pytest.mark.parametrize("form", ["frame", "array"])
+@pytest.mark.parametrize("learner", ["stable", "sklearn"])
+def test_a_full_report_reads_each_frame_once(form, learner, reads):
+    train, test = make_frame(120, 0), make_frame(80, 1)
+    if form == "array" or learner == "sklearn":
+        train, test = ((X[["age", "count"]], y) for X, y in (train, test))
+    if form == "array":
+        train, test = ((X.to_numpy(), y) for X, y in (train, test))
+    model = (
+        st.StableTreeClassifier(max_depth=2, random_state=0)
+        if learner == "stable"
+        else DecisionTreeClassifier(max_depth=2, random_state=0)
+    )
+    model.fit(*train)
+    previous = st.StableTreeClassifier(max_depth=1, random_state=0).fit(*train)
+    reads.clear()
+    by = {"city": make_frame(80, 1)[0]["city"]}
+    st.report(model, *test, previous=previous, train=train, by=by)
+    assert sorted(reads) == sorted([test[0].shape, train[0].shape])
+
+
+def test_a_report_on_a_scorecard_reads_each_frame_once(reads):
+    train, test = make_frame(60, 0), make_frame(40, 1)
+    model = st.RiskScoreClassifier(tau=0.02, max_conditions=2, random_state=0).fit(*train)
+    reads.clear()
+    st.report(model, *test, train=train)
+    assert sorted(reads) == sorted([test[0].shape, train[0].shape])
+
+
+@pytest.mark.parametrize("kept", [np.array([3, 1, 1, 7]), np.arange(30) % 3 == 0])
+def test_subsets_equal_those_of_the_frame(kept):
+    X, y = make_frame(30, 2)
+    data = Dataset.of(X, y).take(np.arange(30)[::-1]).take(kept)
+    part = X.iloc[::-1].iloc[np.arange(30)[kept]]
+    assert data.native.equals(part)
+    assert np.array_equal(data.labels, y[::-1][kept])
+    space = FeatureSpace.observe(X)
+    assert np.array_equal(space.encode(data), space.encode(part), equal_nan=True)
+    assert FeatureSpace.observe(data) == FeatureSpace.observe(part)
+
+
+def test_text_that_no_row_of_a_subset_has_is_no_category_of_it():
+    X = pd.DataFrame({"a": ["u", "v", None, "w"]})
+    part = Dataset.of(X).take(np.array([1, 3]))
+    assert FeatureSpace.observe(part)[0].categories == ("v", "w")
+    assert not FeatureSpace.observe(part)[0].missing
+
+
+def test_selected_columns_keep_their_own_text():
+    X, _ = make_frame(30, 3)
+    table = Table.read(X)
+    table.text(2)
+    other = table.take(np.arange(20)).select(["size", "city"])
+    space = FeatureSpace.observe(X[["size", "city"]])
+    assert np.array_equal(
+        space.encode(other), space.encode(X[["size", "city"]].iloc[:20]), equal_nan=True
+    )
+
+
+def test_other_estimators_get_the_form_that_was_passed():
+    X, y = make_frame(40, 4)
+    data = Dataset.of(X, y).take(np.arange(20))
+
+    class Own(st.StableTreeClassifier):
+        def fit(self, X, y, **more):
+            return super().fit(X[["age"]], y)  # a Table has no such columns
+
+    assert isinstance(data.form_for(st.StableTreeClassifier()), Table)
+    for estimator in (Own(), DecisionTreeClassifier(), make_pipeline(DecisionTreeClassifier())):
+        assert data.form_for(estimator).equals(X.iloc[:20])
+    assert len(refits(Own(max_depth=2, random_state=0), X[["age"]], y, repeats=2).trees) == 2
+
+
+def test_refits_of_a_dataset_equal_those_of_the_frame():
+    X, y = make_frame(90, 5)
+    learner = st.StableTreeClassifier(max_depth=3, random_state=0)
+    one, other = (refits(learner, rows, y, repeats=3) for rows in (X, Dataset.of(X, y)))
+    by_hand = [
+        clone(learner).fit(X.iloc[rows], y[rows]).tree_
+        for rows in _rows_of_refits(len(y), repeats=3)
+    ]
+    assert list(one.trees) == list(other.trees) == by_hand
+
+
+def _rows_of_refits(n: int, repeats: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [np.sort(rng.choice(n, int(0.9 * n), replace=False)) for _ in range(repeats)]
+
+
+def test_pipelines_see_frames_in_refits():
+    X, y = make_frame(60, 6)
+    seen = []
+
+    def numbers(frame):
+        seen.append(type(frame))
+        return frame[["age"]].to_numpy()
+
+    model = make_pipeline(FunctionTransformer(numbers), DecisionTreeClassifier(max_depth=1))
+    data = Dataset.of(X, y).take(np.arange(30))
+    model.fit(data.form_for(model), data.labels)
+    assert seen == [pd.DataFrame]
