@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.distance.collection import CollectionFacts, collection_facts
@@ -194,7 +194,7 @@ def refits(
     >>> len(found.trees), bool(found.value >= 0)
     (3, True)
     """
-    check_whole_number(repeats, "repeats", 1)
+    Integer(1).check(repeats, "repeats")
     if not (isinstance(kept, Real) and 0 < kept < 1):
         raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
     labels, n_rows = label_array(y), Table.read(X).n_rows
