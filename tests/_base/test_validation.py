@@ -1,10 +1,13 @@
-"""True and False are no numbers, whoever asks for one."""
+"""What parameters may be: numbers within ends, words of a list, objects of a class."""
+
+import math
+import re
 
 import numpy as np
 import pytest
 
 import steadytree as st
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Boolean, Instance, Integer, OneOf, Real, validate
 
 X = np.arange(40.0).reshape(20, 2)
 Y = np.arange(20) % 2
@@ -57,27 +60,69 @@ def test_no_function_takes_true_for_one(name):
 
 
 @pytest.mark.parametrize("value", [1, 5, np.int64(3), np.uint8(2)])
-def test_whole_numbers_of_numpy_are_whole_numbers(value):
-    assert type(check_whole_number(value, "n", 1, 5)) is int
+def test_integers_of_numpy_are_integers(value):
+    assert type(Integer(1, 5).check(value, "n")) is int
 
 
 @pytest.mark.parametrize("value", [0, 6, -(10**30)])
 def test_the_message_says_what_is_allowed(value):
     with pytest.raises(ValueError, match=rf"^n must be 'cv' or a whole .* 5, got {value}\.$"):
-        check_whole_number(value, "n", 1, 5, also="'cv'")
+        Integer(1, 5, also=("cv",)).check(value, "n")
 
 
 @pytest.mark.parametrize("value", ["1", None, 1.0, np.float64(1), np.True_, [1]])
-def test_other_things_are_no_whole_numbers(value):
+def test_other_things_are_no_integers(value):
     with pytest.raises(TypeError, match=r"^n must be a whole number of at least 1, got"):
-        check_whole_number(value, "n", 1)
+        Integer(1).check(value, "n")
 
 
 def test_numbers():
-    assert check_number(np.float32(0.5), "share", 0, 1) == 0.5
-    assert check_number(3, "seconds", 0) == 3.0
+    assert Real(0, 1).check(np.float32(0.5), "share") == 0.5
+    assert Real(0).check(3, "seconds") == 3.0
     with pytest.raises(TypeError, match=r"^share must be a number from 0 to 1, got '1'"):
-        check_number("1", "share", 0, 1)
+        Real(0, 1).check("1", "share")
     for wrong in (np.nan, -0.1, 1.1):
         with pytest.raises(ValueError, match=r"^share must be a number from 0 to 1, got"):
-            check_number(wrong, "share", 0, 1)
+            Real(0, 1).check(wrong, "share")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "right", "wrong", "message"),
+    [
+        (Real(above=0), (1e-9, math.inf), (0, -1, math.nan), "a number above 0"),
+        (Real(above=0, below=0.5), (0.1,), (0, 0.5), "a number above 0 and below 0.5"),
+        (Real(least=0, below=1), (0, 0.999), (1, -0.1), "a number of at least 0 and below 1"),
+        (Real(0, below=math.inf), (0, 1e300), (math.inf, -1), "a finite number of at least 0"),
+        (Real(0, 1, also=("1se",)), ("1se", 1), (2, "se"), "'1se' or a number from 0 to 1"),
+        (Integer(2, also=(None,)), (None, 2), (1,), "None or a whole number of at least 2"),
+        (OneOf("up", "down"), ("up",), ("left", 1, None, ["up"]), r"one of \('up', 'down'\)"),
+        (Boolean(), (True, np.False_), (1, "True", None), "True or False"),
+    ],
+)
+def test_values_and_messages(allowed, right, wrong, message):
+    for value in right:
+        assert allowed.check(value, "p") == value
+    for value in wrong:
+        with pytest.raises(
+            ValueError, match=rf"^p must be {message}, got {re.escape(repr(value))}\.$"
+        ):
+            allowed.check(value, "p")
+
+
+def test_objects_of_a_class():
+    mapping = Instance(dict, "a dict of names")
+    assert mapping.check(None, "p") is None
+    with pytest.raises(TypeError, match=r"^p must be a dict of names or None, got list\.$"):
+        mapping.check([], "p")
+    with pytest.raises(TypeError, match=r"^p must be a dict of names, got NoneType\.$"):
+        Instance(dict, "a dict of names", optional=False).check(None, "p")
+
+
+def test_a_table_is_checked_in_its_order():
+    class Estimator:
+        a, b = 0, "wrong"
+
+    with pytest.raises(ValueError, match=r"^b must be"):
+        validate(Estimator(), {"a": Integer(0), "b": OneOf("right")})
+    with pytest.raises(ValueError, match=r"^a must be"):
+        validate(Estimator(), {"a": Integer(1), "b": OneOf("right")})

@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from steadytree._base.exceptions import BudgetError, RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import Answer, RefusedError, Request
+from steadytree.federated.messages import Answer, Request
 from steadytree.federated.secure_sum import SecureSum
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.sampled_tree import OPEN
 
 SCHEMA = Schema({"a": (0, 8), "b": (0, 8)}, {"c": ["x", "y", "z"]}, classes=["no", "yes"])

@@ -13,18 +13,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from steadytree._base.exceptions import BudgetError, MessageError, RefusedError
 from steadytree.data.splits import SplitTable
 from steadytree.federated import gateway_server as gateway_socket
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.flower.supernode import check_gateway, plain_environment
-from steadytree.federated.framing import Code, MessageError, read, receive_frame, write
+from steadytree.federated.framing import Code, read, receive_frame, write
 from steadytree.federated.gateway import AnswerStore, Gateway, Terms
 from steadytree.federated.gateway_server import GatewayServer
-from steadytree.federated.messages import RefusedError
 from steadytree.federated.signed_files import read_question_file, write_questions
 from steadytree.federated.transport import InMemory
-from steadytree.privacy.ledger import BudgetError
 from steadytree.privacy.ledger_lines import mark_path
 from steadytree.privacy.mechanisms import release_counts
 from steadytree.privacy.noise import SeededNoise

@@ -11,13 +11,14 @@ import threading
 import numpy as np
 import pytest
 
+from steadytree._base.exceptions import HolderError
 from steadytree.data.schema import Schema
 from steadytree.federated import coordinator as studies
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.framing import Code, read, refusal, write
 from steadytree.federated.strategies import METHODS
 from steadytree.federated.study_config import Plan
-from steadytree.federated.transport import HolderError, InMemory, Sockets
+from steadytree.federated.transport import InMemory, Sockets
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
 from tests._base.clocks import ToldClock

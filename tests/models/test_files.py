@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.documents import MAX_CELLS, tree_from_dict, tree_to_dict
-from steadytree.models.files import TreeFileError, _hash, load, save
+from steadytree.models.files import _hash, load, save
 from steadytree.models.tree import Tree
 from tests.models.trees import random_rows, random_tree, trees
 

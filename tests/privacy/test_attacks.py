@@ -5,13 +5,14 @@ import logging
 import numpy as np
 import pytest
 
+from steadytree._base.exceptions import BudgetError, RefusedError
 from steadytree.data.schema import Schema
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder
-from steadytree.federated.messages import Answer, RefusedError, Request
+from steadytree.federated.messages import Answer, Request
 from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.evaluation import _exact_counts, private_accuracy
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import SMALLEST_PART, release_counts, score_slack, select
 from steadytree.privacy.noise import NOT_PRIVATE, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from steadytree._base.exceptions import BudgetError, RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated import coordinator as _session_limits
 from steadytree.federated.coordinator import Coordinator, bins_of
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import RefusedError, Request
+from steadytree.federated.messages import Request
 from steadytree.privacy import budget as limits
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from tests.federated.test_holder import METHODS, SCHEMA, frame, holders
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree._base.exceptions import BudgetError
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.ledger_lines import Entry, compose, decimal_of, mark_path
 
 SPEND_FOREVER = """

@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree._base.exceptions import BudgetError
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.ledger_lines import mark_path
 from steadytree.privacy.ledger_version1 import upgrade_ledger
 

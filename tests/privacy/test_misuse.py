@@ -5,15 +5,15 @@ import pickle
 import numpy as np
 import pytest
 
+from steadytree._base.exceptions import BudgetError, RefusedError
 from steadytree.data.splits import SplitTable
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder
-from steadytree.federated.messages import RefusedError
 from steadytree.federated.secure_sum import SecureSum
 from steadytree.models.files import load, save
 from steadytree.privacy.budget import PrivacyStatement
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import score_slack, select
 from steadytree.privacy.noise import NOT_PRIVATE, SecureNoise, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier

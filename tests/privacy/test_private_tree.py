@@ -8,12 +8,13 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
+from steadytree._base.exceptions import BudgetError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.models.files import load
 from steadytree.privacy.budget import greedy_depth, plan_blocks
 from steadytree.privacy.growers import TopDown, grow_greedy, read_rows, split_shares
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.noise import SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.sampled_tree import SampledTree, build_tree, plausible_counts

@@ -1,54 +1,175 @@
-"""Numbers among parameters, checked in one place: True and False are none."""
+"""What parameters may be: a table beside each class, and `validate`, which checks it."""
 
 import math
-from numbers import Integral, Real
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from numbers import Real as RealNumber
+from typing import Any, Protocol
+
+import numpy as np
 
 
-def check_whole_number(
-    value: Any, name: str, least: int, most: int | None = None, also: str = ""
-) -> int:
-    """A parameter that must be a whole number, as an int; `also` is what else it might have been.
+class Allowed(Protocol):
+    """What a parameter may be; `check` returns the value or says what is allowed."""
+
+    def check(self, value: Any, name: str) -> Any: ...
+
+
+Parameters = Mapping[str, Allowed]
+
+
+def validate(estimator: Any, table: Parameters) -> None:
+    """Check the parameters of an estimator against a table, in the table's order."""
+    for name, allowed in table.items():
+        allowed.check(getattr(estimator, name), name)
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An integer from `least` to `most`, or one of the values of `also`; True and False are none.
 
     Examples
     --------
-    >>> check_whole_number(3, "max_depth", 1, 8)
+    >>> Integer(1, 8).check(3, "max_depth")
     3
-    >>> check_whole_number(True, "max_depth", 1, 8)
+    >>> Integer(1, 8).check(True, "max_depth")
     Traceback (most recent call last):
         ...
     TypeError: max_depth must be a whole number from 1 to 8, got True.
     """
-    allowed = f"from {least} to {most}" if most is not None else f"of at least {least}"
-    other = f"{also} or " if also else ""
-    message = f"{name} must be {other}a whole number {allowed}, got {value!r}."
-    if also and isinstance(value, str):  # a word, but not the one that is allowed
-        raise ValueError(message)
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(message)
-    number = int(value)
-    if number < least or (most is not None and number > most):
-        raise ValueError(message)
-    return number
+
+    least: int
+    most: int | None = None
+    also: tuple[str | None, ...] = ()
+
+    def check(self, value: Any, name: str) -> Any:
+        """The value as an int; a value of `also` as it is."""
+        if _is_listed(value, self.also):
+            return value
+        end = (
+            f"of at least {self.least}"
+            if self.most is None
+            else f"from {self.least} to {self.most}"
+        )
+        message = f"{name} must be {_listed(self.also)}a whole number {end}, got {value!r}."
+        _check_kind(value, Integral, message, self.also)
+        if value < self.least or (self.most is not None and value > self.most):
+            raise ValueError(message)
+        return int(value)
 
 
-def check_number(value: Any, name: str, least: float, most: float = math.inf) -> float:
-    """A parameter that must be a number, infinity where there is no upper end, as a float.
+@dataclass(frozen=True)
+class Real:
+    """A number between two ends, or one of the values of `also`; True, False and NaN are none.
+
+    `least` and `most` are allowed themselves, `above` and `below` are not; ``below=math.inf``
+    allows finite numbers only.
 
     Examples
     --------
-    >>> check_number(0.5, "error", 0, 1)
+    >>> Real(0, 1).check(0.5, "error")
     0.5
-    >>> check_number(float("nan"), "error", 0, 1)
+    >>> Real(0, 1).check(float("nan"), "error")
     Traceback (most recent call last):
         ...
     ValueError: error must be a number from 0 to 1, got nan.
     """
-    allowed = f"of at least {least}" if math.isinf(most) else f"from {least} to {most}"
-    message = f"{name} must be a number {allowed}, got {value!r}."
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(message)
-    number = float(value)
-    if not least <= number <= most:
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float | None = None
+    below: float | None = None
+    also: tuple[str | None, ...] = ()
+
+    def check(self, value: Any, name: str) -> Any:
+        """The value as a float; a value of `also` as it is."""
+        if _is_listed(value, self.also):
+            return value
+        message = f"{name} must be {_listed(self.also)}a {self._described()}, got {value!r}."
+        _check_kind(value, RealNumber, message, self.also)
+        number = float(value)
+        inside = (
+            self.least <= number <= self.most
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
+        if not inside:
+            raise ValueError(message)
+        return number
+
+    def _described(self) -> str:
+        if self.least > -math.inf and self.most < math.inf:
+            return f"number from {self.least} to {self.most}"
+        ends = [f"of at least {self.least}"] if self.least > -math.inf else []
+        ends += [f"above {self.above}"] if self.above is not None else []
+        ends += [f"at most {self.most}"] if self.most < math.inf else []
+        ends += [f"below {self.below}"] if self.below not in (None, math.inf) else []
+        kind = "finite number" if self.below == math.inf else "number"
+        return f"{kind} {' and '.join(ends)}"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some words.
+
+    Examples
+    --------
+    >>> OneOf("count", "gini").check("entropy", "criterion")
+    Traceback (most recent call last):
+        ...
+    ValueError: criterion must be one of ('count', 'gini'), got 'entropy'.
+    """
+
+    words: tuple[str, ...]
+
+    def __init__(self, *words: str) -> None:
+        object.__setattr__(self, "words", words)
+
+    def check(self, value: Any, name: str) -> Any:
+        """The value."""
+        if not isinstance(value, str) or value not in self.words:
+            raise ValueError(f"{name} must be one of {self.words}, got {value!r}.")
+        return value
+
+
+class Boolean:
+    """True or False, of Python or NumPy."""
+
+    def check(self, value: Any, name: str) -> bool:
+        """The value as a bool."""
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False, got {value!r}.")
+        return bool(value)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a class, or None where that is `optional`; `described` says what it is."""
+
+    kind: type
+    described: str
+    optional: bool = True
+
+    def check(self, value: Any, name: str) -> Any:
+        """The value."""
+        if not (isinstance(value, self.kind) or (value is None and self.optional)):
+            end = " or None" if self.optional else ""
+            got = type(value).__name__
+            raise TypeError(f"{name} must be {self.described}{end}, got {got}.")
+        return value
+
+
+def _is_listed(value: Any, also: tuple[str | None, ...]) -> bool:
+    return (value is None or isinstance(value, str)) and value in also
+
+
+def _listed(also: tuple[str | None, ...]) -> str:
+    return "".join(f"{one!r} or " for one in also)
+
+
+def _check_kind(value: Any, kind: type, message: str, also: tuple[str | None, ...]) -> None:
+    if isinstance(value, str) and any(also):  # a word, but not one that is allowed
         raise ValueError(message)
-    return number
+    if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
+        raise TypeError(message)

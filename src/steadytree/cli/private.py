@@ -41,11 +41,11 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Tell with noise how often a tree is right on private rows; exit 3 where nothing is left."""
+    from steadytree._base.exceptions import BudgetError
     from steadytree.data.readers import column_names
     from steadytree.data.schema import Schema
     from steadytree.models.files import load
     from steadytree.privacy.evaluation import private_accuracy
-    from steadytree.privacy.ledger import BudgetError
 
     check_order("private evaluate", tree, data)
     if target not in column_names(data):
@@ -213,11 +213,11 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Fit a private tree, charge the ledger, write the tree; exit 3 where the budget is spent."""
+    from steadytree._base.exceptions import BudgetError
     from steadytree._base.files import check_can_write
     from steadytree.cli.output import Progress
     from steadytree.data.readers import column_names
     from steadytree.data.schema import Schema
-    from steadytree.privacy.ledger import BudgetError
     from steadytree.privacy.private_tree import PrivateTreeClassifier
 
     check_can_write(out)

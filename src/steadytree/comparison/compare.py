@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.intervals import wilson_interval
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.comparison.learners import (
     DESCRIPTIONS,
     Settings,
@@ -159,7 +159,7 @@ def compare_learners(
     """Fit and measure every learner; see `steadytree.compare`."""
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
     labels = rows.labels
-    check_whole_number(n_folds, "n_folds", 2, 20)
+    Integer(2, 20).check(n_folds, "n_folds")
     classes, counts = np.unique(labels, return_counts=True)
     rarest = str(classes[counts.argmin()])
     if len(classes) < 2 or counts.min() < n_folds:

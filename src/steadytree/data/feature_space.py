@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.validation import OneOf
 from steadytree.data._kernels import encode_bins, occupied_bins, summarise_columns
 from steadytree.data.binning import (
     GRIDS,
@@ -323,8 +324,7 @@ class FeatureSpace:
     def _with_cuts(
         self, grid: Grid, n_cuts: int, values: Sequence[tuple[NDArray[Any], NDArray[Any] | None]]
     ) -> "FeatureSpace":
-        if grid not in GRIDS:
-            raise ValueError(f"grid must be one of {GRIDS}, got {grid!r}.")
+        OneOf(*GRIDS).check(grid, "grid")
         if grid == "equidistant":
             even = equidistant_cuts(self.columns, n_cuts)
         columns = []

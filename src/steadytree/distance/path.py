@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.validation import OneOf
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance._kernels import (
     match_paths,
@@ -307,10 +308,8 @@ def _check_options(class_weight: float, matching: str, leaves: str) -> None:
         raise ValueError(
             f"class_weight must be a finite number of at least 0, got {class_weight!r}."
         )
-    if matching not in MATCHINGS:
-        raise ValueError(f"matching must be one of {MATCHINGS}, got {matching!r}.")
-    if leaves not in LEAVES:
-        raise ValueError(f"leaves must be one of {LEAVES}, got {leaves!r}.")
+    OneOf(*MATCHINGS).check(matching, "matching")
+    OneOf(*LEAVES).check(leaves, "leaves")
 
 
 def _divisor(normalise: bool | int, trees: Sequence[Tree], class_weight: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.validation import OneOf
 from steadytree.data.table import quote
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.path import Leaves, Matching, path_distance, path_distances
@@ -199,8 +200,7 @@ def tree_distance(
     >>> float(tree_distance(small, large, space=X))
     0.75
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}.")
+    OneOf(*KINDS).check(kind, "kind")
     if kind == "path":
         matched = path_distance(
             a,
@@ -249,8 +249,7 @@ def tree_distances(
     array([[0., 6.],
            [6., 0.]])
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {KINDS}, got {kind!r}.")
+    OneOf(*KINDS).check(kind, "kind")
     if kind == "path":
         return path_distances(
             A,

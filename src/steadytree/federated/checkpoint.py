@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from steadytree._base.exceptions import HolderError
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree.federated.framing import digest_of
 from steadytree.federated.messages import Answer, Request, question
-from steadytree.federated.transport import HolderError
 
 VERSION = 1
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from steadytree._base.clock import CLOCK, Clock
 from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer, OneOf
 from steadytree.data.schema import Schema, check_schema
 from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.gateway import MOST_NUMBERS
@@ -234,14 +234,13 @@ class Coordinator:
     ) -> None:
         self.schema = check_schema(schema)
         self.epsilon = check_epsilon(epsilon)
-        if method not in (*METHODS, "secure_sum"):
-            raise ValueError(f"method must be one of {(*METHODS, 'secure_sum')}, got {method!r}.")
+        OneOf(*METHODS, "secure_sum").check(method, "method")
         if delta and method != "secure_sum":
             raise ValueError(f"delta must be 0 for method={method!r}: only secure_sum uses it.")
         names = [holder.name for holder in holders]
         if not names or len(set(names)) < len(names):
             raise ValueError("holders must be one or more, with names that differ.")
-        check_whole_number(n_bins, "n_bins", 2, MOST_BINS)
+        Integer(2, MOST_BINS).check(n_bins, "n_bins")
         self.holders, self.method, self.delta = list(holders), method, delta
         self.n_bins, self.testing_seed = n_bins, testing_seed
 

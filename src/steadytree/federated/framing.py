@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from steadytree._base.clock import CLOCK, Clock, Limit
+from steadytree._base.exceptions import MessageError
 
 VERSION = 1
 LARGEST_QUESTION = 8 * 2**20
@@ -51,14 +52,6 @@ MEANING = {
     Code.UNSIGNED: "the letter is not signed with the coordinator's key that it has",
 }
 PASSING = frozenset([Code.BUSY, Code.INTERNAL, Code.UNREACHABLE])  # worth asking again
-
-
-class MessageError(ValueError):
-    """Bytes that are no letter."""
-
-
-class UnsignedError(MessageError):
-    """A letter without the signature that it needs."""
 
 
 def write(content: dict[str, Any]) -> bytes:

@@ -14,6 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from steadytree._base.clock import CLOCK, Clock
+from steadytree._base.exceptions import (
+    BudgetError,
+    MessageError,
+    RefusedError,
+    StaleError,
+    UnsignedError,
+)
 from steadytree._base.files import write_text_atomically
 from steadytree.data.schema import to_dict
 from steadytree.federated.framing import (
@@ -21,8 +28,6 @@ from steadytree.federated.framing import (
     STATUS,
     VERSION,
     Code,
-    MessageError,
-    UnsignedError,
     digest_of,
     read,
     refusal,
@@ -30,15 +35,7 @@ from steadytree.federated.framing import (
     write,
 )
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import (
-    RefusedError,
-    Request,
-    StaleError,
-    answer_letter,
-    question,
-    read_question,
-)
-from steadytree.privacy.ledger import BudgetError
+from steadytree.federated.messages import Request, answer_letter, question, read_question
 from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 

@@ -9,14 +9,8 @@ import stat
 import threading
 from pathlib import Path
 
-from steadytree.federated.framing import (
-    LARGEST_QUESTION,
-    Code,
-    MessageError,
-    receive_frame,
-    refusal,
-    send_frame,
-)
+from steadytree._base.exceptions import MessageError
+from steadytree.federated.framing import LARGEST_QUESTION, Code, receive_frame, refusal, send_frame
 from steadytree.federated.gateway import Gateway
 
 LONGEST_PATH = 100  # systems allow 104 to 108 bytes

@@ -7,19 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.exceptions import BudgetError, RefusedError, StaleError
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
 from steadytree.data.splits import SplitTable
-from steadytree.federated.messages import (
-    BLOCKS,
-    LARGEST,
-    NAME,
-    Answer,
-    RefusedError,
-    Request,
-    StaleError,
-)
+from steadytree.federated.messages import BLOCKS, LARGEST, NAME, Answer, Request
 from steadytree.privacy.budget import check_block, check_released, check_scores, logged_refusal
-from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.sampled_tree import (

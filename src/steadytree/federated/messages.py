@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import logging
 import re
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,31 +9,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.federated.framing import VERSION, MessageError, digest_of, write
+from steadytree._base.exceptions import MessageError, RefusedError
+from steadytree.federated.framing import VERSION, digest_of, write
 from steadytree.privacy.budget import MOST_RELEASED
 from steadytree.privacy.mechanisms import check_epsilon
 
-_LOG = logging.getLogger(__name__)
 KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
 BLOCKS = ("block", "last block")
 MOST_TREES, MOST_BINS = 64, 1_000  # of one request
 LARGEST = 2**40
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-class RefusedError(ValueError):
-    """A request or an answer that was not accepted; says why, and nothing about the data.
-
-    Logged where it is made, so that no refusal goes unseen.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        _LOG.warning("refused: %s", message)
-
-
-class StaleError(RefusedError):
-    """A round that comes after a later one was answered."""
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.exceptions import RefusedError
 from steadytree.data.splits import SplitTable
 from steadytree.federated.holder import Holder
-from steadytree.federated.messages import RefusedError
 from steadytree.privacy.mechanisms import check_epsilon, release_counts, release_counts_zcdp, rho_of
 from steadytree.privacy.noise import make_noise
 from steadytree.privacy.sampled_tree import SampledTree

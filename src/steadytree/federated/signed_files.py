@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from steadytree._base.exceptions import HolderError, MessageError, UnsignedError
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
 from steadytree.data.schema import Schema, from_dict, to_dict
@@ -17,8 +18,6 @@ from steadytree.federated.framing import (
     SIGNATURE,
     SIGNED,
     VERSION,
-    MessageError,
-    UnsignedError,
     digest_of,
     envelope,
     only_once,
@@ -28,7 +27,7 @@ from steadytree.federated.framing import (
 from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import Answer, Request, question, read_answer
 from steadytree.federated.study_config import Plan
-from steadytree.federated.transport import HolderError, Transport
+from steadytree.federated.transport import Transport
 
 SIGNED_VERSION = 1
 MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future

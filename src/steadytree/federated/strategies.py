@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.checkpoint import Checkpoint
 from steadytree.federated.holder import schema_digest
-from steadytree.federated.messages import Answer, RefusedError, Request
+from steadytree.federated.messages import Answer, Request
 from steadytree.federated.secure_sum import SecureSum
 from steadytree.federated.transport import Holders
 from steadytree.privacy.budget import weighs_triples

@@ -6,34 +6,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from steadytree._base.clock import CLOCK, Clock, Limit
-from steadytree.federated.framing import (
-    MEANING,
-    PASSING,
-    Code,
-    MessageError,
-    carry,
-    read,
-    refusal,
-    refusal_code,
-)
+from steadytree._base.exceptions import BudgetError, HolderError, MessageError, RefusedError
+from steadytree.federated.framing import MEANING, PASSING, Code, carry, read, refusal, refusal_code
 from steadytree.federated.gateway import Gateway
-from steadytree.federated.messages import (
-    Answer,
-    Party,
-    RefusedError,
-    Request,
-    question,
-    read_answer,
-)
-from steadytree.privacy.ledger import BudgetError
-
-
-class HolderError(ValueError):
-    """A holder gave no answer that can be used; says which holder, and why."""
-
-    def __init__(self, holder: str, reason: str, code: Code | None = None) -> None:
-        super().__init__(f"holder {holder!r} gave no answer: {reason}.")
-        self.holder, self.reason, self.code = holder, reason, code
+from steadytree.federated.messages import Answer, Party, Request, question, read_answer
 
 
 class Holders(Protocol):

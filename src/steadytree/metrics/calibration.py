@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.intervals import wilson_interval
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.metrics.accuracy import answer_rows
 from steadytree.metrics.measurement import Measurement
 
@@ -96,7 +96,7 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     >>> [(one.stated, round(one.observed, 2), one.n_rows) for one in found.bins]
     [(0.0, 0.0, 1), (1.0, 0.67, 3)]
     """
-    check_whole_number(n_bins, "n_bins", 1)
+    Integer(1).check(n_bins, "n_bins")
     found = answer_rows(model, X, y)
     two = len(found.classes) == 2
     place = np.ones_like(found.answer) if two else found.answer

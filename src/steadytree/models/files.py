@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from steadytree._base.exceptions import TreeFileError
 from steadytree._base.files import write_text_atomically
 from steadytree.data.readers import CSV_ENDINGS, PARQUET_ENDINGS
 from steadytree.models.documents import card_from_dict, card_to_dict, tree_from_dict, tree_to_dict
@@ -72,10 +73,6 @@ FORMAT = "steadytree-tree"
 VERSION = 1
 MAX_BYTES = 64 * 2**20
 KEYS = ("format", "version", "sha256", "tree")
-
-
-class TreeFileError(ValueError):
-    """A file that holds no tree, or a damaged one."""
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.stats import beta
 
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.metrics.measurement import Measurement
 
 SMOOTHING = 5  # added to pilot counts, so that rare answers do not look decisive
@@ -99,7 +99,7 @@ def audit_privacy(
     >>> audit_privacy(leaky, [0], [0, 1], epsilon=1.0, runs=4000).refuted
     True
     """
-    check_whole_number(runs, "runs", 100)
+    Integer(100).check(runs, "runs")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}.")
     answers = [mechanism(data) for _ in range(runs)], [mechanism(neighbour) for _ in range(runs)]

@@ -9,13 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
+from steadytree._base.exceptions import BudgetError, ChainError
 from steadytree._base.files import check_can_write, locked, sync_folder
 from steadytree.privacy.ledger_lines import (
     LONGEST_TEXT,
     START,
     ZERO,
     Chain,
-    ChainError,
     Entry,
     Mark,
     compose,
@@ -29,10 +29,6 @@ OLD_HEADER = "steadytree ledger 1"
 MODE = 0o600  # nobody else needs to read who was asked what
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())  # a refusal is raised too: nobody should read it twice
-
-
-class BudgetError(ValueError):
-    """A request asked for more than is left, or nobody can tell what is left."""
 
 
 class Ledger:

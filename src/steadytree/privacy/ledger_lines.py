@@ -11,13 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
+from steadytree._base.exceptions import ChainError
 from steadytree._base.files import create_text, write_text_atomically
 
 START = "0" * 64  # stands for the line before the first
-
-
-class ChainError(ValueError):
-    """A line is not the one that was written, or not in its place."""
 
 
 class Chain(NamedTuple):

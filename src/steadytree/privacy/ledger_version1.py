@@ -7,18 +7,10 @@ import re
 import zlib
 from decimal import Decimal
 
+from steadytree._base.exceptions import BudgetError, ChainError
 from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree.privacy.ledger import OLD_HEADER, BudgetError, first_line, not_whole
-from steadytree.privacy.ledger_lines import (
-    START,
-    ChainError,
-    Entry,
-    Mark,
-    decimal_of,
-    mark_path,
-    seal,
-    unseal,
-)
+from steadytree.privacy.ledger import OLD_HEADER, first_line, not_whole
+from steadytree.privacy.ledger_lines import START, Entry, Mark, decimal_of, mark_path, seal, unseal
 
 _NUMBER = rb"([0-9.eE+-]+)"
 _LINE = re.compile(_NUMBER + b" " + _NUMBER + rb" ([0-9a-f]{8}) (\[.*\]) ([0-9a-f]{8})")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.models.base import TreeClassifierMixin
@@ -52,10 +52,18 @@ from steadytree.privacy.sampled_tree import (
 from steadytree.privacy.tree_mechanism import MOST_ROWS
 
 _LOG = logging.getLogger(__name__)
-METHODS = ("gibbs", "greedy", "topdown")
-CRITERIA = ("gini", "entropy")
-BUDGETS = ("decay", "uniform")
 DEEPEST, TOPDOWN_DEPTH = 16, 8
+PARAMETERS: Parameters = {
+    "method": OneOf("gibbs", "greedy", "topdown"),
+    "criterion": OneOf("gini", "entropy"),
+    "budget": OneOf("decay", "uniform"),
+    "max_depth": Integer(1, DEEPEST, also=(None,)),
+    "leaf_share": Real(0, 0.95, also=("auto",)),
+    "max_splits": Integer(1, 10_000),
+    "error": Real(0, 1),
+    "public_rows": Integer(1, also=(None,)),
+    "ledger": Instance(Ledger, "a Ledger"),
+}
 
 
 class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -168,7 +176,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self : PrivateTreeClassifier
         """
         with logged_refusal(_LOG, "a private fit"):
-            schema = self._check_parameters()
+            schema = self._validate()
             if self.ledger is not None:  # before rows are read, so that time tells nothing of them
                 self.ledger.check(float(self.epsilon), "private tree")
             read = read_rows(schema, X, y, client)
@@ -257,20 +265,12 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     def _how(self, rows: "_Rows") -> tuple[str, Noise]:
         return self.criterion, rows.noise
 
-    def _check_parameters(self) -> Schema:
+    def _validate(self) -> Schema:
         schema = check_schema(self.schema)
         check_epsilon(self.epsilon)
-        for name, allowed in (("method", METHODS), ("criterion", CRITERIA), ("budget", BUDGETS)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
-        if self.max_depth is not None:
-            check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
-        if self.leaf_share != "auto":
-            check_number(self.leaf_share, "leaf_share", 0, 0.95)
-            if self.leaf_share == 0 and self.method != "gibbs":
-                raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
-        check_whole_number(self.max_splits, "max_splits", 1, 10_000)
-        check_number(self.error, "error", 0, 1)
+        validate(self, PARAMETERS)
+        if self.leaf_share == 0 and self.method != "gibbs":
+            raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
         part = self._smallest_part()
         if part < SMALLEST_PART:
             raise ValueError(
@@ -278,10 +278,6 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 "take a smaller max_depth."
             )
         check_fit(schema, self.method, part, self.max_depth, self.max_splits)
-        if self.public_rows is not None:
-            check_whole_number(self.public_rows, "public_rows", 1)
-        if self.ledger is not None and not isinstance(self.ledger, Ledger):
-            raise TypeError(f"ledger must be a Ledger, got {type(self.ledger).__name__}.")
         return schema
 
     def _smallest_part(self) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from steadytree._base.optional import require
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.data.labels import label_array
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
 from steadytree.data.table import Table
@@ -129,8 +129,8 @@ def simulate(
     accuracy at epsilon 1
     """
     schema = check_schema(schema)
-    check_whole_number(n_rows, "n_rows", 1, MOST_ROWS)
-    check_whole_number(repeats, "repeats", 2)
+    Integer(1, MOST_ROWS).check(n_rows, "n_rows")
+    Integer(2).check(repeats, "repeats")
     listed = tuple(check_epsilon(float(epsilon)) for epsilon in np.atleast_1d(epsilons))
     if not listed:
         raise ValueError("epsilons must be one number or more, got none.")

@@ -1,48 +1,34 @@
 """Checks of what a RiskScoreClassifier was asked for."""
 
 from collections.abc import Iterable, Mapping
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 
-LOSSES = ("auto", "majority", "logistic")
-DIRECTIONS = ("both", "up")
+PARAMETERS: Parameters = {
+    "loss": OneOf("auto", "majority", "logistic"),
+    "directions": OneOf("both", "up"),
+    "as_published": Boolean(),
+    "tau": Real(0, 1, also=("1se",)),
+    "gamma": Real(above=0, below=0.5, also=("cv",)),
+    "n_rounds": Integer(1, 1000, also=("cv",)),
+    "max_conditions": Integer(1, also=(None,)),
+    "max_points": Integer(1, also=(None,)),
+}
 
 
 def check_parameters(asked: Any) -> None:
     """Refuse settings that mean nothing, before data are looked at."""
-    if asked.loss not in LOSSES:
-        raise ValueError(f"loss must be one of {LOSSES}, got {asked.loss!r}.")
-    if asked.directions not in DIRECTIONS:
-        raise ValueError(f"directions must be one of {DIRECTIONS}, got {asked.directions!r}.")
-    if not isinstance(asked.as_published, bool | np.bool_):
-        raise ValueError(f"as_published must be True or False, got {asked.as_published!r}.")
+    validate(asked, PARAMETERS)
     if asked.as_published and (asked.loss == "logistic" or asked.directions != "up"):
         raise ValueError("as_published needs loss='majority' and directions='up'.")
-    if asked.tau != "1se":
-        _check_share("tau", asked.tau, "'1se'", "from 0 to 1", lambda v: 0 <= v <= 1)
-    if asked.gamma != "cv":
-        _check_share("gamma", asked.gamma, "'cv'", "above 0 and below 0.5", lambda v: 0 < v < 0.5)
-    if asked.n_rounds != "cv":
-        check_whole_number(asked.n_rounds, "n_rounds", 1, 1000, also="'cv'")
-    for name in ("max_conditions", "max_points"):
-        if getattr(asked, name) is not None:
-            check_whole_number(getattr(asked, name), name, 1, also="None")
     _check_names(asked)
-
-
-def _check_share(name: str, value: Any, word: str, allowed: str, fits: Any) -> None:
-    # nan fits no comparison, and True is no amount
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not fits(value):
-        kind = ValueError if number or isinstance(value, str) else TypeError
-        raise kind(f"{name} must be {word} or a number {allowed}, got {value!r}.")
 
 
 def names_of(asked: Any, parameter: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.validation import OneOf
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
@@ -152,8 +153,7 @@ class Perturbation:
         _check_costs("step_cost", self.step_cost)
         _check_costs("missing_cost", self.missing_cost)
         _check_budget(self.budget)
-        if self.scope not in SCOPES:
-            raise ValueError(f"scope must be one of {SCOPES}, got {self.scope!r}.")
+        OneOf(*SCOPES).check(self.scope, "scope")
         for parameter in ("frozen", "whole"):
             self._check_list(parameter)
         for parameter in ("direction", "missing_cost", "bounds"):
@@ -161,8 +161,7 @@ class Perturbation:
             if not isinstance(given, Mapping):
                 raise ValueError(f"{parameter} must map names to values, got {given!r}.")
         for name, way in self.direction.items():
-            if way not in DIRECTIONS:
-                raise ValueError(f"direction of {name!r} must be one of {DIRECTIONS}, got {way!r}.")
+            OneOf(*DIRECTIONS).check(way, f"direction of {name!r}")
         for name, pair in self.bounds.items():
             two = isinstance(pair, list | tuple) and len(pair) == 2
             if not two or not all(map(_is_number, pair)) or not pair[0] <= pair[1]:

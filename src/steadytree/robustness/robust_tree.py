@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import quantile_cuts
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
@@ -25,7 +25,17 @@ from steadytree.robustness.search.encoding import Outcome, Plan, plan_of, tree_o
 from steadytree.robustness.search.problem import MOST_TESTS, Problem, make_problem
 
 DEEPEST = 8
-SOLVERS = ("search", "mio")
+PARAMETERS: Parameters = {
+    "max_depth": Integer(1, DEEPEST),
+    "n_thresholds": Integer(1),
+    "regularisation": Real(least=0, below=1),
+    "time_limit": Real(above=0),
+    "max_nodes": Integer(1, also=(None,)),
+    "perturbation": Instance(Perturbation, "a Perturbation"),
+    "solver": OneOf("search", "mio"),
+    "n_jobs": Integer(-1_000, also=(None,)),  # joblib counts backwards from all cores below 0
+    "cuts": Instance(Mapping, "a mapping from names to thresholds"),
+}
 
 
 class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -152,7 +162,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         -------
         self : RobustTreeClassifier
         """
-        self._check_parameters()
+        self._validate()
         data = read_rows(self, X, y, sample_weight)
         weights = data.weights
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
@@ -214,27 +224,12 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.majority_ = float(majority)
         self.n_questions_ = len(problem.questions)
 
-    def _check_parameters(self) -> None:
-        check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
-        check_whole_number(self.n_thresholds, "n_thresholds", 1)
-        if check_number(self.regularisation, "regularisation", 0, 1) == 1:
-            raise ValueError("regularisation must be less than 1, got 1.")
-        if check_number(self.time_limit, "time_limit", 0) == 0:
-            raise ValueError("time_limit must be above 0 seconds: use math.inf for none.")
-        if self.max_nodes is not None:
-            check_whole_number(self.max_nodes, "max_nodes", 1, also="None")
-        if self.perturbation is not None and not isinstance(self.perturbation, Perturbation):
-            found = type(self.perturbation).__name__
-            raise TypeError(f"perturbation must be a Perturbation or None, got {found}.")
+    def _validate(self) -> None:
+        validate(self, PARAMETERS)
         if self.perturbation is not None:
             self.perturbation.spend(1.0)
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {SOLVERS}, got {self.solver!r}.")
-        # joblib counts backwards from all cores below 0
-        if self.n_jobs is not None and check_whole_number(self.n_jobs, "n_jobs", -1_000) == 0:
+        if self.n_jobs == 0:
             raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
-        if self.cuts is not None and not isinstance(self.cuts, Mapping):
-            raise TypeError(f"cuts must map names to thresholds, got {type(self.cuts).__name__}.")
 
 
 def _with_cuts(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from sklearn.utils import check_random_state
 
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Integer, Real
 from steadytree.data.table import quote
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.measurement import Measurement
@@ -125,9 +125,9 @@ def shift_accuracy(
 
 
 def _check_numbers(repeats: int, offset: float, spread: float) -> None:
-    check_whole_number(repeats, "repeats", 1)
-    check_number(offset, "offset", -1, 1)
-    check_number(spread, "spread", 0, 1)
+    Integer(1).check(repeats, "repeats")
+    Real(-1, 1).check(offset, "offset")
+    Real(0, 1).check(spread, "spread")
 
 
 def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Integer, Real
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.metrics.measurement import Measurement
@@ -51,7 +51,7 @@ class StabilityCurve:
         max_accuracy_loss : float
             Such as 0.01 for one percentage point.
         """
-        check_number(max_accuracy_loss, "max_accuracy_loss", 0, 1)
+        Real(0, 1).check(max_accuracy_loss, "max_accuracy_loss")
         best = max(point.test_accuracy for point in self.points)
         allowed = [p for p in self.points if p.test_accuracy >= best - max_accuracy_loss - 1e-12]
         return min(allowed, key=lambda point: (point.sensitivity, -point.test_accuracy))
@@ -134,8 +134,8 @@ def stability_curve(
         )
     if len(epsilons) == 0:
         raise ValueError("epsilons must name at least one value.")
-    check_whole_number(n_folds, "n_folds", 2)
-    check_whole_number(n_seeds, "n_seeds", 1)
+    Integer(2).check(n_folds, "n_folds")
+    Integer(1).check(n_seeds, "n_seeds")
     labels = label_array(y)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     splits = list(folds.split(np.zeros((len(labels), 1)), labels))

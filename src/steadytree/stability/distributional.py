@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.distance._kernels import node_distance
 from steadytree.metrics.measurement import Measurement
 from steadytree.models._kernels import FlatTree
@@ -110,13 +110,13 @@ def distributional_sensitivity(
             f"distributional_sensitivity needs a StableTreeClassifier, got "
             f"{type(estimator).__name__}: its draws must be repeatable on fewer rows."
         )
-    check_whole_number(n_trees, "n_trees", 2)
+    Integer(2).check(n_trees, "n_trees")
     recipe = clone(estimator).recipe(X, y)
     if recipe.lookahead > 1:
         raise ValueError("distributional_sensitivity works with lookahead=1 only.")
     rows = np.arange(recipe.n_rows)
     if n_rows is not None:
-        check_whole_number(n_rows, "n_rows", 1, recipe.n_rows)
+        Integer(1, recipe.n_rows).check(n_rows, "n_rows")
         rows = np.sort(check_random_state(random_state).choice(rows, n_rows, replace=False))
     whole = _sample(recipe, np.arange(recipe.n_rows), n_trees)
     pairs = [

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.optional import require, to_frame
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Integer, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table
@@ -45,6 +45,11 @@ from steadytree.stability.near_previous import (
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 PLAIN = "all rows, plain"
+PARAMETERS: Parameters = {
+    "n_trees": Integer(2),
+    "max_score_loss": Real(0),
+    "validation_fraction": Real(above=0, below=1),  # rows to learn from and rows to judge by
+}
 
 
 class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -176,7 +181,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         -------
         self : ParetoTreeClassifier
         """
-        self._check_parameters()
+        validate(self, PARAMETERS)
+        check_select(self.select)
         X, y = validate_data(self, X, y, skip_check_array=True)
         table = Table.read(X)
         table.check_not_empty()
@@ -332,16 +338,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if space.categorical.any():
             return StableTreeClassifier(epsilon=0, criterion="gini", grid="quantile")
         return DecisionTreeClassifier()
-
-    def _check_parameters(self) -> None:
-        check_whole_number(self.n_trees, "n_trees", 2)
-        check_number(self.max_score_loss, "max_score_loss", 0)
-        if check_number(self.validation_fraction, "validation_fraction", 0, 1) in (0, 1):
-            raise ValueError(
-                "validation_fraction must leave rows to learn from and rows to judge by: more than "
-                f"0 and less than 1, got {self.validation_fraction}."
-            )
-        check_select(self.select)
 
 
 def _columns_of(settings: list[Settings]) -> dict[str, NDArray[Any]]:

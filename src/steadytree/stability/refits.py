@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.data.dataset import Dataset
 from steadytree.distance.collection import CollectionFacts, collection_facts
 from steadytree.distance.tree_distance import tree_distances
@@ -193,7 +193,7 @@ def refits(
     >>> len(found.trees), bool(found.value >= 0)
     (3, True)
     """
-    check_whole_number(repeats, "repeats", 1)
+    Integer(1).check(repeats, "repeats")
     if not (isinstance(kept, Real) and 0 < kept < 1):
         raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
     data = Dataset.of(X, y)

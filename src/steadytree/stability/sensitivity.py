@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.utils import check_random_state
 
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer
 from steadytree.data.dataset import Dataset
 from steadytree.distance.tree_distance import Distance
 from steadytree.metrics.measurement import Measurement
@@ -250,7 +250,7 @@ def _check_repeats(repeats: int | str | None, n_removed: int) -> int | None:
                 "give a number of sets to sample, such as repeats=100."
             )
         return None
-    return check_whole_number(repeats, "repeats", 1, also="'all'")
+    return Integer(1, also=("all",)).check(repeats, "repeats")
 
 
 def _choose_sets(

@@ -1,5 +1,6 @@
 """StableTreeClassifier: splits that stay when rows go."""
 
+import math
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from os import PathLike
@@ -12,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.paths import Place, check_apart
-from steadytree._base.validation import check_number, check_whole_number
+from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
 from steadytree.data.dask import DaskParts
@@ -37,6 +38,17 @@ CRITERIA = {"count": COUNT, "gini": GINI}
 COUPLINGS = {"gumbel": GUMBEL, "rejection": REJECTION}
 MOST_TRIALS = 20_000_000_000  # cells a look-ahead may read: about a minute
 DEEPEST = 30
+PARAMETERS: Parameters = {
+    "max_depth": Integer(1, DEEPEST),
+    "epsilon": Real(0, below=math.inf),
+    "n_thresholds": Integer(1, 65_000),
+    "min_samples_leaf": Integer(1),
+    "max_score_loss": Real(0),
+    "grid": OneOf(*GRIDS),
+    "coupling": OneOf(*COUPLINGS),
+    "lookahead": Integer(1, DEEPEST),
+    "criterion": OneOf(*CRITERIA),
+}
 
 
 class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -233,7 +245,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def _check_elsewhere(self, sample_weight: Any = None) -> None:
         """Refuse what needs all rows in memory."""
-        self._check_parameters()
+        self._validate()
         for name, given in (
             ("sample_weight", sample_weight is not None),
             ("previous", self.previous is not None),
@@ -252,7 +264,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
-        self._check_parameters()
+        self._validate()
         data = read_rows(self, X, y, sample_weight)
         weights = data.weights
         classes, labels = np.unique(data.labels, return_inverse=True)
@@ -301,7 +313,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             The likeliest first; probabilities sum to 1.
         """
         check_is_fitted(self)
-        check_whole_number(node, "node", 0, self.tree_.n_nodes - 1)
+        Integer(0, self.tree_.n_nodes - 1).check(node, "node")
         if self.tree_.is_leaf[node]:
             raise ValueError(f"node {node} is a leaf: nothing is asked there.")
         position = tree_positions(self.tree_)[node]
@@ -332,25 +344,12 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             _seed(self.random_state),
         )
 
-    def _check_parameters(self) -> None:
-        check_whole_number(self.max_depth, "max_depth", 1, DEEPEST)
-        check_number(self.epsilon, "epsilon", 0)
-        check_whole_number(self.n_thresholds, "n_thresholds", 1, 65_000)
-        check_whole_number(self.min_samples_leaf, "min_samples_leaf", 1)
-        check_number(self.max_score_loss, "max_score_loss", 0)
-        if not np.isfinite(self.epsilon):
-            raise ValueError(f"epsilon must be a finite number of at least 0, got {self.epsilon}.")
-        if self.grid not in GRIDS:
-            raise ValueError(f"grid must be one of {GRIDS}, got {self.grid!r}.")
-        if self.coupling not in COUPLINGS:
-            raise ValueError(f"coupling must be one of {tuple(COUPLINGS)}, got {self.coupling!r}.")
-        check_whole_number(self.lookahead, "lookahead", 1, DEEPEST)
+    def _validate(self) -> None:
+        validate(self, PARAMETERS)
         if self.lookahead > 1 and self.criterion != "count":
             raise ValueError(
                 f"lookahead={self.lookahead} counts rows that are right: use criterion='count'."
             )
-        if self.criterion not in CRITERIA:
-            raise ValueError(f"criterion must be one of {tuple(CRITERIA)}, got {self.criterion!r}.")
 
 
 def _seed(random_state: Any) -> int:

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 from steadytree._base.clock import CLOCK, Limit
+from steadytree._base.exceptions import MessageError
 from steadytree._base.optional import require
 from steadytree.federated.flower.superlink import (
     QUIET,
@@ -19,15 +20,7 @@ from steadytree.federated.flower.superlink import (
     script,
     start_on_leash,
 )
-from steadytree.federated.framing import (
-    VERSION,
-    Code,
-    MessageError,
-    carry,
-    read,
-    refusal_code,
-    write,
-)
+from steadytree.federated.framing import VERSION, Code, carry, read, refusal_code, write
 
 PAUSE = 5.0  # seconds before starting anew
 LOOK = 0.2

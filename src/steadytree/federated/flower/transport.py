@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from steadytree._base.clock import CLOCK, Clock, Limit
+from steadytree._base.exceptions import BudgetError, MessageError
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
 from steadytree.federated.coordinator import run_study
-from steadytree.federated.framing import LARGEST_QUESTION, Code, MessageError, carry, refusal
+from steadytree.federated.framing import LARGEST_QUESTION, Code, carry, refusal
 from steadytree.federated.signed_files import SignedMessages
 from steadytree.federated.study_config import Plan
-from steadytree.privacy.ledger import BudgetError
 
 QUERY = "steadytree"
 RECORD, FIELD = "letter", "json"

@@ -1,0 +1,55 @@
+"""The public names of steadytree, each loaded from its module when it is first used."""
+
+from .data.feature_space import FeatureSpace as FeatureSpace
+from .data.schema import Schema as Schema
+from .distance.collection import collection_facts as collection_facts
+from .distance.path import path_distance as path_distance
+from .distance.tree_distance import tree_distance as tree_distance
+from .distance.tree_distance import tree_distances as tree_distances
+from .federated.coordinator import Coordinator as Coordinator
+from .federated.holder import Holder as Holder
+from .metrics.calibration import calibration as calibration
+from .metrics.complexity import complexity as complexity
+from .metrics.groups import by_group as by_group
+from .metrics.measurement import Measurement as Measurement
+from .models.boxes import Boxes as Boxes
+from .models.export import card_to_sql as card_to_sql
+from .models.export import card_to_tree as card_to_tree
+from .models.files import load as load
+from .models.files import save as save
+from .models.one_hot import one_hot as one_hot
+from .models.scorecard import Condition as Condition
+from .models.scorecard import Scorecard as Scorecard
+from .models.sklearn import as_tree as as_tree
+from .models.sklearn import from_sklearn as from_sklearn
+from .models.sklearn import to_sklearn as to_sklearn
+from .models.tree import Tree as Tree
+from .privacy.audit import audit_privacy as audit_privacy
+from .privacy.evaluation import private_accuracy as private_accuracy
+from .privacy.ledger import Ledger as Ledger
+from .privacy.private_tree import PrivateTreeClassifier as PrivateTreeClassifier
+from .privacy.simulation import simulate as simulate
+from .reporting.comparison import compare as compare
+from .reporting.diff import diff as diff
+from .reporting.matplotlib_plots import plot_collection as plot_collection
+from .reporting.matplotlib_plots import plot_stability_curve as plot_stability_curve
+from .reporting.plot import draw as draw
+from .reporting.report import report as report
+from .reporting.scorecard import card_html as card_html
+from .reporting.scorecard import card_text as card_text
+from .reporting.svg.scorecard import draw_card as draw_card
+from .riskscore.risk_score import RiskScoreClassifier as RiskScoreClassifier
+from .robustness.certify import certify as certify
+from .robustness.perturbation import Perturbation as Perturbation
+from .robustness.robust_tree import RobustTreeClassifier as RobustTreeClassifier
+from .robustness.separation import separation as separation
+from .robustness.shift import shift_accuracy as shift_accuracy
+from .stability.curve import stability_curve as stability_curve
+from .stability.distributional import distributional_sensitivity as distributional_sensitivity
+from .stability.pareto_tree import ParetoTreeClassifier as ParetoTreeClassifier
+from .stability.refits import refits as refits
+from .stability.sensitivity import average_sensitivity as average_sensitivity
+from .stability.stable_tree import StableTreeClassifier as StableTreeClassifier
+
+__version__: str
+__all__: list[str]
