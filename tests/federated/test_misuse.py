@@ -133,7 +133,7 @@ def test_a_study_costs_no_more_than_was_agreed(gateway):
     assert code_of(agreed.reply(letter(session="another"))) == "BUDGET"
     assert gateway.holder.ledger.spent == 1.0
     for study, epsilon, enough in (("study", 1, True), ("study", 2, False), ("another", 1, False)):
-        hello = write({"version": 1, "type": "hello", "study": study, "epsilon": epsilon})
+        hello = write({"version": 2, "type": "hello", "study": study, "epsilon": epsilon})
         assert read(agreed.reply(hello))["enough"] is enough
 
 
@@ -189,7 +189,7 @@ def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
     strict = with_terms(gateway, open_letter=opener)
     own = keys / "coordinator" / "sign.key"
     wrong = [
-        *(asked, b"", b"{}", write({"version": 1, "type": "hello", "study": "s", "epsilon": 1})),
+        *(asked, b"", b"{}", write({"version": 2, "type": "hello", "study": "s", "epsilon": 1})),
         envelope(asked, sign_letter(asked, "north", keys / "south" / "sign.key")),
         envelope(asked, sign_letter(asked, "south", own)),  # meant for another holder
         envelope(asked.replace(b"0.5", b"0.6"), sign_letter(asked, "north", own)),
@@ -373,8 +373,8 @@ def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
 
 
 def test_letters_name_everything_once():
-    with pytest.raises(MessageError, match="not JSON"):
-        read(b'{"version":1,"type":"hello","type":"status"}')
+    with pytest.raises(MessageError, match="not in canonical form"):
+        read(b'{"type":"hello","type":"status","version":2}')
 
 
 def test_holders_whose_names_end_alike_are_told_apart(tmp_path):

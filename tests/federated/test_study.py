@@ -163,7 +163,7 @@ LIES = {
     "no JSON": (lambda reply: b"\x00\x01", "not JSON"),
     "wrong shape": (lambda reply: changed_answer(reply, numbers=TWO_ZEROS), "were asked for"),
     "half a number": (lambda reply: changed_answer(reply, numbers="AAAA"), "no counts"),
-    "no base64": (lambda reply: changed_answer(reply, numbers="!"), "no counts"),
+    "no base64": (lambda reply: changed_answer(reply, numbers="!"), "no answer"),
     "too large": (lambda reply: changed_answer(reply, numbers="/////////38="), "no counts"),
     "NaN": (nan_answer, "not JSON"),
     "another study": (lambda reply: changed_answer(reply, session="other"), "another request"),
@@ -174,7 +174,7 @@ LIES = {
     ),
     "another holder": (lambda reply: changed_answer(reply, holder="east"), "another holder's name"),
     "a refusal": (lambda reply: refusal(Refusal.LOST), "its stored answer is gone"),
-    "an unknown code": (lambda reply: b'{"version":1,"ok":false,"code":"ha"}', "could not read"),
+    "an unknown code": (lambda reply: b'{"code":"ha","ok":false,"version":2}', "could not read"),
 }
 
 
@@ -461,9 +461,9 @@ def test_a_plan_that_is_no_plan(tmp_path):
 COORDINATOR = """
 import sys
 from steadytree.federated.coordinator import run_study
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 from steadytree.federated.transport import Sockets
-plan = Plan.load("plan.toml")
+plan = StudyConfig.load("plan.toml")
 run_study(plan, Sockets({name: f"{name}.sock" for name in plan.holders}))
 """
 

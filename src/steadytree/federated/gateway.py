@@ -35,7 +35,8 @@ from steadytree.federated.messages import (
     Request,
     StaleError,
     answer_letter,
-    question,
+    current_answer,
+    read_hello,
     read_question,
 )
 from steadytree.privacy.ledger import BudgetError
@@ -89,7 +90,7 @@ class AnswerStore:
             found = json.loads(path.read_text(encoding="utf-8"))
             letter = found["letter"].encode()
             if digest_of(letter) == found["check"]:
-                return Stored(str(found["question"]), letter)
+                return Stored(str(found["question"]), current_answer(letter))
         return None
 
     def keep(self, session: str, number: int, digest: str, letter: bytes) -> None:
@@ -261,7 +262,7 @@ class Gateway:
             return reply
         if content.get("type") == "hello":
             return self._hello(content)
-        if content.get("type") == "status":
+        if write(content) == STATUS:
             return self._status()
         raise MessageError("of no known type.")
 
@@ -273,7 +274,7 @@ class Gateway:
             return refusal(Refusal.TOO_LARGE), Refusal.TOO_LARGE
         if request.epsilon < self._terms.least_epsilon:
             return refusal(Refusal.TOO_SMALL), Refusal.TOO_SMALL
-        digest = digest_of(question(request))  # of the one form, however it was written
+        digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
         if kept is not None and kept.digest != digest:
@@ -336,18 +337,16 @@ class Gateway:
 
     # ---- what costs nothing, because no row is looked at ----
     def _hello(self, content: dict[str, Any]) -> bytes:
-        epsilon = content.get("epsilon")
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
-            raise MessageError("hello needs an epsilon.")
+        hello = read_hello(content)
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
-        study, wanted = str(content.get("study")), float(epsilon) * (1 - 1e-9)
+        study, wanted = hello.study, hello.epsilon * (1 - 1e-9)
         # what the study has paid already is part of its epsilon, so a resumed one is not refused
         enough = self.holder.ledger.left + float(self._spent_in(study)) >= wanted
         if self._terms.studies is not None:
             enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
         # for who answers by files, and compares it with what the file announces
-        spent = min(float(self._spent_in(study, content.get("round"))), LARGEST_EPSILON)
+        spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
         known |= {"enough": enough, "spent": spent}
         return write({"version": VERSION, "ok": True, "type": "hello", **known})
 

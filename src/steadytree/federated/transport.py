@@ -134,7 +134,7 @@ class RemoteHolders:
         letters = {name: question(request) for name, request in requests.items()}
 
         def read_reply(name: str, content: dict[str, object]) -> Answer:
-            answer = read_answer(content, letters[name])
+            answer = read_answer(content, requests[name])
             if answer.holder != name:
                 raise MessageError("sent an answer in another holder's name")
             return answer
