@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.data.splits import SplitTable
-from steadytree.federated.framing import LARGEST_QUESTION, Code, carry, read, write
+from steadytree.federated.framing import LARGEST_QUESTION, Refusal, carry, read, write
 from steadytree.federated.gateway import Gateway
 from steadytree.federated.gateway_server import GatewayServer
 from steadytree.federated.messages import question, read_answer
@@ -42,7 +42,7 @@ def test_an_answer_is_what_the_holder_itself_would_say(tmp_path, gateway):
     twin = hospitals.make_holder(tmp_path / "twin")
     for number, kind in enumerate(["rows", "leaf counts", "choice"]):
         request = ask(kind, number)
-        reply = read_answer(read(gateway.reply(question(request))), question(request))
+        reply = read_answer(read(gateway.reply(question(request))), request)
         assert reply.check(request).tolist() == twin.answer(request).numbers.tolist()
     assert gateway.holder.ledger.spent == 1.5
 
@@ -75,7 +75,7 @@ def test_studies_do_not_share_numbers(gateway):
 def test_it_refuses_when_the_budget_is_spent_and_says_no_more(gateway):
     gateway.reply(letter(epsilon=3.8))
     reply = gateway.reply(letter(round=1))
-    assert json.loads(reply) == {"version": 1, "ok": False, "code": "BUDGET"}
+    assert json.loads(reply) == {"version": 2, "ok": False, "code": "BUDGET"}
     assert gateway.holder.ledger.spent == 3.8
     assert not list(gateway._store.folder.glob("study.1.*"))
 
@@ -85,11 +85,28 @@ WRONG = [
     b"\xff\xfe",
     b"null",
     b"[" * 100_000,
-    b'{"version": 2, "type": "status"}',
-    b'{"version": 1, "type": "everything"}',
-    b'{"version": 1, "type": "hello"}',
-    b'{"version": 1, "type": "hello", "epsilon": NaN}',
-    b'{"version": 1, "type": "question"}',
+    b'{"type":"status","version":1}',
+    b'{"type":"status","version":3}',
+    b'{"type":"status","version":2.0}',
+    b'{"type":"status", "version":2}',
+    b'{"version":2,"type":"status"}',
+    b'{"more":1,"type":"status","version":2}',
+    b'{"type":"everything","version":2}',
+    b'{"type":"hello","version":2}',
+    b'{"epsilon":1.0,"type":"hello","version":2}',
+    b'{"epsilon":1.0,"more":1,"study":"s","type":"hello","version":2}',
+    b'{"epsilon":-1.0,"study":"s","type":"hello","version":2}',
+    b'{"epsilon":NaN,"study":"s","type":"hello","version":2}',
+    b'{"epsilon":1.00,"study":"s","type":"hello","version":2}',
+    b'{"type":"question","version":2}',
+    letter().replace(b'"depth":0,', b""),
+    letter().replace(b'"depth":0', b'"depth":0,"depth":0'),
+    letter().replace(b"0.5", b"0.50"),
+    letter().replace(b"0.5", b"5e-1"),
+    letter().replace(b"0.5", b"1"),
+    letter().replace(b"study", b"stud\\u0079"),
+    letter() + b" ",
+    letter().replace(b'"version":2', b'"version":1'),
     letter().replace(b"rows", b"all rows"),
     letter().replace(b"0.5", b"NaN"),
     letter().replace(b"0.5", b"-1"),
@@ -110,7 +127,7 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
 def test_what_is_no_question_costs_nothing_and_learns_nothing(gateway, wrong):
-    assert json.loads(gateway.reply(wrong)) == {"version": 1, "ok": False, "code": "MALFORMED"}
+    assert json.loads(gateway.reply(wrong)) == {"version": 2, "ok": False, "code": "MALFORMED"}
     assert gateway.holder.ledger.spent == 0
 
 
@@ -156,7 +173,7 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
     monkeypatch.setattr(gateway.holder, "_numbers", fails)
     with caplog.at_level("DEBUG"):
         assert json.loads(gateway.reply(letter())) == {
-            "version": 1,
+            "version": 2,
             "ok": False,
             "code": "INTERNAL",
         }
@@ -190,13 +207,13 @@ def test_a_question_about_many_leaves_costs_its_epsilon_once(gateway):
 
 # ---- what costs nothing ----
 def test_hello_and_status_look_at_no_row(gateway):
-    known = read(gateway.reply(write({"version": 1, "type": "hello", "study": "s", "epsilon": 4})))
+    known = read(gateway.reply(write({"version": 2, "type": "hello", "study": "s", "epsilon": 4})))
     assert known["holder"] == "north"
     assert known["enough"] is True
     assert known["schema"]["classes"] == ["ill", "well"]
     gateway.reply(letter(epsilon=1.5))
     for study, enough in (("another", False), ("study", True)):  # what it paid is part of it
-        hello = write({"version": 1, "type": "hello", "study": study, "epsilon": 4})
+        hello = write({"version": 2, "type": "hello", "study": study, "epsilon": 4})
         assert read(gateway.reply(hello))["enough"] is enough
     known = read(gateway.reply(hospitals.STATUS))
     assert (known["spent"], known["left"], known["answers"]) == (1.5, 2.5, 1)
@@ -308,7 +325,7 @@ def test_a_full_disk_at_the_ledger_lets_nothing_out_and_counts_nothing(tmp_path)
     process = hospitals.start_gateway(tmp_path, program=("-c", FULL))
     try:
         for _ in range(3):
-            assert code_of(hospitals.send(tmp_path, "north", letter())) == Code.INTERNAL
+            assert code_of(hospitals.send(tmp_path, "north", letter())) == Refusal.INTERNAL
         assert read(hospitals.send(tmp_path, "north", hospitals.STATUS))["spent"] == 0
     finally:
         assert hospitals.stop(process) == 0

@@ -19,7 +19,7 @@ from steadytree.federated import gateway_server as gateway_socket
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.flower.supernode import check_gateway, plain_environment
-from steadytree.federated.framing import Code, read, receive_frame, write
+from steadytree.federated.framing import Refusal, read, receive_frame, write
 from steadytree.federated.gateway import AnswerStore, Gateway, Terms
 from steadytree.federated.gateway_server import GatewayServer
 from steadytree.federated.signed_files import read_question_file, write_questions
@@ -132,7 +132,7 @@ def test_a_study_costs_no_more_than_was_agreed(gateway):
     assert code_of(agreed.reply(letter(session="another"))) == "BUDGET"
     assert gateway.holder.ledger.spent == 1.0
     for study, epsilon, enough in (("study", 1, True), ("study", 2, False), ("another", 1, False)):
-        hello = write({"version": 1, "type": "hello", "study": study, "epsilon": epsilon})
+        hello = write({"version": 2, "type": "hello", "study": study, "epsilon": epsilon})
         assert read(agreed.reply(hello))["enough"] is enough
 
 
@@ -188,7 +188,7 @@ def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
     strict = with_terms(gateway, open_letter=opener)
     own = keys / "coordinator" / "sign.key"
     wrong = [
-        *(asked, b"", b"{}", write({"version": 1, "type": "hello", "study": "s", "epsilon": 1})),
+        *(asked, b"", b"{}", write({"version": 2, "type": "hello", "study": "s", "epsilon": 1})),
         envelope(asked, sign_letter(asked, "north", keys / "south" / "sign.key")),
         envelope(asked, sign_letter(asked, "south", own)),  # meant for another holder
         envelope(asked.replace(b"0.5", b"0.6"), sign_letter(asked, "north", own)),
@@ -372,8 +372,8 @@ def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
 
 
 def test_letters_name_everything_once():
-    with pytest.raises(MessageError, match="not JSON"):
-        read(b'{"version":1,"type":"hello","type":"status"}')
+    with pytest.raises(MessageError, match="not in canonical form"):
+        read(b'{"type":"hello","type":"status","version":2}')
 
 
 def test_holders_whose_names_end_alike_are_told_apart(tmp_path):
@@ -408,7 +408,7 @@ def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
     gateway.reply(letter())
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
-    assert code_of(gateway.reply(letter())) == Code.LOST
+    assert code_of(gateway.reply(letter())) == Refusal.LOST
 
 
 @unix_only

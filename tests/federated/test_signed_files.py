@@ -81,8 +81,7 @@ def resigned(path, content, number, epsilon):
     changed |= {"number": number, "epsilon": epsilon}
     changed["letter"]["request"] |= {"round": number, "epsilon": epsilon}
     key = pathlib.Path("keys/coordinator/sign.key")
-    both = {"letter": letters.write(changed["letter"]), "hello": files.hello(changed)}
-    changed["seals"] = {what: files._seal(each, "north", key) for what, each in both.items()}
+    changed["seals"] = {what: files._seal(changed, what, key) for what in ("letter", "hello")}
     new = path.with_name(path.name.replace("0000", f"{number:04d}"))
     signed.write_signed(new, changed, key)
     return new

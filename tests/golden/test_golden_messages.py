@@ -111,7 +111,7 @@ def carry(letter):
 
 
 def letters(digest):
-    """One of each kind, as version 1 wrote them; the order is that of a study."""
+    """One of each kind, as version 2 writes them; the order is that of a study."""
     common = {"session": "golden", "schema": digest, "n_bins": 4, "depth": 0, "questions": []}
     common["trees"] = [[-1]]
     asked = [
@@ -123,17 +123,17 @@ def letters(digest):
         {"kind": "side counts", "questions": [[0, 1]]},
         {"kind": "rows", "epsilon": 99.0},  # more than is left
     ]
-    yield {"version": 1, "type": "status"}
-    yield {"version": 1, "type": "hello", "study": "golden", "epsilon": 2.0}
+    yield {"version": 2, "type": "status"}
+    yield {"version": 2, "type": "hello", "study": "golden", "epsilon": 2.0}
     for number, changes in enumerate(asked):
         request = {**common, "round": number, "epsilon": 0.25, **changes}
-        yield {"version": 1, "type": "question", "request": request}
+        yield {"version": 2, "type": "question", "request": request}
     again = {**common, "round": 0, "epsilon": 0.25, "kind": "rows"}
-    yield {"version": 1, "type": "question", "request": again}  # not paid for again
-    yield {"version": 1, "type": "question", "request": {**again, "schema": "another", "round": 9}}
-    yield {"version": 1, "type": "question", "request": {**again, "n_bins": 5}}
+    yield {"version": 2, "type": "question", "request": again}  # not paid for again
+    yield {"version": 2, "type": "question", "request": {**again, "schema": "another", "round": 9}}
+    yield {"version": 2, "type": "question", "request": {**again, "n_bins": 5}}
+    yield {"version": 1, "type": "status"}  # of an older steadytree
     yield {"version": 2, "type": "status"}
-    yield {"version": 1, "type": "status"}
 
 
 def test_letters_on_a_socket(gateway, golden, command):

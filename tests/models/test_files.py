@@ -1,16 +1,27 @@
 import json
 import os
+import pathlib
+import pickle
 import re
+import struct
 
 import hypothesis
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from steadytree._base.documents import canonical_json, convert
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.documents import MAX_CELLS, tree_from_dict, tree_to_dict
-from steadytree.models.files import _hash, load, save
+from steadytree.models.documents import (
+    MAX_CELLS,
+    ScorecardFile,
+    TreeFile,
+    json_schema,
+    tree_from_dict,
+    tree_to_dict,
+)
+from steadytree.models.files import _hash, load, model_hash, save
 from steadytree.models.tree import Tree
 from tests.models.trees import random_rows, random_tree, trees
 
@@ -124,20 +135,86 @@ def test_a_scikit_learn_tree_is_saved_as_ours(path):
     assert load(path).single_precision
 
 
+# ---- files and hashes are those of version 1, byte by byte ----
+def test_canonical_text_of_random_floats_is_that_of_the_standard_library():
+    """Hashes in files hang on how numbers are written: 1e-07, where msgspec writes 1e-7."""
+    bits = np.random.default_rng(0).integers(0, 2**64, 20_000, dtype=np.uint64)
+    found = [struct.unpack("<d", int(each).to_bytes(8, "little"))[0] for each in bits]
+    floats = [each for each in found if np.isfinite(each)] + [1e-7, 1e22, 1e16, -0.0, 5e-324, 100.0]
+    assert canonical_json(floats) == f"[{','.join(map(repr, floats))}]".encode()
+    assert canonical_json({"b": "ü", "a": [True, None]}) == b'{"a":[true,null],"b":"\\u00fc"}'
+
+
+@pytest.mark.parametrize("name", ["patients.tree", "patients.card", "iris.card"])
+def test_files_of_version_1_are_written_as_before(name, tmp_path):
+    before = pathlib.Path(__file__).parents[1] / "golden" / "formats" / f"{name}.json"
+    save(load(before), tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == before.read_bytes()
+    assert model_hash(load(before)) == json.loads(before.read_text("utf-8"))["sha256"]
+    whole = TreeFile if name.endswith("tree") else ScorecardFile
+    assert convert(json.loads(before.read_text("utf-8")), whole).sha256 == model_hash(load(before))
+
+
+def test_the_published_json_schema_is_up_to_date():
+    path = pathlib.Path(__file__).parents[2] / "docs" / "model_files.schema.json"
+    assert json.loads(path.read_text("utf-8")) == json_schema()
+
+
 # ---- files that are not trees ----
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_is_refused_with_what_to_do(protocol, path, tree):
+    path.write_bytes(pickle.dumps(tree, protocol))
+    with pytest.raises(TreeFileError, match=r"a pickle, .* Fit the model again") as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["patients.tree", "iris.card"])
+@pytest.mark.parametrize("with_hash", [False, True])
+def test_mutated_bytes_are_refused_in_one_line(name, with_hash, tmp_path):
+    """500 mutations each; what still loads is the same model, or fits its hash by construction."""
+    whole = (pathlib.Path(__file__).parents[1] / "golden" / "formats" / f"{name}.json").read_bytes()
+    part, rng, path = name.split(".")[1], np.random.default_rng(1), tmp_path / "m.json"
+    path.write_bytes(whole)
+    model, refused = load(path), []
+    for _ in range(500):
+        data = bytearray(whole)
+        for _ in range(rng.integers(1, 4)):
+            at, count = rng.integers(len(data)), rng.integers(0, 3)
+            data[at : at + count] = rng.choice(list(b'0123456789eE+-.,:[]{}" aA\n\xff'), 1).tolist()
+        path.write_bytes(bytes(data))
+        if with_hash:  # so that what is behind the hash is reached
+            try:
+                content = json.loads(data)
+                content["sha256"] = _hash(content[part])
+            except (ValueError, KeyError, TypeError):
+                continue
+            path.write_text(json.dumps(content))
+        try:
+            assert with_hash or load(path) == model
+            load(path)
+        except TreeFileError as error:
+            refused.append(str(error))
+    assert len(refused) > (50 if with_hash else 400)
+    for message in refused:
+        assert message.startswith(str(path))
+        assert "\n" not in message
+        assert len(message) < len(str(path)) + 400
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         (b"", "not whole JSON"),
         (b"hello", "not whole JSON"),
         (b"\xff\xfe\x00", "not text"),
-        (b"[1, 2]", "no steadytree tree file"),
-        (b"null", "no steadytree tree file"),
-        (b'{"format": "other"}', "no steadytree tree file"),
-        (b'{"format": "steadytree-tree"}', "version must be a whole number"),
-        (b'{"format": "steadytree-tree", "version": true}', "version must be a whole number"),
+        (b"[1, 2]", "no model file of steadytree"),
+        (b"null", "no model file of steadytree"),
+        (b'{"format": "other"}', "no model file of steadytree"),
+        (b'{"format": "steadytree-tree"}', "must hold format, version 1, sha256 and tree"),
+        (b'{"format": "steadytree-tree", "version": true}', "must hold format, version 1"),
         (b'{"format": "steadytree-tree", "version": 2}', "upgrade"),
-        (b'{"format": "steadytree-tree", "version": 1}', "must hold format, version, sha256"),
+        (b'{"format": "steadytree-tree", "version": 1}', "must hold format, version 1"),
         (b'{"format": "a", "format": "steadytree-tree"}', "stands twice"),
         (b'{"format": NaN}', "NaN is no JSON"),
         (b"[" * 200_000, "nested too deeply"),
@@ -205,37 +282,46 @@ def drop(*place):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (drop("classes"), "must hold classes"),
-        (set_in(["more"], 1), "and no more"),
-        (set_in(["classes"], "ab"), "classes must be a list"),
-        (set_in(["classes", 0], [1]), "class label"),
+        (drop("classes"), "missing required field 'classes'"),
+        (set_in(["more"], 1), "unknown field 'more'"),
+        (set_in(["classes"], "ab"), "classes: expected a list, got text"),
+        (set_in(["classes", 0], [1]), r"classes\[0\]: expected .* or text, got a list"),
         (set_in(["classes", 0], "yes"), "labels that differ"),
-        (set_in(["single_precision"], 1), "true or false"),
+        (set_in(["single_precision"], 1), "single_precision: expected true or false"),
         (set_in(["features"], []), "at least one column"),
-        (set_in(["features", 0], 3), "feature 0: kind"),
-        (set_in(["features", 0, "kind"], "picture"), "kind must be one of"),
-        (set_in(["features", 0, "name"], 3), "name must be text"),
-        (set_in(["features", 0, "missing"], "no"), "missing must be true or false"),
-        (drop("features", 0, "name"), "feature 0 must hold"),
-        (set_in(["nodes"], {}), "nodes must be a list"),
+        (set_in(["features", 0], 3), r"features\[0\]: expected an object"),
+        (
+            set_in(["features", 0, "kind"], "picture"),
+            r"features\[0\].kind: invalid enum value 'picture'",
+        ),
+        (set_in(["features", 0, "name"], 3), r"features\[0\].name: expected text, got an integer"),
+        (
+            set_in(["features", 0, "missing"], "no"),
+            r"features\[0\].missing: expected true or false",
+        ),
+        (drop("features", 0, "name"), r"features\[0\]: .*missing required field 'name'"),
+        (set_in(["nodes"], {}), "nodes: expected a list, got an object"),
         (set_in(["nodes"], []), "at least one node"),
-        (set_in(["nodes", 0], None), "node 0: value is missing"),
-        (drop("nodes", 0, "weight"), "weight is missing"),
+        (set_in(["nodes", 0], None), r"nodes\[0\]: expected an object, got null"),
+        (drop("nodes", 0, "left"), "has feature, "),
+        (drop("features", 0, "kind"), "missing required field 'kind'"),
+        (drop("nodes", 0, "feature"), "a leaf has weight and value alone"),
+        (drop("nodes", 0, "weight"), r"nodes\[0\]: .*missing required field 'weight'"),
         (set_in(["nodes", 0, "weight"], -1), "weight must be finite and not negative"),
-        (set_in(["nodes", 0, "weight"], "inf"), "weight must be a finite number"),
-        (set_in(["nodes", 0, "weight"], True), "weight must be a finite number"),
-        (set_in(["nodes", 0, "weight"], 10**400), "too large a number"),
+        (set_in(["nodes", 0, "weight"], "inf"), r"nodes\[0\].weight: expected a number, got text"),
+        (set_in(["nodes", 0, "weight"], True), r"nodes\[0\].weight: expected a number, got true"),
+        (set_in(["nodes", 0, "weight"], 10**400), r"nodes\[0\].weight: number out of range"),
         (set_in(["nodes", 0, "value"], [1]), "one number for each class"),
         (set_in(["nodes", 0, "value"], [0, 0, 0]), "must sum to 1"),
         (set_in(["nodes", 0, "feature"], "nothing"), "feature does not know 'nothing'"),
-        (set_in(["nodes", 0, "feature"], ["a"]), "feature does not know"),
+        (set_in(["nodes", 0, "feature"], ["a"]), r"nodes\[0\].feature: expected text, got a list"),
         (set_in(["nodes", 0, "left"], 0), "number of another node"),
         (set_in(["nodes", 0, "left"], -1), "number of another node"),
         (set_in(["nodes", 0, "left"], 10**30), "number of another node"),
-        (set_in(["nodes", 0, "left"], 1.0), "number of another node"),
-        (set_in(["nodes", 0, "left"], True), "number of another node"),
-        (set_in(["nodes", 0, "missing"], "up"), "missing does not know 'up'"),
-        (set_in(["nodes", 0, "run"], "code"), "and no more"),
+        (set_in(["nodes", 0, "left"], 1.0), r"nodes\[0\].left: expected an integer, got a number"),
+        (set_in(["nodes", 0, "left"], True), r"nodes\[0\].left: expected an integer, got true"),
+        (set_in(["nodes", 0, "missing"], "up"), r"nodes\[0\].missing: invalid enum value 'up'"),
+        (set_in(["nodes", 0, "run"], "code"), r"nodes\[0\]: .*unknown field 'run'"),
     ],
 )
 def test_what_is_no_tree_is_refused(change, message, content, path):
@@ -249,16 +335,17 @@ def test_what_is_no_tree_is_refused(change, message, content, path):
     assert "\n" not in str(caught.value)
 
 
-def test_questions_are_checked(content, tree):
-    asked = [k for k in range(tree.n_nodes) if tree.left[k] > 0]
-    by_group = next(k for k in asked if "in" in content["nodes"][k])
-    by_number = next(k for k in asked if "at_most" in content["nodes"][k])
+def test_splits_are_checked(content, tree):
+    splits = [k for k in range(tree.n_nodes) if tree.left[k] > 0]
+    by_group = next(k for k in splits if "in" in content["nodes"][k])
+    by_number = next(k for k in splits if "at_most" in content["nodes"][k])
     for node, key, value, message in [
         (by_group, "in", [], "not empty"),
         (by_group, "in", ["no such"], "does not know 'no such'"),
-        (by_group, "in", "c0", "must be a list"),
-        (by_number, "at_most", "nan", "must be a finite number"),
-        (by_number, "at_most", None, "must be a finite number"),
+        (by_group, "in", "c0", "expected a list"),
+        (by_number, "at_most", "nan", "at_most: invalid enum value 'nan'"),
+        (by_number, "in", ["c0"], "has feature, at_most, missing, left, right"),
+        (by_number, "at_most", None, "at_most: expected a number or text, got null"),
     ]:
         damaged = json.loads(json.dumps(content))
         damaged["nodes"][node][key] = value

@@ -14,7 +14,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
 from steadytree.models.documents import card_from_dict, card_to_dict
 from steadytree.models.export import card_to_sql, card_to_tree
-from steadytree.models.files import load, save, save_card
+from steadytree.models.files import load, save
 from steadytree.models.scorecard import Condition, Scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.reporting.scorecard import card_html, card_text
@@ -55,7 +55,7 @@ def test_every_form_of_a_card_gives_the_same_answers(seed, tmp_path):
     for x, total in zip(answers, totals, strict=True):
         best = int(total[0] > 0) if card.is_binary else int(np.argmax(total))
         assert x == card.classes[best]
-    save_card(card, tmp_path / "a.card.json")
+    save(card, tmp_path / "a.card.json")
     for other in (
         load(tmp_path / "a.card.json"),
         pickle.loads(pickle.dumps(card)),
@@ -205,7 +205,7 @@ def test_a_card_cannot_be_changed():
 
 def test_a_changed_file_is_refused(tmp_path):
     path = tmp_path / "a.card.json"
-    save_card(Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1), path)
+    save(Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1), path)
     path.write_text(path.read_text().replace("75.0", "57.0"))
     with pytest.raises(TreeFileError, match="does not fit its hash"):
         load(path)
@@ -214,7 +214,7 @@ def test_a_changed_file_is_refused(tmp_path):
 def test_a_name_that_is_no_text_is_not_saved(tmp_path):
     space = FeatureSpace.declare(bounds={"\ud800": (0, 1)})
     with pytest.raises(ValueError, match="in a name or label cannot be written as text"):
-        save_card(Scorecard(space, [0, 1], [], [], 0), tmp_path / "a.card.json")
+        save(Scorecard(space, [0, 1], [], [], 0), tmp_path / "a.card.json")
 
 
 def test_a_large_card_is_no_tree():

@@ -61,7 +61,7 @@ def fit(
         raise ValueError("say which column to predict, with --target NAME.")
     check_can_write(out)
     from steadytree.cli.output import Progress
-    from steadytree.models.files import tree_hash
+    from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories
     from steadytree.stability.stable_tree import StableTreeClassifier
 
@@ -79,7 +79,7 @@ def fit(
     model.save(out)
     if as_json:
         size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
-        echo_json({**size, "sha256": tree_hash(tree), "written": [str(out)]})
+        echo_json({**size, "sha256": model_hash(tree), "written": [str(out)]})
         return
     typer.echo(f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
     say_written(out)

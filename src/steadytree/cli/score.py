@@ -136,12 +136,12 @@ def _fit_card(
 def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path]:
     """Write what was asked for; returns where."""
     from steadytree._base.files import write_text_atomically
-    from steadytree.models.files import save_card
+    from steadytree.models.files import save
     from steadytree.reporting.scorecard import card_html
     from steadytree.reporting.svg.scorecard import draw_card
 
     if paths["save"] is not None:
-        save_card(found.card, paths["save"])
+        save(found.card, paths["save"])
     texts = {
         "svg": lambda: str(draw_card(found.card)),
         "html": lambda: card_html(found.card, title=title),

@@ -11,8 +11,7 @@ import numpy as np
 
 from steadytree._base.exceptions import HolderError
 from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree.federated.framing import digest_of
-from steadytree.federated.messages import Answer, Request, question
+from steadytree.federated.messages import Answer, Request
 
 VERSION = 1
 
@@ -53,7 +52,7 @@ class Checkpoint:
         found: dict[str, Answer | Exception] = {}
         for name, request in requests.items():
             kept = noted.get(name)
-            if kept is None or kept["question"] != digest_of(question(request)):
+            if kept is None or kept["question"] != request.digest:
                 raise ValueError(
                     f"the checkpoint's round {number} asked something else: it is of another plan "
                     "or version. Give the study another name and checkpoint."
@@ -76,7 +75,7 @@ class Checkpoint:
         """Keep the outcome of a round; it is on the disk when this returns."""
         noted: dict[str, Any] = {}
         for name, request in requests.items():
-            kept: dict[str, Any] = {"question": digest_of(question(request)), "kind": request.kind}
+            kept: dict[str, Any] = {"question": request.digest, "kind": request.kind}
             found = outcome[name]
             if isinstance(found, Answer):
                 raw = found.numbers.astype("<i8").tobytes()

@@ -1,8 +1,8 @@
-"""Letters: questions and answers as bytes, the same on a socket, in a file and over Flower.
+"""Messages as bytes, the same on a socket, in a file and over Flower.
 
-A letter is one JSON object. Replies carry an answer or one code of a fixed list: no text of an
-error ever travels, since it could tell of rows. This module and what it imports need the standard
-library only, so that a relay starts quickly.
+A message is one JSON object in canonical form. A reply carries an answer or one code of a fixed
+list: no text of an error ever travels, since it could reveal rows. This module imports little, so
+that a relay starts quickly.
 """
 
 import hashlib
@@ -11,17 +11,20 @@ import socket
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import MessageError
 
-VERSION = 1
+VERSION = 2
 LARGEST_QUESTION = 8 * 2**20
 LARGEST_REPLY = 64 * 2**20
 LENGTH = 4  # bytes before each frame
+_ENCODER = msgspec.json.Encoder(order="sorted")
 
 
-class Code(StrEnum):
-    """Why there is no answer; nothing else is said."""
+class Refusal(StrEnum):
+    """Why there is no answer; all that a refusal reveals."""
 
     MALFORMED = "MALFORMED"
     TOO_LARGE = "TOO_LARGE"
@@ -38,109 +41,107 @@ class Code(StrEnum):
 
 
 MEANING = {
-    Code.MALFORMED: "it could not read the question",
-    Code.TOO_LARGE: "the question is too large",
-    Code.SCHEMA: "its schema differs",
-    Code.BUDGET: "its privacy budget does not cover the question",
-    Code.CHANGED: "another question was asked under the same study and number",
-    Code.STALE: "a later question of the study was answered already",
-    Code.LOST: "the question was paid for, but its stored answer is gone",
-    Code.BUSY: "it has too many open connections",
-    Code.INTERNAL: "it failed by itself (its own log says more)",
-    Code.UNREACHABLE: "its gateway could not be reached",
-    Code.TOO_SMALL: "the question's epsilon is less than it answers for",
-    Code.UNSIGNED: "the letter is not signed with the coordinator's key that it has",
+    Refusal.MALFORMED: "it could not read the question",
+    Refusal.TOO_LARGE: "the question is too large",
+    Refusal.SCHEMA: "its schema differs",
+    Refusal.BUDGET: "its privacy budget does not cover the question",
+    Refusal.CHANGED: "another question was asked under the same study and number",
+    Refusal.STALE: "a later question of the study was answered already",
+    Refusal.LOST: "the question was paid for, but its stored answer is gone",
+    Refusal.BUSY: "it has too many open connections",
+    Refusal.INTERNAL: "it failed by itself (its own log says more)",
+    Refusal.UNREACHABLE: "its gateway could not be reached",
+    Refusal.TOO_SMALL: "the question's epsilon is less than it answers for",
+    Refusal.UNSIGNED: "the message is not signed with the coordinator's key that it has",
 }
-PASSING = frozenset([Code.BUSY, Code.INTERNAL, Code.UNREACHABLE])  # worth asking again
+PASSING = frozenset([Refusal.BUSY, Refusal.INTERNAL, Refusal.UNREACHABLE])  # worth asking again
 
 
-def write(content: dict[str, Any]) -> bytes:
-    """One form for each content, so that its digest is one too.
+def write(content: Any) -> bytes:
+    """The canonical text of a message: keys sorted, no spaces, each number in its shortest form.
 
     Examples
     --------
     >>> write({"b": 1, "a": 0.5})
     b'{"a":0.5,"b":1}'
     """
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    message = _ENCODER.encode(content)
+    if b"null" in message:  # msgspec writes nan and infinity as null: refuse them
+        json.dumps(msgspec.to_builtins(content), allow_nan=False)
+    return message
 
 
-def read(letter: bytes, largest: int = LARGEST_REPLY) -> dict[str, Any]:
-    """The JSON object in a letter; refuses anything else."""
-    if len(letter) > largest:
-        raise MessageError("a letter is too large.")
+def read(message: bytes, largest: int = LARGEST_REPLY) -> dict[str, Any]:
+    """The JSON object in a message; refuses anything else, and all bytes but the canonical ones."""
+    if len(message) > largest:
+        raise MessageError("a message is too large.")
     try:
-        content = json.loads(letter, parse_constant=_no_constant, object_pairs_hook=only_once)
-    except (ValueError, RecursionError):
-        raise MessageError("a letter is not JSON.") from None
-    if not isinstance(content, dict) or content.get("version") != VERSION:
-        raise MessageError(f"a letter must be an object of version {VERSION}.")
-    return content
+        content = msgspec.json.decode(message)
+        canonical = write(content)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise MessageError("a message is not JSON.") from None
+    version = content.get("version") if isinstance(content, dict) else None
+    if type(version) is int and 0 < version < VERSION:
+        raise MessageError(
+            f"a message is of version {version}, this side uses version {VERSION}: update "
+            "steadytree on the side that sent it."
+        )
+    if type(version) is not int or version != VERSION:
+        raise MessageError(f"a message must be an object of version {VERSION}.")
+    if canonical != message:
+        raise MessageError("a message is not in canonical form.")
+    return dict(content)
 
 
 STATUS = write({"version": VERSION, "type": "status"})
-# a signed letter: this line, then the signature, then the letter as it is
+# a signed message: this line, then the signature, then the message as it is
 SIGNED, SIGNATURE = b"steadytree signed letter 1\n", 64
 
 
-def envelope(letter: bytes, signature: bytes) -> bytes:
-    """A letter with its signature before it."""
-    return SIGNED + signature + letter
+def envelope(message: bytes, signature: bytes) -> bytes:
+    """A message with its signature before it."""
+    return SIGNED + signature + message
 
 
-def unsigned(letter: bytes) -> bytes:
-    """A letter without its envelope, whoever signed it."""
-    if letter.startswith(SIGNED):
-        return letter[len(SIGNED) + SIGNATURE :]
-    return letter
+def unsigned(message: bytes) -> bytes:
+    """A message without its envelope, whoever signed it."""
+    return message[len(SIGNED) + SIGNATURE :] if message.startswith(SIGNED) else message
 
 
-def refusal(code: Code) -> bytes:
+def refusal(code: Refusal) -> bytes:
     """The reply that says why there is no answer."""
     return write({"version": VERSION, "ok": False, "code": str(code)})
 
 
-def refusal_code(content: dict[str, Any]) -> Code | None:
-    """The code of a refusal; None for any other letter."""
+def refusal_code(content: dict[str, Any]) -> Refusal | None:
+    """The code of a refusal; None for any other message."""
     if content.get("ok") is not False:
         return None
     try:
-        return Code(str(content.get("code")))
+        return Refusal(str(content.get("code")))
     except ValueError:
-        return Code.MALFORMED
+        return Refusal.MALFORMED
 
 
-def digest_of(letter: bytes) -> str:
-    """What tells questions apart."""
-    return hashlib.sha256(letter).hexdigest()
+def digest_of(message: bytes) -> str:
+    """SHA-256 of a message."""
+    return hashlib.sha256(message).hexdigest()
 
 
-def only_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, refused where a name comes twice: readers would see different ones."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name comes twice.")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-# ---- frames: four bytes of length, then the letter ----
-def send_frame(connection: socket.socket, letter: bytes) -> None:
-    """Send one letter."""
-    connection.sendall(len(letter).to_bytes(LENGTH, "big") + letter)
+# ---- frames: four bytes of length, then the message ----
+def send_frame(connection: socket.socket, message: bytes) -> None:
+    """Send one message."""
+    connection.sendall(len(message).to_bytes(LENGTH, "big") + message)
 
 
 def receive_frame(
     connection: socket.socket, largest: int, seconds: float, clock: Clock = CLOCK
 ) -> bytes:
-    """Receive one letter of at most `largest` bytes, all of it within the time."""
+    """Receive one message of at most `largest` bytes, all of it within the time."""
     limit = Limit(seconds, clock=clock)
     size = int.from_bytes(_receive(connection, LENGTH, limit), "big")
     if size > largest:
-        raise MessageError("a letter is too large.")
+        raise MessageError("a message is too large.")
     return _receive(connection, size, limit)
 
 
@@ -149,20 +150,20 @@ def _receive(connection: socket.socket, size: int, limit: Limit) -> bytes:
     while missing:
         left = limit.left
         if left == 0:
-            raise TimeoutError("a letter took too long.")
+            raise TimeoutError("a message took too long.")
         connection.settimeout(left)
         part = connection.recv(min(missing, 1 << 20))
         if not part:
-            raise MessageError("a letter was cut off.")
+            raise MessageError("a message was cut off.")
         parts.append(part)
         missing -= len(part)
     return b"".join(parts)
 
 
-def carry(path: str, letter: bytes, seconds: float) -> bytes:
-    """Carry a letter to the gateway at a Unix socket and bring back its reply."""
+def carry(path: str, message: bytes, seconds: float) -> bytes:
+    """Carry a message to the gateway at a Unix socket and bring back its reply."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(seconds)
         connection.connect(path)
-        send_frame(connection, letter)
+        send_frame(connection, message)
         return receive_frame(connection, LARGEST_REPLY, seconds)

@@ -27,7 +27,7 @@ from steadytree.federated.framing import (
     LARGEST_QUESTION,
     STATUS,
     VERSION,
-    Code,
+    Refusal,
     digest_of,
     read,
     refusal,
@@ -35,7 +35,13 @@ from steadytree.federated.framing import (
     write,
 )
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import Request, answer_letter, question, read_question
+from steadytree.federated.messages import (
+    Request,
+    answer_letter,
+    current_answer,
+    read_hello,
+    read_question,
+)
 from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 
@@ -86,7 +92,7 @@ class AnswerStore:
             found = json.loads(path.read_text(encoding="utf-8"))
             letter = found["letter"].encode()
             if digest_of(letter) == found["check"]:
-                return Stored(str(found["question"]), letter)
+                return Stored(str(found["question"]), current_answer(letter))
         return None
 
     def keep(self, session: str, number: int, digest: str, letter: bytes) -> None:
@@ -232,12 +238,12 @@ class Gateway:
         try:
             reply = self._reply(letter)
         except UnsignedError:
-            reply = refusal(Code.UNSIGNED)
+            reply = refusal(Refusal.UNSIGNED)
         except MessageError:
-            reply = refusal(Code.MALFORMED)
+            reply = refusal(Refusal.MALFORMED)
         except Exception as error:  # whatever it says could tell of rows
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
-            reply = refusal(Code.INTERNAL)
+            reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
             spent = self._clock.now() - start
             self._clock.sleep(self._pace - spent % self._pace)
@@ -245,7 +251,7 @@ class Gateway:
 
     def _reply(self, letter: bytes) -> bytes:
         if len(letter) > LARGEST_QUESTION:
-            return refusal(Code.TOO_LARGE)
+            return refusal(Refusal.TOO_LARGE)
         if letter == STATUS:  # the holder's own command asks it too, and has no coordinator's key
             return self._status()
         content = read(self._terms.open_letter(letter), LARGEST_QUESTION)
@@ -258,29 +264,29 @@ class Gateway:
             return reply
         if content.get("type") == "hello":
             return self._hello(content)
-        if content.get("type") == "status":
+        if write(content) == STATUS:
             return self._status()
         raise MessageError("of no known type.")
 
     # ---- questions ----
     def _answer(self, request: Request) -> tuple[bytes, str]:
         if request.schema != self._schema:
-            return refusal(Code.SCHEMA), Code.SCHEMA
+            return refusal(Refusal.SCHEMA), Refusal.SCHEMA
         if not _is_of_fair_size(request, len(self.holder.schema.classes)):
-            return refusal(Code.TOO_LARGE), Code.TOO_LARGE
+            return refusal(Refusal.TOO_LARGE), Refusal.TOO_LARGE
         if request.epsilon < self._terms.least_epsilon:
-            return refusal(Code.TOO_SMALL), Code.TOO_SMALL
-        digest = digest_of(question(request))  # of the one form, however it was written
+            return refusal(Refusal.TOO_SMALL), Refusal.TOO_SMALL
+        digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
         if kept is not None and kept.digest != digest:
-            return refusal(Code.CHANGED), Code.CHANGED
+            return refusal(Refusal.CHANGED), Refusal.CHANGED
         if kept is not None and paid:
             return kept.letter, "repeated"
         if paid:
-            return refusal(Code.LOST), Code.LOST
+            return refusal(Refusal.LOST), Refusal.LOST
         if not self._is_agreed(request):
-            return refusal(Code.BUDGET), Code.BUDGET
+            return refusal(Refusal.BUDGET), Refusal.BUDGET
         if kept is not None:  # stored before a crash, and never sent
             return self._release(request, kept.letter)
         return self._draw(request, digest)
@@ -302,11 +308,11 @@ class Gateway:
         try:
             admitted = self.holder.admit(request)
         except BudgetError:
-            return refusal(Code.BUDGET), Code.BUDGET
+            return refusal(Refusal.BUDGET), Refusal.BUDGET
         except StaleError:
-            return refusal(Code.STALE), Code.STALE
+            return refusal(Refusal.STALE), Refusal.STALE
         except RefusedError:
-            return refusal(Code.MALFORMED), Code.MALFORMED
+            return refusal(Refusal.MALFORMED), Refusal.MALFORMED
         try:
             letter = answer_letter(self.holder.draft(request, admitted), digest)
         except Exception:
@@ -321,7 +327,7 @@ class Gateway:
             self._pay(request)
         except BudgetError:
             self._store.drop(request.session, request.round)
-            return refusal(Code.BUDGET), Code.BUDGET
+            return refusal(Refusal.BUDGET), Refusal.BUDGET
         return letter, "answered"
 
     def _pay(self, request: Request) -> None:
@@ -333,18 +339,16 @@ class Gateway:
 
     # ---- what costs nothing, because no row is looked at ----
     def _hello(self, content: dict[str, Any]) -> bytes:
-        epsilon = content.get("epsilon")
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not epsilon >= 0:
-            raise MessageError("hello needs an epsilon.")
+        hello = read_hello(content)
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
-        study, wanted = str(content.get("study")), float(epsilon) * (1 - 1e-9)
+        study, wanted = hello.study, hello.epsilon * (1 - 1e-9)
         # what the study has paid already is part of its epsilon, so a resumed one is not refused
         enough = self.holder.ledger.left + float(self._spent_in(study)) >= wanted
         if self._terms.studies is not None:
             enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
         # for who answers by files, and compares it with what the file announces
-        spent = min(float(self._spent_in(study, content.get("round"))), LARGEST_EPSILON)
+        spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
         known |= {"enough": enough, "spent": spent}
         return write({"version": VERSION, "ok": True, "type": "hello", **known})
 

@@ -10,7 +10,13 @@ import threading
 from pathlib import Path
 
 from steadytree._base.exceptions import MessageError
-from steadytree.federated.framing import LARGEST_QUESTION, Code, receive_frame, refusal, send_frame
+from steadytree.federated.framing import (
+    LARGEST_QUESTION,
+    Refusal,
+    receive_frame,
+    refusal,
+    send_frame,
+)
 from steadytree.federated.gateway import Gateway
 
 LONGEST_PATH = 100  # systems allow 104 to 108 bytes
@@ -67,7 +73,7 @@ class GatewayServer:
         with connection, contextlib.suppress(OSError, MessageError):
             connection.settimeout(PATIENCE)
             if not self._free.acquire(blocking=False):
-                send_frame(connection, refusal(Code.BUSY))
+                send_frame(connection, refusal(Refusal.BUSY))
                 return
             try:
                 letter = receive_frame(connection, LARGEST_QUESTION, PATIENCE)

@@ -1,16 +1,19 @@
-"""Requests and answers as letters; what comes in is checked as if an enemy had written it."""
+"""Requests and answers as messages; what comes in is checked, whoever sent it."""
 
-import base64
-import binascii
+import hashlib
+import json
 import re
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
+from steadytree._base.documents import Document, convert
 from steadytree._base.exceptions import MessageError, RefusedError
-from steadytree.federated.framing import VERSION, digest_of, write
+from steadytree.federated.framing import VERSION, write
 from steadytree.privacy.budget import MOST_RELEASED
 from steadytree.privacy.mechanisms import check_epsilon
 
@@ -21,43 +24,21 @@ LARGEST = 2**40
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
-@dataclass(frozen=True)
-class Request:
-    """One question to one holder.
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One request to one holder, as it travels."""
 
-    Parameters
-    ----------
-    session : str
-        Names the training run; letters, digits, ``_.-``.
-    round : int
-        Rises within a session; a holder answers each number once.
-    kind : {"rows", "block", "last block", "choice", "leaf counts", "side counts"}
-        The number of rows; a whole-tree block drawn below each leaf, for pure leaves or, where
-        none comes after it, for leaves that classify most rows right; one question chosen at each
-        leaf; class counts of the leaves; class counts of both sides of given questions.
-    epsilon : float
-        What the answer may cost.
-    schema : str
-        Digest of the schema that both sides must share.
-    n_bins : int
-        Bins of numeric columns, hence the list of questions.
-    trees : tuple of tuples of int
-        Trees so far, as `privacy.drawn.to_numbers` writes them; the cost is divided among them.
-    depth : int
-        Levels of a block.
-    questions : tuple of tuples of int
-        For "side counts": questions for each leaf of the one tree.
-    """
-
-    session: str
-    round: int
+    session: str  # names the training run: letters, digits, _.-
+    round: int  # rises within a session; a holder answers each number once
+    # "rows": their number. "block", "last block": a whole-tree block sampled below each leaf, for
+    # pure leaves, or for leaves that classify most rows correctly. "choice": one split chosen at
+    # each leaf. "leaf counts", "side counts": class counts of leaves, or of both sides of splits.
     kind: str
-    epsilon: float
-    schema: str
-    n_bins: int = 32
-    trees: tuple[tuple[int, ...], ...] = ((-1,),)
-    depth: int = 0
-    questions: tuple[tuple[int, ...], ...] = ()
+    epsilon: float  # what the answer may cost
+    schema: str  # digest of the schema that both sides must share
+    n_bins: int = 32  # of numeric columns, hence the list of candidate splits
+    trees: tuple[tuple[int, ...], ...] = ((-1,),)  # so far; the cost is divided among them
+    depth: int = 0  # levels of a block
+    questions: tuple[tuple[int, ...], ...] = ()  # for "side counts": splits of each leaf
 
     def __post_init__(self) -> None:
         if not isinstance(self.session, str) or not NAME.fullmatch(self.session):
@@ -67,45 +48,46 @@ class Request:
         for name, low, high in (("round", 0, 10**9), ("n_bins", 2, MOST_BINS), ("depth", 0, 3)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-                raise RefusedError(f"{name} must be a whole number from {low} to {high}.")
+                raise RefusedError(f"{name} must be an integer from {low} to {high}.")
         if not 1 <= len(self.trees) <= MOST_TREES:
             raise RefusedError(f"trees must be 1 to {MOST_TREES} trees.")
         try:
             check_epsilon(self.epsilon)
         except (TypeError, ValueError) as error:
             raise RefusedError(str(error)) from None
+        msgspec.structs.force_setattr(self, "epsilon", float(self.epsilon))
 
     @property
     def name(self) -> str:
         """What the ledger calls this request."""
         return f"{self.session}:{self.round}"
 
+    @property
+    def digest(self) -> str:
+        """What tells requests apart: SHA-256 of the message of version 1.
+
+        Stored answers and checkpoints name requests by it, so it outlives versions of messages.
+        """
+        content = {"version": 1, "type": "question", "request": msgspec.structs.asdict(self)}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Noised whole numbers; nothing else leaves a holder.
-
-    Parameters
-    ----------
-    holder, session : str
-    round : int
-    kind : str
-    numbers : read-only int64 array, one dimension
-    private : bool, default=False
-        Whether its noise protects; an answer that does not say so does not.
-    """
+    """Noised integers, read-only; nothing else leaves a holder."""
 
     holder: str
     session: str
     round: int
     kind: str
     numbers: NDArray[np.int64]
-    private: bool = False
+    private: bool = False  # whether its noise protects
 
     def __post_init__(self) -> None:
         numbers = np.asarray(self.numbers)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) > MOST_RELEASED:
-            raise RefusedError("an answer must be a list of whole numbers.")
+            raise RefusedError("an answer must be a list of integers.")
         if len(numbers) and (numbers.min() < -LARGEST or numbers.max() > LARGEST):
             raise RefusedError("an answer holds a number too large to be a count.")
         numbers = numbers.astype(np.int64)
@@ -136,72 +118,99 @@ class Party(Protocol):
     def answer(self, request: Request) -> Answer: ...
 
 
-FIELDS = ("session", "round", "kind", "epsilon", "schema", "n_bins", "trees", "depth", "questions")
+# ---- on the wire ----
+class _Question(Document):
+    version: Literal[2]
+    type: Literal["question"]
+    request: Request
+
+
+class Hello(Document):
+    """What a coordinator asks before a study: is there enough for it?"""
+
+    version: Literal[2]
+    type: Literal["hello"]
+    study: str
+    epsilon: Annotated[float, Meta(ge=0)]
+    round: int | UnsetType = UNSET
+
+
+class _Numbers(Document):
+    holder: str
+    session: str
+    round: int
+    kind: str
+    question: str  # digest of the request
+    numbers: bytes  # little-endian int64, in base64 on the wire
+    private: bool  # with the answer, so that a stored one keeps it
+
+
+class _Reply(Document):
+    version: Literal[2]
+    ok: bool
+    type: Literal["answer"]
+    answer: _Numbers
 
 
 def question(request: Request) -> bytes:
-    """The letter that asks a request; its digest names the question.
+    """The message that carries a request.
 
     Examples
     --------
-    >>> letter = question(Request("study", 3, "rows", 0.5, "abc"))
-    >>> read_question(__import__("json").loads(letter)).name
+    >>> from steadytree.federated.framing import read
+    >>> read_question(read(question(Request("study", 3, "rows", 0.5, "abc")))).name
     'study:3'
     """
-    content: dict[str, Any] = {name: getattr(request, name) for name in FIELDS}
-    return write({"version": VERSION, "type": "question", "request": content})
+    return write(_Question(version=VERSION, type="question", request=request))
 
 
 def read_question(content: dict[str, Any]) -> Request:
-    """The request in a letter; refuses fields that are missing, unknown or of a wrong type."""
-    found = content.get("request")
-    if set(content) != {"version", "type", "request"} or not isinstance(found, dict):
-        raise MessageError("a question needs a request and nothing else.")
-    if set(found) != set(FIELDS) or not isinstance(found["schema"], str):
-        raise MessageError("a request has fields that are missing or unknown.")
-    if isinstance(found["epsilon"], bool) or not isinstance(found["epsilon"], int | float):
-        raise MessageError("epsilon must be a number.")
-    listed = {name: _lists(found[name]) for name in ("trees", "questions")}
+    """The request in a message; refuses fields that are missing, unknown or of a wrong type."""
     try:
-        return Request(**{**found, **listed, "epsilon": float(found["epsilon"])})
-    except (RefusedError, TypeError, OverflowError):
-        raise MessageError("a request is not well formed.") from None
+        request = convert(content, _Question).request
+    except ValueError as error:
+        raise MessageError(f"a request is not well formed: {error}.") from None
+    if question(request) != write(content):  # a field was left to its default
+        raise MessageError("a request has fields that are missing, or not in canonical form.")
+    return request
 
 
-def _lists(value: Any) -> tuple[tuple[int, ...], ...]:
-    if not isinstance(value, list):
-        raise MessageError("trees and questions must be lists of lists of whole numbers.")
-    for inner in value:
-        if not isinstance(inner, list) or not all(type(number) is int for number in inner):
-            raise MessageError("trees and questions must be lists of lists of whole numbers.")
-    return tuple(tuple(inner) for inner in value)
+def read_hello(content: dict[str, Any]) -> Hello:
+    """What a hello asks; refuses fields that are missing, unknown or of a wrong type."""
+    try:
+        return convert(content, Hello)
+    except ValueError as error:
+        raise MessageError(f"a hello is not well formed: {error}.") from None
 
 
 def answer_letter(answer: Answer, digest: str) -> bytes:
-    """The letter that answers the question of this digest."""
-    packed = base64.b64encode(answer.numbers.astype("<i8").tobytes()).decode()
-    content = {"holder": answer.holder, "session": answer.session, "round": answer.round}
-    content |= {"kind": answer.kind, "question": digest, "numbers": packed}
-    content["private"] = answer.private  # with the answer, so that a stored one keeps it
-    return write({"version": VERSION, "ok": True, "type": "answer", "answer": content})
+    """The message that answers the request of this digest."""
+    names = ("holder", "session", "round", "kind", "private")
+    numbers = answer.numbers.astype("<i8").tobytes()
+    fields = {name: getattr(answer, name) for name in names}
+    found = _Numbers(**fields, question=digest, numbers=numbers)
+    return write(_Reply(version=VERSION, ok=True, type="answer", answer=found))
 
 
-def read_answer(content: dict[str, Any], asked: bytes) -> Answer:
-    """The answer in a letter, if it answers the letter that was asked."""
-    found = content.get("answer")
-    wanted = {"holder", "session", "round", "kind", "question", "numbers", "private"}
-    if content.get("ok") is not True or not isinstance(found, dict) or set(found) != wanted:
+def current_answer(message: bytes) -> bytes:
+    """A stored answer as this version writes it; version 1 differs in its number alone."""
+    content = json.loads(message)
+    return write({**content, "version": VERSION}) if content.get("version") == 1 else message
+
+
+def read_answer(content: dict[str, Any], request: Request) -> Answer:
+    """The answer in a message, if it answers this request."""
+    try:
+        reply = convert(content, _Reply)
+    except ValueError:
+        raise MessageError("sent something that is no answer") from None
+    found = reply.answer
+    if not reply.ok or write(reply) != write(content):
         raise MessageError("sent something that is no answer")
-    texts = ("holder", "session", "kind", "question", "numbers")
-    plain = type(found["round"]) is int and type(found["private"]) is bool
-    if not plain or any(not isinstance(found[name], str) for name in texts):
-        raise MessageError("sent something that is no answer")
-    if found["question"] != digest_of(asked):
+    if found.question != request.digest:
         raise MessageError("answered another question")
     try:
-        raw = base64.b64decode(found["numbers"], validate=True)
-        numbers = np.frombuffer(raw, "<i8").astype(np.int64)
-        names = (found["holder"], found["session"], found["round"], found["kind"])
-        return Answer(*names, numbers, found["private"])
-    except (binascii.Error, ValueError):  # RefusedError too: not whole numbers, or too large
+        numbers = np.frombuffer(found.numbers, "<i8").astype(np.int64)
+        return Answer(found.holder, found.session, found.round, found.kind, numbers, found.private)
+    except ValueError:  # RefusedError too: not integers, or too large
         raise MessageError("sent numbers that are no counts") from None

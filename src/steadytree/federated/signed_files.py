@@ -1,14 +1,16 @@
 """Questions and answers as signed, numbered files."""
 
 import base64
-import binascii
 import datetime
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta, field
+
+from steadytree._base.documents import Document, convert, parse_json
 from steadytree._base.exceptions import HolderError, MessageError, UnsignedError
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
@@ -18,119 +20,149 @@ from steadytree.federated.framing import (
     SIGNATURE,
     SIGNED,
     VERSION,
-    digest_of,
     envelope,
-    only_once,
     read,
     write,
 )
 from steadytree.federated.holder import schema_digest
-from steadytree.federated.messages import Answer, Request, question, read_answer
-from steadytree.federated.study_config import Plan
+from steadytree.federated.messages import Answer, Request, question, read_answer, read_question
+from steadytree.federated.study_config import StudyConfig
 from steadytree.federated.transport import Transport
 
-SIGNED_VERSION = 1
+SIGNED_VERSION = 2
 MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future
 PURPOSE = "signing files"
+
+
+class _SignedFile(Document):
+    version: Literal[2] = field(name="steadytree file")
+    made: str
+    study: str
+    number: Annotated[int, Meta(ge=0)]
+    holder: str
+    letter: dict[str, Any]
+
+
+class QuestionFile(_SignedFile):
+    """A question, with all that people shall see of it beside its message."""
+
+    kind: Literal["question"]
+    asks_for: str = field(name="asks for")
+    epsilon: float
+    epsilon_of_study: float = field(name="epsilon of the study")
+    schema: dict[str, Any]
+    seals: dict[str, str]  # signatures for a gateway, which gets messages without the file
+
+
+class AnswerFile(_SignedFile):
+    """An answer, and the digest of the request that it answers."""
+
+    kind: Literal["answer"]
+    question: str
+    private: bool
 
 
 def write_signed(path: Path, content: dict[str, Any], key: Path) -> None:
     """Write a file that says when it was made, signed with an Ed25519 key."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     signed = {"steadytree file": SIGNED_VERSION, "made": now, **content}
-    signature = _private(key).sign(write(signed))
-    whole = {**signed, "signature": base64.b64encode(signature).decode()}
-    write_text_atomically(path, json.dumps(whole, indent=2) + "\n")
+    signature = base64.b64encode(_private(key).sign(write(signed))).decode()
+    write_text_atomically(path, json.dumps({**signed, "signature": signature}, indent=2) + "\n")
 
 
-def read_signed(path: Path, kind: str, key: Path) -> dict[str, Any]:
+def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str, Any]:
     """The content of a file, if the owner of the key wrote it, whole and of this kind."""
+    name = repr(str(path))
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path.")
+        raise FileNotFoundError(f"there is no file {name}: check the path.")
     if path.stat().st_size > 2 * LARGEST_REPLY:
-        raise ValueError(f"{str(path)!r} is too large to be a letter.")
+        raise ValueError(f"{name} is too large to be a message.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=only_once)
+        content = parse_json(path.read_text(encoding="utf-8"))
+        version = content.get("steadytree file")
         signature = base64.b64decode(content.pop("signature"), validate=True)
         signed = write(content)
-    except (ValueError, KeyError, AttributeError, TypeError, binascii.Error, RecursionError):
-        raise ValueError(f"{str(path)!r} is no signed file of steadytree.") from None
-    invalid = require("cryptography.exceptions", "private", PURPOSE).InvalidSignature
-    try:
-        _public(key).verify(signature, signed)
-    except invalid:
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        raise ValueError(f"{name} is no signed file of steadytree.") from None
+    if version == 1:
         raise ValueError(
-            f"{str(path)!r} was not signed by the owner of {key.name!r}, or was changed since: do "
-            "not use it."
-        ) from None
-    if content.get("steadytree file") != SIGNED_VERSION or content.get("kind") != kind:
-        raise ValueError(f"{str(path)!r} is no {kind}, or of another version.")
-    _check_time(path, str(content.get("made")))
+            f"{name} is of version 1, of an older steadytree: update the side that wrote it, and "
+            "make it again with `steadytree private ask` or `answer`."
+        )
+    if not _is_signed(signed, signature, _public(key)):
+        raise ValueError(
+            f"{name} was not signed by the owner of {key.name!r}, or was changed since: do not use "
+            "it."
+        )
+    kind = "question" if document is QuestionFile else "answer"
+    try:
+        convert(content, document)
+    except ValueError as error:
+        raise ValueError(f"{name} is no signed {kind} file: {error}: do not answer it.") from None
+    _check_time(name, content["made"])
     return dict(content)
 
 
-# ---- letters ----
-def sign_letter(letter: bytes, holder: str, key: Path) -> bytes:
-    """The signature of a letter to one holder: to nobody else is it worth anything."""
-    signature: bytes = _private(key).sign(_to(holder) + letter)
+def _check_time(name: str, made: str) -> None:
+    try:
+        ahead = datetime.datetime.fromisoformat(made) - datetime.datetime.now(datetime.UTC)
+    except (ValueError, TypeError):
+        raise ValueError(f"{name} does not say when it was made.") from None
+    if ahead.total_seconds() > MOST_AHEAD:
+        raise ValueError(
+            f"{name} was made {ahead.total_seconds():.0f} s from now: the clocks disagree, set "
+            "them right."
+        )
+
+
+# ---- signatures ----
+def sign_letter(message: bytes, holder: str, key: Path) -> bytes:
+    """The signature of a message to one holder: nobody else accepts it."""
+    signature: bytes = _private(key).sign(_addressed(holder, message))
     return signature
 
 
 def letter_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
-    """What opens letters that the owner of the key signed for this holder, and no others.
+    """What opens messages that the owner of the key signed for this holder, and no others.
 
     The signature is checked on the bytes as they came, before anything in them is read.
     """
-    public = _public(key)
-    invalid = require("cryptography.exceptions", "private", PURPOSE).InvalidSignature
+    public, start = _public(key), len(SIGNED) + SIGNATURE
 
-    def open_letter(letter: bytes) -> bytes:
-        if not letter.startswith(SIGNED):
-            raise UnsignedError("a letter is not signed.")
-        start = len(SIGNED) + SIGNATURE
-        try:
-            public.verify(letter[len(SIGNED) : start], _to(holder) + letter[start:])
-        except invalid:
-            raise UnsignedError("a letter is signed by somebody else.") from None
-        return letter[start:]
+    def open_message(message: bytes) -> bytes:
+        if not message.startswith(SIGNED):
+            raise UnsignedError("a message is not signed.")
+        signature, content = message[len(SIGNED) : start], message[start:]
+        if not _is_signed(_addressed(holder, content), signature, public):
+            raise UnsignedError("a message is signed by somebody else.")
+        return content
 
-    return open_letter
+    return open_message
 
 
 class SignedMessages:
-    """A transport whose letters are signed by the coordinator.
-
-    Parameters
-    ----------
-    transport : Transport
-    key : Path
-        The coordinator's ``sign.key``.
-    """
+    """A transport whose messages are signed with the coordinator's ``sign.key``."""
 
     def __init__(self, transport: Transport, key: Path) -> None:
         self._transport, self._key, self.names = transport, key, transport.names
-        _private(key)
+        _private(key)  # a key that is missing is refused now
 
-    def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
-        """Carry each letter in an envelope."""
-        signed = {n: envelope(x, sign_letter(x, n, self._key)) for n, x in letters.items()}
+    def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
+        """Carry each message in an envelope."""
+        signed = {n: envelope(x, sign_letter(x, n, self._key)) for n, x in messages.items()}
         return self._transport.exchange(signed, seconds)
 
 
-def _to(holder: str) -> bytes:
-    return SIGNED + holder.encode() + b"\n"
+def _addressed(holder: str, message: bytes) -> bytes:
+    return SIGNED + holder.encode() + b"\n" + message
 
 
-def _check_time(path: Path, made: str) -> None:
+def _is_signed(signed: bytes, signature: bytes, public: Any) -> bool:
     try:
-        ahead = datetime.datetime.fromisoformat(made) - datetime.datetime.now(datetime.UTC)
-    except (ValueError, TypeError):
-        raise ValueError(f"{str(path)!r} does not say when it was made.") from None
-    if ahead.total_seconds() > MOST_AHEAD:
-        raise ValueError(
-            f"{str(path)!r} was made {ahead.total_seconds():.0f} s from now: the clocks disagree, "
-            "set them right."
-        )
+        public.verify(signature, signed)
+    except require("cryptography.exceptions", "private", PURPOSE).InvalidSignature:
+        return False
+    return True
 
 
 def _private(path: Path) -> Any:
@@ -157,6 +189,7 @@ def _load(path: Path, function: str, kind: str, *more: Any) -> Any:
     return key
 
 
+# ---- the coordinator's files ----
 class Waiting(Exception):
     """The next round has to be carried by hand: its requests, by holder."""
 
@@ -166,19 +199,13 @@ class Waiting(Exception):
 
 
 class FileHolders:
-    """Holders whose answers to one round lie in files; the round after it raises `Waiting`.
+    """Holders whose answers to one round lie in signed files; the next round raises `Waiting`.
 
-    Parameters
-    ----------
-    plan : Plan
-    answers : list of Path
-        Signed answers of one round.
-    without : list of str
-        Holders that the study shall go on without.
+    The study goes on without the holders named in `without`.
     """
 
     def __init__(
-        self, plan: Plan, answers: Sequence[Path] = (), without: Sequence[str] = ()
+        self, plan: StudyConfig, answers: Sequence[Path] = (), without: Sequence[str] = ()
     ) -> None:
         unknown = [name for name in without if name not in plan.holders]
         if unknown:
@@ -197,7 +224,7 @@ class FileHolders:
                 raise ValueError(f"there are two answers of holder {content['holder']!r}.")
             self._found[content["holder"]] = content
         self._number = numbers[0] if numbers else None
-        self.private = bool(answers) and all(c["private"] is True for c in self._found.values())
+        self.private = bool(answers) and all(each["private"] for each in self._found.values())
 
     def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
         """The answers in the files, where they are to this round."""
@@ -208,21 +235,19 @@ class FileHolders:
             raise ValueError(
                 f"the answers are to question {self._number}, but question {number} is open."
             )
-        asked = set(requests) - self._without
-        absent = [name for name in requests if name in asked and name not in self._found]
-        if absent:
-            raise ValueError(
-                f"the answer of holder {absent[0]!r} to question {number} is missing: pass it, or "
-                f"go on without with --without {absent[0]}."
-            )
+        for name in requests:
+            if name not in self._without and name not in self._found:
+                raise ValueError(
+                    f"the answer of holder {name!r} to question {number} is missing: pass it, or "
+                    f"go on without with --without {name}."
+                )
         return {name: self._answer(name, request) for name, request in requests.items()}
 
     def _answer(self, name: str, request: Request) -> Answer | Exception:
         if name in self._without:
             return HolderError(name, "the study goes on without it")
         try:
-            letter = write(self._found[name]["letter"])
-            answer = read_answer(read(letter), question(request))
+            answer = read_answer(read(write(self._found[name]["letter"])), request)
             if answer.holder != name:
                 raise MessageError("sent an answer in another holder's name")
         except MessageError as error:
@@ -230,8 +255,7 @@ class FileHolders:
         return answer
 
 
-# ---- the coordinator's files ----
-def write_questions(plan: Plan, requests: Mapping[str, Request], folder: Path) -> list[Path]:
+def write_questions(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
     """One signed question for each holder, named by study, number and holder."""
     folder.mkdir(parents=True, exist_ok=True)
     key, paths = plan.keys / "coordinator" / "sign.key", []
@@ -248,42 +272,41 @@ def write_questions(plan: Plan, requests: Mapping[str, Request], folder: Path) -
             "schema": to_dict(plan.schema),
             "letter": read(question(request)),
         }
-        letters = {"letter": write(content["letter"]), "hello": hello(content)}
-        # for a gateway that wants letters signed, which it gets without the file around them
-        content["seals"] = {what: _seal(each, name, key) for what, each in letters.items()}
+        content["seals"] = {each: _seal(content, each, key) for each in ("letter", "hello")}
         write_signed(path, content, key)
         paths.append(path)
     return paths
 
 
-def _seal(letter: bytes, holder: str, key: Path) -> str:
-    return base64.b64encode(sign_letter(letter, holder, key)).decode()
+def _seal(content: Mapping[str, Any], what: str, key: Path) -> str:
+    signature = sign_letter(_message(content, what), content["holder"], key)
+    return base64.b64encode(signature).decode()
+
+
+def _message(content: Mapping[str, Any], what: str) -> bytes:
+    return hello(content) if what == "hello" else write(content["letter"])
 
 
 def sealed(content: Mapping[str, Any], what: str) -> bytes:
-    """The letter or the hello of a question file, in its envelope."""
-    letter = hello(content) if what == "hello" else write(content["letter"])
+    """The message ("letter") or the hello of a question file, in its envelope."""
     try:
         signature = base64.b64decode(content["seals"][what], validate=True)
-    except (KeyError, TypeError, ValueError):
-        raise ValueError("the question's letter is not sealed: ask for a new one.") from None
-    return envelope(letter, signature)
+    except (KeyError, ValueError):
+        raise ValueError("the question's message is not sealed: ask for a new one.") from None
+    return envelope(_message(content, what), signature)
 
 
-def _read_answer_file(plan: Plan, path: Path) -> dict[str, Any]:
+def _read_answer_file(plan: StudyConfig, path: Path) -> dict[str, Any]:
     holder = _holder_of(path, plan)
-    key = plan.keys / "coordinator" / f"{holder}.sign.pub"
-    content = read_signed(path, "answer", key)
-    if content.get("holder") != holder or type(content.get("number")) is not int:
+    content = read_signed(path, AnswerFile, plan.keys / "coordinator" / f"{holder}.sign.pub")
+    if content["holder"] != holder:
         raise ValueError(f"{str(path)!r} is not named as its content says.")
-    if content.get("study") != plan.study:
+    if content["study"] != plan.study:
         raise ValueError(f"{str(path)!r} is an answer to another study.")
-    if not isinstance(content.get("letter"), dict):
-        raise ValueError(f"{str(path)!r} holds no answer.")
     return content
 
 
-def _holder_of(path: Path, plan: Plan) -> str:
+def _holder_of(path: Path, plan: StudyConfig) -> str:
     """Whose key must have signed a file, by its name; the content is compared afterwards."""
     for holder in plan.holders:
         # the whole name: a holder's may end like another's
@@ -298,21 +321,16 @@ def _holder_of(path: Path, plan: Plan) -> str:
 # ---- a holder's files ----
 def read_question_file(path: Path, keys: Path) -> dict[str, Any]:
     """A question of the coordinator whose key the holder has."""
-    content = read_signed(path, "question", keys / "coordinator.sign.pub")
-    letter = content.get("letter")
-    asked = letter.get("request") if isinstance(letter, dict) else None
-    shown = [content.get(key) for key in ("study", "number", "epsilon", "asks for")]
-    shown.append(_digest_of_schema(content.get("schema"), path))
-    keys_asked = ("session", "round", "epsilon", "kind", "schema")
-    if not isinstance(asked, dict) or shown != [asked.get(key) for key in keys_asked]:
+    content = read_signed(path, QuestionFile, keys / "coordinator.sign.pub")
+    try:
+        request = read_question(content["letter"])
+    except MessageError as error:
+        raise ValueError(f"{str(path)!r} holds no question: {error}") from None
+    schema = schema_digest(Schema(**from_dict(content["schema"], "the question")))
+    shown = (content["study"], content["number"], content["epsilon"], content["asks for"], schema)
+    if shown != (request.session, request.round, request.epsilon, request.kind, request.schema):
         raise ValueError(f"{str(path)!r} says one thing and asks another: do not answer it.")
     return content
-
-
-def _digest_of_schema(content: Any, path: Path) -> str:
-    if not isinstance(content, dict):
-        raise ValueError(f"{str(path)!r} shows no schema: do not answer it.")
-    return schema_digest(Schema(**from_dict(content, "the question")))
 
 
 def answer_path(asked: Path) -> Path:
@@ -327,7 +345,7 @@ def write_answer_file(
     """The signed answer beside its question."""
     path = answer_path(asked)
     answer = {name: content[name] for name in ("study", "number", "holder")}
-    answer |= {"kind": "answer", "question": digest_of(write(content["letter"]))}
+    answer |= {"kind": "answer", "question": read_question(content["letter"]).digest}
     answer |= {"private": private, "letter": read(reply)}
     write_signed(path, answer, keys / "sign.key")
     return path
@@ -336,5 +354,4 @@ def write_answer_file(
 def hello(content: Mapping[str, Any]) -> bytes:
     """What to ask a gateway before a question is handed to it."""
     known = {"study": content["study"], "epsilon": content["epsilon of the study"]}
-    known["round"] = content["number"]
-    return write({"version": VERSION, "type": "hello", **known})
+    return write({"version": VERSION, "type": "hello", "round": content["number"], **known})

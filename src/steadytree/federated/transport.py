@@ -7,7 +7,15 @@ from typing import Protocol
 
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import BudgetError, HolderError, MessageError, RefusedError
-from steadytree.federated.framing import MEANING, PASSING, Code, carry, read, refusal, refusal_code
+from steadytree.federated.framing import (
+    MEANING,
+    PASSING,
+    Refusal,
+    carry,
+    read,
+    refusal,
+    refusal_code,
+)
 from steadytree.federated.gateway import Gateway
 from steadytree.federated.messages import Answer, Party, Request, question, read_answer
 
@@ -110,7 +118,7 @@ class RemoteHolders:
         letters = {name: question(request) for name, request in requests.items()}
 
         def read_reply(name: str, content: dict[str, object]) -> Answer:
-            answer = read_answer(content, letters[name])
+            answer = read_answer(content, requests[name])
             if answer.holder != name:
                 raise MessageError("sent an answer in another holder's name")
             return answer
@@ -158,7 +166,7 @@ def _outcome(
             return HolderError(name, MEANING[code], code)
         return read_reply(name, content)
     except MessageError as error:
-        return HolderError(name, str(error).rstrip("."), Code.MALFORMED)
+        return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
 
 
 class InMemory:
@@ -203,5 +211,5 @@ class Sockets:
                 except TimeoutError:
                     continue
                 except (OSError, MessageError):
-                    replies[waiting[done]] = refusal(Code.UNREACHABLE)
+                    replies[waiting[done]] = refusal(Refusal.UNREACHABLE)
         return replies

@@ -1,23 +1,117 @@
-"""A card as plain dicts, lists, numbers and text, and back; every part is checked."""
+"""Trees and scorecards as plain values that JSON can hold, and back; every value is checked."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import compress
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
-from steadytree.data.column import KINDS, Column
+from steadytree._base.documents import Document, convert
+from steadytree.data.column import Column, Kind
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.risk_table import RiskRow, RiskTable
-from steadytree.models.scorecard import SORTS, Condition, Scorecard
+from steadytree.models.scorecard import Condition, Scorecard, Sort
 from steadytree.models.tree import LEAF, Tree
 
 MAX_CELLS = 10**8  # of the arrays a tree is made of
-INFINITIES = {"inf": math.inf, "-inf": -math.inf}
+SPLIT_FIELDS = ("feature", "in_", "at_most", "missing", "left", "right")
+Label = bool | int | float | str
+Integer = Annotated[int, Meta(gt=-(2**53), lt=2**53)]  # exact in every reader of JSON
 
 
+class ColumnDocument(Document):
+    """A feature: bounds, or categories where its kind is categorical."""
+
+    name: str
+    kind: Kind
+    missing: bool
+    categories: list[str] | UnsetType = UNSET
+    low: float | UnsetType = UNSET
+    high: float | UnsetType = UNSET
+
+
+class NodeDocument(Document, kw_only=True):
+    """A node. A leaf has weight and value alone; a split has `in` or `at_most` as well."""
+
+    feature: str | UnsetType = UNSET
+    in_: list[str] | UnsetType = msgspec.field(default=UNSET, name="in")
+    at_most: float | Literal["inf", "-inf"] | UnsetType = UNSET
+    missing: Literal["left", "right"] | UnsetType = UNSET
+    left: int | UnsetType = UNSET
+    right: int | UnsetType = UNSET
+    weight: float
+    value: list[float]
+
+
+class TreeDocument(Document, kw_only=True):
+    """A tree; node 0 is the root, `left` and `right` are positions in the list of nodes."""
+
+    note: str | UnsetType = UNSET
+    classes: list[Label]
+    single_precision: bool
+    features: list[ColumnDocument]
+    nodes: list[NodeDocument]
+
+
+class ConditionDocument(Document):
+    """A condition of a scorecard, with the value that its sort needs."""
+
+    feature: str
+    sort: Sort
+    points: list[Integer]
+    at_least: float | UnsetType = UNSET
+    below: float | UnsetType = UNSET
+    in_: list[str] | UnsetType = msgspec.field(default=UNSET, name="in")
+
+
+class RiskDocument(Document):
+    """Training rows with one total; shares, intervals and risks follow from the counts."""
+
+    label: Label
+    total: Integer
+    n_rows: float
+    n_label: float
+
+
+class ScorecardDocument(Document):
+    """A scorecard; slope and intercept are null where it gives no risks."""
+
+    classes: list[Label]
+    features: list[ColumnDocument]
+    conditions: list[ConditionDocument]
+    offset: list[Integer]
+    slope: float | None
+    intercept: float | None
+    risks: list[RiskDocument] | UnsetType = UNSET
+
+
+class TreeFile(Document, tag_field="format", tag="steadytree-tree"):
+    """What a ``*.tree.json`` file holds; the hash is that of the tree's canonical JSON."""
+
+    version: Literal[1]
+    sha256: str
+    tree: TreeDocument
+
+
+class ScorecardFile(Document, tag_field="format", tag="steadytree-card"):
+    """What a ``*.card.json`` file holds; the hash is that of the card's canonical JSON."""
+
+    version: Literal[1]
+    sha256: str
+    card: ScorecardDocument
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema of both files. Loading checks more, such as that every child exists."""
+    return msgspec.json.schema(TreeFile | ScorecardFile)
+
+
+# ---- trees ----
 def tree_to_dict(tree: Tree) -> dict[str, Any]:
     """The tree as plain values that JSON can hold.
 
@@ -32,225 +126,95 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
     >>> tree_from_dict(tree_to_dict(tree)) == tree
     True
     """
-    return {
-        **({"note": _text("note", tree.note)} if tree.note else {}),
-        "classes": [_label(label) for label in _plain_labels(tree.classes)],
-        "single_precision": bool(tree.single_precision),
-        "features": [_column_to_dict(column) for column in tree.space],
-        "nodes": [_node_to_dict(tree, node) for node in range(tree.n_nodes)],
-    }
+    names = ("feature", "threshold", "missing_left", "left", "right", "weight", "value", "subset")
+    rows = zip(*(getattr(tree, name).tolist() for name in names), strict=True)
+    document = TreeDocument(
+        note=tree.note or UNSET,
+        classes=_plain_labels(tree.classes),
+        single_precision=bool(tree.single_precision),
+        features=[_column_document(column) for column in tree.space],
+        nodes=[_node_document(tree.space, row) for row in rows],
+    )
+    return msgspec.to_builtins(document)
+
+
+def _node_document(space: FeatureSpace, row: tuple[Any, ...]) -> NodeDocument:
+    feature, threshold, missing_left, left, right, weight, value, subset = row
+    if left == LEAF:
+        return NodeDocument(weight=weight, value=value)
+    column, missing = space[feature], "left" if missing_left else "right"
+    split: dict[str, Any] = {"in_": list(compress(column.categories, subset))}
+    if not column.is_categorical:
+        split = {"at_most": str(threshold) if math.isinf(threshold) else threshold}
+    split |= {"feature": column.name, "missing": missing, "left": left, "right": right}
+    return NodeDocument(**split, weight=weight, value=value)
 
 
 def tree_from_dict(content: Mapping[str, Any]) -> Tree:
     """The tree that `tree_to_dict` described; a ValueError says what is wrong with it."""
-    keys = ("classes", "single_precision", "features", "nodes")
-    noted = isinstance(content, Mapping) and "note" in content
-    _check_keys("the tree", content, (*keys, "note") if noted else keys)
-    labels = [_label(label) for label in _list("classes", content["classes"])]
-    features, nodes = (_list(key, content[key]) for key in ("features", "nodes"))
-    space = FeatureSpace(tuple(_column_from_dict(j, each) for j, each in enumerate(features)))
+    document = convert(content, TreeDocument)
+    labels, nodes = document.classes, document.nodes
+    space = _space(document.features)
     width = max(len(column.categories) for column in space)
     if len(nodes) * (width + len(labels)) > MAX_CELLS:
         raise ValueError(f"{len(nodes):,} nodes are more than a tree file may hold")
-    arrays = _empty_arrays(len(nodes), len(labels), width)
-    places = {name: j for j, name in enumerate(space.names)}
+    arrays: dict[str, NDArray[Any]] = {
+        "feature": np.full(len(nodes), LEAF),
+        "threshold": np.full(len(nodes), np.nan),
+        "left": np.full(len(nodes), LEAF),
+        "right": np.full(len(nodes), LEAF),
+        "value": np.zeros((len(nodes), len(labels))),
+        "weight": np.array([node.weight for node in nodes]),
+        "missing_left": np.zeros(len(nodes), bool),
+        "subset": np.zeros((len(nodes), width), bool),
+    }
+    index_of = {name: j for j, name in enumerate(space.names)}
     for row, node in enumerate(nodes):
         try:
-            _fill_node(arrays, row, node, space, places)
+            _fill_node(arrays, row, node, space, index_of)
         except ValueError as error:
-            raise ValueError(f"node {row}: {error}") from None
-    return Tree(
-        space,
-        _label_array(labels),
-        single_precision=_flag("single_precision", content["single_precision"]),
-        note=_text("note", content.get("note", "")),
-        **arrays,
-    )
-
-
-# ---- labels ----
-def _plain_labels(classes: NDArray[Any]) -> list[Any]:
-    if classes.dtype.kind not in "biufUO":
-        raise ValueError(f"class labels of type {classes.dtype} cannot be saved: use text.")
-    return [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
-
-
-def _label(label: Any) -> bool | int | float | str:
-    if type(label) is float and not math.isfinite(label):
-        raise ValueError(f"class label {label!r} is no finite number")
-    if type(label) not in (bool, int, float, str):
-        raise ValueError(
-            f"class label {str(label)[:40]!r} is of type {type(label).__name__}: "
-            "labels must be text, whole numbers, numbers or booleans"
-        )
-    return label
-
-
-def _label_array(labels: list[Any]) -> NDArray[Any]:
-    if len({type(label) for label in labels}) == 1:
-        return np.array(labels)
-    array = np.empty(len(labels), dtype=object)  # numpy would turn numbers beside text into text
-    array[:] = labels
-    return array
-
-
-# ---- columns ----
-def _column_to_dict(column: Column) -> dict[str, Any]:
-    start = {
-        "name": _text("name", column.name),
-        "kind": column.kind,
-        "missing": bool(column.missing),
-    }
-    if column.is_categorical:
-        return start | {"categories": [_text("category", each) for each in column.categories]}
-    return start | {"low": float(column.low), "high": float(column.high)}
-
-
-def _column_from_dict(place: int, content: Any) -> Column:
-    what = f"feature {place}"
-    kind = content.get("kind") if isinstance(content, Mapping) else None
-    if kind not in KINDS:
-        raise ValueError(f"{what}: kind must be one of {', '.join(KINDS)}")
-    described = ("categories",) if kind == "categorical" else ("low", "high")
-    _check_keys(what, content, ("name", "kind", "missing", *described))
-    name, missing = _text("name", content["name"]), _flag("missing", content["missing"])
-    if kind == "categorical":
-        listed = _list("categories", content["categories"])
-        categories = tuple(_text("category", each) for each in listed)
-        return Column(name, kind, categories=categories, missing=missing)
-    low, high = (_number(key, content[key]) for key in ("low", "high"))
-    return Column(name, kind, low, high, missing=missing)
-
-
-# ---- nodes ----
-def _node_to_dict(tree: Tree, node: int) -> dict[str, Any]:
-    end = {"weight": float(tree.weight[node]), "value": tree.value[node].tolist()}
-    if tree.left[node] == LEAF:
-        return end
-    column = tree.space[tree.feature[node]]
-    start: dict[str, Any] = {"feature": column.name}
-    if column.is_categorical:
-        start["in"] = [column.categories[code] for code in np.flatnonzero(tree.subset[node])]
-    else:
-        threshold = float(tree.threshold[node])
-        start["at_most"] = threshold if math.isfinite(threshold) else str(threshold)
-    return start | {
-        "missing": "left" if tree.missing_left[node] else "right",
-        "left": int(tree.left[node]),
-        "right": int(tree.right[node]),
-        **end,
-    }
-
-
-def _empty_arrays(n_nodes: int, n_classes: int, width: int) -> dict[str, NDArray[Any]]:
-    return {
-        "feature": np.full(n_nodes, LEAF),
-        "threshold": np.full(n_nodes, np.nan),
-        "left": np.full(n_nodes, LEAF),
-        "right": np.full(n_nodes, LEAF),
-        "value": np.zeros((n_nodes, n_classes)),
-        "weight": np.zeros(n_nodes),
-        "missing_left": np.zeros(n_nodes, bool),
-        "subset": np.zeros((n_nodes, width), bool),
-    }
+            raise ValueError(f"nodes[{row}]: {error}") from None
+    note = "" if document.note is UNSET else document.note
+    classes = _label_array(labels)
+    return Tree(space, classes, single_precision=document.single_precision, note=note, **arrays)
 
 
 def _fill_node(
     arrays: dict[str, NDArray[Any]],
     row: int,
-    node: Any,
+    node: NodeDocument,
     space: FeatureSpace,
-    places: dict[str, int],
+    index_of: dict[str, int],
 ) -> None:
-    value = [_number("value", each) for each in _list("value", _get(node, "value"))]
-    if len(value) != arrays["value"].shape[1]:
+    if len(node.value) != arrays["value"].shape[1]:
         raise ValueError("value must hold one number for each class")
-    arrays["value"][row] = value
-    arrays["weight"][row] = _number("weight", _get(node, "weight"))
-    if "feature" not in node:
-        _check_keys("a leaf", node, ("weight", "value"))
+    arrays["value"][row] = node.value
+    given = {name for name in SPLIT_FIELDS if getattr(node, name) is not UNSET}
+    if not given:
         return
-    feature = _one_of("feature", node["feature"], places)
+    if "feature" not in given:
+        raise ValueError("a leaf has weight and value alone")
+    feature = _index("feature", node.feature, index_of)
     column = space[feature]
-    asked = "in" if column.is_categorical else "at_most"
-    inner = ("feature", asked, "missing", "left", "right", "weight", "value")
-    _check_keys("an inner node", node, inner)
+    wanted = "in" if column.is_categorical else "at_most"
+    if given != {"feature", "missing", "left", "right", wanted.replace("in", "in_")}:
+        raise ValueError(f"a split on {column.name!r} has feature, {wanted}, missing, left, right")
     arrays["feature"][row] = feature
-    arrays["missing_left"][row] = _one_of("missing", node["missing"], {"left": 1, "right": 0})
+    arrays["missing_left"][row] = node.missing == "left"
     for side in ("left", "right"):
-        arrays[side][row] = _child(side, node[side], len(arrays["left"]))
+        child = getattr(node, side)
+        if not 0 < child < len(arrays[side]):
+            raise ValueError(f"{side} must be the number of another node")
+        arrays[side][row] = child
     if column.is_categorical:
-        codes = {category: code for code, category in enumerate(column.categories)}
-        listed = [_one_of("in", each, codes) for each in _list("in", node["in"])]
-        arrays["subset"][row, listed] = True
+        arrays["subset"][row, _category_indices(column, node.in_)] = True
     else:
-        arrays["threshold"][row] = _threshold(node["at_most"])
+        arrays["threshold"][row] = node.at_most  # numpy reads "inf" as what it means
 
 
-# ---- single values ----
-def _get(content: Any, key: str) -> Any:
-    if not isinstance(content, Mapping) or key not in content:
-        raise ValueError(f"{key} is missing")
-    return content[key]
-
-
-def _check_keys(what: str, content: Any, keys: Sequence[str]) -> None:
-    if not isinstance(content, Mapping) or set(content) != set(keys):
-        raise ValueError(f"{what} must hold {', '.join(keys)} and no more")
-
-
-def _list(what: str, value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{what} must be a list")
-    return value
-
-
-def _text(what: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} must be text, got {type(value).__name__}")
-    return str(value)
-
-
-def _flag(what: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{what} must be true or false")
-    return value
-
-
-def _number(what: str, value: Any) -> float:
-    if type(value) not in (int, float) or not abs(value) < math.inf:
-        raise ValueError(f"{what} must be a finite number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise ValueError(f"{what} is too large a number") from None
-
-
-def _threshold(value: Any) -> float:
-    if isinstance(value, str) and value in INFINITIES:
-        return INFINITIES[value]
-    return _number("at_most", value)
-
-
-def _one_of(what: str, value: Any, allowed: Mapping[str, int]) -> int:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{what} does not know {str(value)[:40]!r}")
-    return allowed[value]
-
-
-def _child(what: str, value: Any, n_nodes: int) -> int:
-    if type(value) is not int or not 0 < value < n_nodes:
-        raise ValueError(f"{what} must be the number of another node")
-    return value
-
-
-KEYS = ("classes", "features", "conditions", "offset", "slope", "intercept")
-COUNTS = ("label", "total", "n_rows", "n_label")
-ASKS = {"at_least": "at_least", "below": "below", "among": "in"}
-
-
+# ---- scorecards ----
 def card_to_dict(card: Scorecard) -> dict[str, Any]:
-    """The card as plain values that JSON can hold.
+    """The scorecard as plain values that JSON can hold.
 
     Examples
     --------
@@ -261,94 +225,138 @@ def card_to_dict(card: Scorecard) -> dict[str, Any]:
     >>> card_from_dict(card_to_dict(card)) == card
     True
     """
-    content = {
-        "classes": [_label(label) for label in _plain_labels(card.classes)],
-        "features": [_column_to_dict(column) for column in card.space],
-        "conditions": [
-            _condition_to_dict(card, condition, points)
+    counts, rows = ("label", "total", "n_rows", "n_label"), card.risk_table
+    document = ScorecardDocument(
+        classes=_plain_labels(card.classes),
+        features=[_column_document(column) for column in card.space],
+        conditions=[
+            _condition_document(card.space[condition.feature], condition, points)
             for condition, points in zip(card.conditions, card.points.tolist(), strict=True)
         ],
-        "offset": card.offset.tolist(),
-        "slope": card.slope if card.gives_risks else None,
-        "intercept": card.intercept if card.gives_risks else None,
-    }
-    if card.risk_table is not None:  # shares, intervals and risks follow from the counts
-        content["risks"] = [
-            {name: getattr(row, name) for name in COUNTS} for row in card.risk_table.rows
-        ]
-    return content
+        offset=card.offset.tolist(),
+        slope=float(card.slope) if card.gives_risks else None,
+        intercept=float(card.intercept) if card.gives_risks else None,
+        risks=UNSET
+        if rows is None
+        else [RiskDocument(**{name: getattr(row, name) for name in counts}) for row in rows.rows],
+    )
+    return msgspec.to_builtins(document)
 
 
 def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
-    """The card that `card_to_dict` described; a ValueError says what is wrong with it."""
-    told = isinstance(content, Mapping) and "risks" in content
-    _check_keys("the card", content, (*KEYS, "risks") if told else KEYS)
-    labels = [_label(label) for label in _list("classes", content["classes"])]
-    features = _list("features", content["features"])
-    space = FeatureSpace(tuple(_column_from_dict(j, each) for j, each in enumerate(features)))
-    conditions, points = [], []
-    for place, each in enumerate(_list("conditions", content["conditions"])):
+    """The scorecard that `card_to_dict` described; a ValueError says what is wrong with it."""
+    document = convert(content, ScorecardDocument)
+    space, points = _space(document.features), [each.points for each in document.conditions]
+    conditions = []
+    for index, each in enumerate(document.conditions):
         try:
-            conditions.append(_condition_from_dict(each, space))
-            points.append([_whole("points", one) for one in _list("points", each["points"])])
+            conditions.append(_condition(each, space))
         except ValueError as error:
-            raise ValueError(f"condition {place}: {error}") from None
-    offset = [_whole("offset", one) for one in _list("offset", content["offset"])]
-    slope, intercept = (
-        np.nan if content[key] is None else _number(key, content[key])
-        for key in ("slope", "intercept")
-    )
-    if len({len(each) for each in points} | {len(offset)}) > 1:
+            raise ValueError(f"conditions[{index}]: {error}") from None
+    if any(len(each) != len(document.offset) for each in points):
         raise ValueError("points must hold as many numbers as offset")
-    given = (space, _label_array(labels), conditions, np.array(points), offset)
-    card = Scorecard(*given, slope, intercept)
-    if not told:
+    classes = _label_array(document.classes)
+    line = (np.nan if x is None else x for x in (document.slope, document.intercept))
+    card = Scorecard(space, classes, conditions, np.array(points), document.offset, *line)
+    if document.risks is UNSET:
         return card
-    rows = [_risk_row(card, each) for each in _list("risks", content["risks"])]
-    return replace(card, risk_table=RiskTable(tuple(rows)))
+    rows = tuple(_risk_row(card, each) for each in document.risks)
+    return replace(card, risk_table=RiskTable(rows))
 
 
-def _condition_to_dict(card: Scorecard, condition: Condition, points: list[int]) -> dict[str, Any]:
-    column = card.space[condition.feature]
-    start = {"feature": column.name, "sort": condition.sort, "points": points}
+def _condition_document(
+    column: Column, condition: Condition, points: list[int]
+) -> ConditionDocument:
+    value: dict[str, Any] = {}
     if condition.sort == "among":
-        return start | {"in": [column.categories[code] for code in condition.categories]}
-    if condition.sort in ASKS:
-        return start | {condition.sort: condition.threshold}
-    return start
+        value = {"in_": _names(column, condition.categories)}
+    elif condition.sort in ("at_least", "below"):
+        value = {condition.sort: condition.threshold}
+    return ConditionDocument(feature=str(column.name), sort=condition.sort, points=points, **value)
 
 
-def _condition_from_dict(content: Any, space: FeatureSpace) -> Condition:
-    sort = content.get("sort") if isinstance(content, Mapping) else None
-    if sort not in SORTS:
-        raise ValueError(f"sort must be one of {', '.join(SORTS)}")
-    asked = (ASKS[sort],) if sort in ASKS else ()
-    _check_keys("a condition", content, ("feature", "sort", "points", *asked))
-    places = {name: j for j, name in enumerate(space.names)}
-    feature = _one_of("feature", content["feature"], places)
-    if sort == "among":
-        codes = {category: code for code, category in enumerate(space[feature].categories)}
-        listed = [_one_of("in", each, codes) for each in _list("in", content["in"])]
-        return Condition(feature, "among", categories=tuple(listed))
-    if sort in ASKS:
-        return Condition(feature, sort, _number(sort, content[sort]))
-    return Condition(feature, sort)
+def _condition(document: ConditionDocument, space: FeatureSpace) -> Condition:
+    values = {"at_least": document.at_least, "below": document.below, "among": document.in_}
+    given = [sort for sort, value in values.items() if value is not UNSET]
+    if given != [document.sort] * (document.sort in values):
+        raise ValueError(f"a condition of sort {document.sort!r} has the value of its sort alone")
+    feature = _index("feature", document.feature, {n: j for j, n in enumerate(space.names)})
+    if document.sort == "among":
+        categories = _category_indices(space[feature], document.in_)
+        return Condition(feature, "among", categories=tuple(categories))
+    threshold: Any = values.get(document.sort, np.nan)
+    return Condition(feature, document.sort, threshold)
 
 
-def _risk_row(card: Scorecard, content: Any) -> RiskRow:
-    _check_keys("a row of risks", content, COUNTS)
+def _risk_row(card: Scorecard, document: RiskDocument) -> RiskRow:
     known = card.classes.tolist()
     own = known[1:] if card.is_binary else known
-    if content["label"] not in own:
+    if document.label not in own:
         raise ValueError(f"label of a row of risks must be one of {own}")
-    total = _whole("total", content["total"])
-    n_rows, n_label = (_number(name, content[name]) for name in ("n_rows", "n_label"))
-    if not 0 <= n_label <= n_rows < np.inf or n_rows == 0:
+    if not 0 <= document.n_label <= document.n_rows < np.inf or document.n_rows == 0:
         raise ValueError("n_rows must be above 0 and n_label from 0 to n_rows")
-    return RiskRow.of(card, own[own.index(content["label"])], total, n_rows, n_label)
+    label = own[own.index(document.label)]
+    return RiskRow.of(card, label, document.total, document.n_rows, document.n_label)
 
 
-def _whole(what: str, value: Any) -> int:
-    if type(value) is not int or abs(value) >= 2**53:
-        raise ValueError(f"{what} must be a whole number")
-    return value
+# ---- labels, columns, categories ----
+def _plain_labels(classes: NDArray[Any]) -> list[Any]:
+    if classes.dtype.kind not in "biufUO":
+        raise ValueError(f"class labels of type {classes.dtype} cannot be saved: use text.")
+    labels = [each.item() if isinstance(each, np.generic) else each for each in classes.tolist()]
+    for label in labels:
+        finite = type(label) is not float or math.isfinite(label)
+        if type(label) not in (bool, int, float, str) or not finite:
+            raise ValueError(
+                f"class label {str(label)[:40]!r} is of type {type(label).__name__}: "
+                "labels must be text, integers, finite numbers or booleans"
+            )
+    return labels
+
+
+def _label_array(labels: list[Any]) -> NDArray[Any]:
+    if len({type(label) for label in labels}) == 1:
+        return np.array(labels)
+    array = np.empty(len(labels), dtype=object)  # numpy would turn numbers beside text into text
+    array[:] = labels
+    return array
+
+
+def _column_document(column: Column) -> ColumnDocument:
+    if not all(isinstance(text, str) for text in (column.name, *column.categories)):
+        raise ValueError(f"the name and categories of column {column.name!r} must be text")
+    described: dict[str, Any] = {"low": float(column.low), "high": float(column.high)}
+    if column.is_categorical:
+        described = {"categories": [str(category) for category in column.categories]}
+    name, missing = str(column.name), bool(column.missing)
+    return ColumnDocument(name=name, kind=column.kind, missing=missing, **described)
+
+
+def _space(features: list[ColumnDocument]) -> FeatureSpace:
+    columns = []
+    for index, each in enumerate(features):
+        unset = {name for name in ("categories", "low", "high") if getattr(each, name) is UNSET}
+        categorical = each.kind == "categorical"
+        if unset != ({"low", "high"} if categorical else {"categories"}):
+            wanted = "categories" if categorical else "low and high"
+            raise ValueError(f"features[{index}]: a {each.kind} feature has {wanted}, and no more")
+        values: dict[str, Any] = {"low": each.low, "high": each.high}
+        if categorical:
+            values = {"categories": tuple(each.categories)}  # type: ignore[arg-type]
+        columns.append(Column(each.name, each.kind, missing=each.missing, **values))
+    return FeatureSpace(tuple(columns))
+
+
+def _names(column: Column, indices: Iterable[int]) -> list[str]:
+    return [str(column.categories[index]) for index in indices]
+
+
+def _category_indices(column: Column, names: Any) -> list[int]:
+    index_of = {category: index for index, category in enumerate(column.categories)}
+    return [_index("in", name, index_of) for name in names]
+
+
+def _index(what: str, name: Any, index_of: dict[str, int]) -> int:
+    if name not in index_of:
+        raise ValueError(f"{what} does not know {str(name)[:40]!r}")
+    return index_of[name]

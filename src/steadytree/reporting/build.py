@@ -12,7 +12,7 @@ from steadytree.data.table import Table
 from steadytree.metrics.accuracy import Accuracy, accuracy, label_indices
 from steadytree.metrics.complexity import Complexity, complexity
 from steadytree.models.export import MOST_CONDITIONS
-from steadytree.models.files import card_hash, tree_hash
+from steadytree.models.files import model_hash
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
@@ -112,9 +112,9 @@ def _shown(
 ) -> dict[str, Any]:
     """What is judged: a tree with its nodes, or a card, whose section has it; with its hash."""
     if isinstance(judged, Tree):
-        kind, tree, sha256 = "tree", collect_tree(judged, table, truth), tree_hash(judged)
+        kind, tree, sha256 = "tree", collect_tree(judged, table, truth), model_hash(judged)
     else:
-        kind, tree, sha256 = "card", None, card_hash(judged)
+        kind, tree, sha256 = "card", None, model_hash(judged)
     return {"kind": kind, "tree": tree, "model": {"kind": type(model).__name__, "sha256": sha256}}
 
 

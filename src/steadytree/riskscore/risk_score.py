@@ -356,10 +356,10 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the card to a ``*.card.json`` file; `steadytree.load` reads it back."""
-        from steadytree.models.files import save_card
+        from steadytree.models.files import save
 
         check_is_fitted(self)
-        save_card(self.card_, path)
+        save(self.card_, path)
 
     def to_sklearn(self) -> Any:
         """The card as a genuine scikit-learn tree; for cards of up to 8 conditions.

@@ -20,7 +20,7 @@ from steadytree.federated.flower.superlink import (
     script,
     start_on_leash,
 )
-from steadytree.federated.framing import VERSION, Code, carry, read, refusal_code, write
+from steadytree.federated.framing import VERSION, Refusal, carry, read, refusal_code, write
 
 PAUSE = 5.0  # seconds before starting anew
 LOOK = 0.2
@@ -117,7 +117,7 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
             "join must run as another user than the gateway, since Flower lets the coordinator "
             "ship code; for a trial without real rows add --same-user."
         )
-    if refusal_code(known) != Code.UNSIGNED:
+    if refusal_code(known) != Refusal.UNSIGNED:
         raise ValueError(
             "the gateway answers letters that nobody signed: start it with --coordinator-key "
             "coordinator.sign.pub before it is opened to Flower."
