@@ -177,7 +177,7 @@ def test_a_rare_class_does_not_keep_a_report_from_being_made(run, frame, n_rare)
     )
     assert (code, err) == (0, "")
     note = json.loads(out)["comparison"]["note"]
-    assert note == "Rows of 'odd' are left out of it, since there are fewer than 3."
+    assert note == "Classes with fewer than 3 rows are left out of the comparison: 'odd'."
 
 
 def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):

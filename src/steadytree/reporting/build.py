@@ -1,6 +1,6 @@
 """Collect: a model and data become one plain dict; renderers turn that into pages."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,61 +26,40 @@ from steadytree.reporting.formatting import (
 )
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.sections.model import (
-    collect_calibration,
-    collect_card,
-    collect_change,
-    collect_groups,
-    collect_privacy,
+    build_calibration,
+    build_change,
+    build_groups,
+    build_privacy,
+    build_scorecard,
 )
-from steadytree.reporting.sections.robustness import collect_robustness, collect_separation
-from steadytree.reporting.sections.stability import collect_card_stability, collect_stability
-from steadytree.reporting.wording import collect_tree, label_text, one_line
+from steadytree.reporting.sections.robustness import build_robustness, build_separation
+from steadytree.reporting.sections.stability import build_scorecard_stability, build_stability
+from steadytree.reporting.wording import build_nodes, label_text, one_line
 
 FORMAT = 1  # raised when the meaning of a field changes
 NOUNS = {"tree": "decision tree", "card": "card of points"}
 
 
-def collect(
-    model: Any,
-    X: Any,
-    y: Any,
-    title: str | None = None,
-    date: str | None = None,
-    origin: Origin | None = None,
-    evidence: ReportOptions | None = None,
+def build_report(
+    model: Any, X: Any, y: Any, options: ReportOptions | None = None
 ) -> dict[str, Any]:
-    """Everything a report shows, as plain values that JSON can hold.
-
-    Parameters
-    ----------
-    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
-    X, y : the rows to judge it on, and their classes
-    title : str, optional
-    date : str, optional
-        Date of the report; today where it is not given.
-    origin : Origin, optional
-    evidence : ReportOptions, optional
-        What else to look at.
-
-    Returns
-    -------
-    data : dict
-    """
+    """Everything a report shows, as plain values that JSON can hold."""
+    options = options or ReportOptions()
     table = Table.read(X)
     table.check_not_empty()
-    judged, evidence = _readable(model, table), evidence or ReportOptions()
-    if evidence.previous is not None:
+    judged = _readable(model, table)
+    if options.previous is not None:
         _check_change(judged)
     found = accuracy(judged, table, y)
     size = complexity(judged, table)
     truth = label_indices(judged.classes, y)
-    origin = origin or Origin()
+    origin = options.origin
     if origin.seen is None and _looks_like_training(judged, truth):
-        origin = Origin(**{**asdict(origin), "seen": True})
+        origin = replace(origin, seen=True)
     shown = _shown(model, judged, table, truth)
     data = {
         "format": FORMAT,
-        "title": one_line(title or origin.data or f"A {NOUNS[shown['kind']]}"),
+        "title": one_line(options.title or origin.data or f"A {NOUNS[shown['kind']]}"),
         "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
             "accuracy": [plain_reading(reading) for reading in found.measurements()],
@@ -90,11 +69,11 @@ def collect(
         **shown,
         "data": _data(judged, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
-        "made": made_with(date),
-        **_sections(model, judged, table.select(judged.space.names), y, evidence),
+        "made": made_with(options.date),
+        **_sections(model, judged, table.select(judged.space.names), y, options),
     }
     _add_readings(data)
-    data["verdict"] = [] if evidence.limits is None else evidence.limits.check(data)
+    data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
 
 
@@ -112,35 +91,33 @@ def _shown(
 ) -> dict[str, Any]:
     """What is judged: a tree with its nodes, or a card, whose section has it; with its hash."""
     if isinstance(judged, Tree):
-        kind, tree, sha256 = "tree", collect_tree(judged, table, truth), tree_hash(judged)
+        kind, tree, sha256 = "tree", build_nodes(judged, table, truth), tree_hash(judged)
     else:
         kind, tree, sha256 = "card", None, card_hash(judged)
     return {"kind": kind, "tree": tree, "model": {"kind": type(model).__name__, "sha256": sha256}}
 
 
 def _sections(
-    model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: ReportOptions
+    model: Any, judged: Tree | Scorecard, table: Table, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
-    """What is found with further evidence; None where a section has none."""
+    """The sections that need options; None for those left out."""
     labels = label_array(y)
     if isinstance(judged, Scorecard):
-        evidence, again = replace(evidence, card=model), collect_card_stability
+        options, again = replace(options, scorecard=model), build_scorecard_stability
     else:
-        again = collect_stability
-    measured = not evidence.quick
-    robust = measured or evidence.perturbation is not None  # stated noise is measured in any case
+        again = build_stability
+    measured = not options.quick
+    robust = measured or options.perturbation is not None  # stated noise is measured in any case
     return {
-        "robustness": collect_robustness(model, judged, table, labels, evidence)
-        if robust
-        else None,
-        "separation": collect_separation(table, labels, evidence) if measured else None,
-        "stability": again(evidence) if measured else None,
-        "change": collect_change(judged, table, labels, evidence),
-        "comparison": None if evidence.comparison is None else plain(evidence.comparison),
-        "card": collect_card(table, labels, evidence),
-        "privacy": collect_privacy(model, table, labels, evidence),
-        "groups": collect_groups(judged, table, labels, evidence),
-        "calibration": collect_calibration(judged, table, labels),
+        "robustness": build_robustness(model, judged, table, labels, options) if robust else None,
+        "separation": build_separation(table, labels, options) if measured else None,
+        "stability": again(options) if measured else None,
+        "change": build_change(judged, table, labels, options),
+        "comparison": None if options.comparison is None else plain(options.comparison),
+        "card": build_scorecard(table, labels, options),
+        "privacy": build_privacy(model, table, labels, options),
+        "groups": build_groups(judged, table, labels, options),
+        "calibration": build_calibration(judged, table, labels),
     }
 
 

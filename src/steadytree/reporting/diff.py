@@ -26,7 +26,7 @@ from steadytree.reporting.wording import ask, conditions, one_line
 MOST_CLASSES = 8  # that are told one by one
 
 
-def collect_diff(changes: TreeChanges) -> dict[str, Any]:
+def build_diff(changes: TreeChanges) -> dict[str, Any]:
     """All that text and picture show of the changes.
 
     Returns
@@ -211,7 +211,7 @@ def diff_text(data: dict[str, Any]) -> Text:
     Parameters
     ----------
     data : dict
-        What `collect_diff` returned.
+        What `build_diff` returned.
 
     Returns
     -------
@@ -274,7 +274,7 @@ class TreeDiff(TreeChanges):
     @cached_property
     def words(self) -> dict[str, Any]:
         """The changes with questions and answers as words, as plain values that JSON can hold."""
-        return collect_diff(self)
+        return build_diff(self)
 
     @cached_property
     def svg(self) -> str:

@@ -59,7 +59,7 @@ def render_html(data: dict[str, Any]) -> str:
     Parameters
     ----------
     data : dict
-        What `collect` returned.
+        What `build_report` returned.
 
     Returns
     -------

@@ -14,9 +14,9 @@ from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.reporting.comparison_table import comparison_words
-from steadytree.reporting.diff import collect_diff
+from steadytree.reporting.diff import build_diff
 from steadytree.reporting.formatting import plain, plain_reading
-from steadytree.reporting.sections.stability import collect_card_cuts, collect_cut_points
+from steadytree.reporting.sections.stability import scorecard_thresholds, tree_thresholds
 from steadytree.reporting.svg.axes import Axis
 from steadytree.reporting.svg.canvas import Picture
 from steadytree.reporting.svg.charts import Series, draw_curve
@@ -29,7 +29,7 @@ from steadytree.reporting.svg.figures import (
 )
 from steadytree.reporting.svg.scorecard import draw_card
 from steadytree.reporting.svg.tree import draw_tree
-from steadytree.reporting.wording import collect_tree
+from steadytree.reporting.wording import build_nodes
 from steadytree.robustness.certify import Certificate
 from steadytree.stability.curve import StabilityCurve
 from steadytree.stability.refits import Refits, ScorecardRefits
@@ -75,13 +75,13 @@ def _draw_tree(model: Any, X: Any, y: Any) -> Picture:
         return draw_tree(_fitted_nodes(tree))
     ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
     tree = as_tree(model) if ours else from_sklearn(model, X)
-    return draw_tree(collect_tree(tree, Table.read(X), label_indices(tree.classes, y)))
+    return draw_tree(build_nodes(tree, Table.read(X), label_indices(tree.classes, y)))
 
 
 def _fitted_nodes(tree: Tree) -> dict[str, Any]:
     """Nodes with the rows the tree was fitted on, as far as its weights tell."""
     empty = np.zeros((0, len(tree.space)))
-    found = collect_tree(tree, empty, np.zeros(0, np.int64))
+    found = build_nodes(tree, empty, np.zeros(0, np.int64))
     whole = max(found["nodes"][0]["fitted_weight"], 1e-12)
     for node in found["nodes"]:
         weight = node["fitted_weight"]
@@ -106,7 +106,7 @@ def _draw_comparison(found: Results) -> Picture:
 
 
 def _draw_refits(found: Refits) -> Picture:
-    return cut_strips({"cuts": collect_cut_points(found)})
+    return cut_strips({"cuts": tree_thresholds(found)})
 
 
 def _draw_stability(curve: StabilityCurve) -> Picture:
@@ -128,9 +128,9 @@ DRAWN: dict[type, Callable[[Any], Any]] = {
     Certificate: _draw_certificate,
     Calibration: lambda found: calibration_chart(plain(found.to_dict())),
     Results: _draw_comparison,
-    TreeChanges: lambda found: draw_diff(collect_diff(found)),
+    TreeChanges: lambda found: draw_diff(build_diff(found)),
     Refits: _draw_refits,
-    ScorecardRefits: lambda found: cut_strips({"cuts": collect_card_cuts(found)}, "card"),
+    ScorecardRefits: lambda found: cut_strips({"cuts": scorecard_thresholds(found)}, "card"),
     StabilityCurve: _draw_stability,
     Scorecard: draw_card,
 }

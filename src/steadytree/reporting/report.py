@@ -12,7 +12,7 @@ from steadytree._base.paths import Place, check_apart
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.privacy.ledger import Ledger
-from steadytree.reporting.build import collect
+from steadytree.reporting.build import build_report
 from steadytree.reporting.data_set import Origin
 from steadytree.reporting.html import render_html
 from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
@@ -148,21 +148,24 @@ def report(
         check_can_write(path)
     if learner is None and hasattr(model, "fit"):
         learner = model
-    evidence = ReportOptions(
+    options = ReportOptions(
+        title=title,
+        date=date,
+        origin=origin or Origin(),
         previous=previous,
         learner=learner,
         train=train,
         perturbation=perturbation,
         limits=Limits.of(limits),
         groups=_groups(by, X),
-        card=card,
-        ledger=ledger if ledger is not None else getattr(model, "ledger", None),
+        scorecard=card,
+        ledger=ledger,
         schema=schema,
         comparison=getattr(comparison, "words", comparison),
         quick=quick,
         seed=random_state,
     )
-    made = Report(collect(model, X, y, title, date, origin, evidence))
+    made = Report(build_report(model, X, y, options))
     if path is not None:
         made.write(path)
     return made

@@ -18,7 +18,7 @@ def indented_rules(tree: dict[str, Any]) -> str:
     Parameters
     ----------
     tree : dict
-        What `collect_tree` returned.
+        What `build_nodes` returned.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
     Parameters
     ----------
     data : dict
-        What `collect` returned.
+        What `build_report` returned.
 
     Returns
     -------

@@ -235,7 +235,7 @@ MOST_LEAVES = 64  # a picture with more cannot be read
 DEEPEST = 10
 
 
-def collect_tree(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
+def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     """Nodes in the order root, left, right, with the rows of X that reach them.
 
     A tree with more than 64 leaves or 10 levels is cut back to its upper levels; the nodes that

@@ -21,12 +21,12 @@ from steadytree.reporting.wording import label_text, one_line
 MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told in any case
 
 
-def collect_groups(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
+def build_groups(
+    judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
     """How often it is right in each group of each named column."""
     found = []
-    for name, labels in evidence.groups.items():
+    for name, labels in options.groups.items():
         groups = by_group(judged, X, y, labels, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
@@ -36,7 +36,7 @@ def collect_groups(
     return found
 
 
-def collect_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
     """Stated shares beside those that came true."""
     found = calibration(judged, X, y)
     shown = plain(found.to_dict())
@@ -44,9 +44,9 @@ def collect_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, A
     return shown | {"label": label_text(shown["label"]), "readings": measurements}
 
 
-def collect_card(X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
+def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
     """A card of points for the same decision, drawn and as text."""
-    card = as_card(evidence.card)
+    card = as_card(options.scorecard)
     if card is None:
         return None
     table = card.risk_table
@@ -63,14 +63,14 @@ def picture_of_card(data: dict[str, Any]) -> str:
     return draw_card(card_from_dict(data["card"]))
 
 
-def collect_change(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
+def build_change(
+    judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any] | None:
     """What changed since the previous tree, with the picture of it; a small card is told as one."""
-    if evidence.previous is None:
+    if options.previous is None:
         return None
     tree = card_to_tree(judged) if isinstance(judged, Scorecard) else judged
-    found = diff(evidence.previous, tree, X, y)
+    found = diff(options.previous, tree, X, y)
     words = plain(found.words)
     rows = words["rows"]
     if rows is not None:
@@ -81,16 +81,17 @@ def collect_change(
 MOST_ROWS = 5_000
 
 
-def collect_privacy(model: Any, X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
+def build_privacy(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
     """The model's statement, the data's ledger and accuracy against epsilon; None without any."""
-    statement, ledger = getattr(model, "privacy_", None), evidence.ledger
+    statement = getattr(model, "privacy_", None)
+    ledger = options.ledger if options.ledger is not None else getattr(model, "ledger", None)
     if statement is not None:
         epsilon = statement.epsilon
     elif ledger is not None:
         epsilon = ledger.spent
     else:
         return None
-    schema = evidence.schema or getattr(model, "schema", None)
+    schema = options.schema or getattr(model, "schema", None)
     told = None if statement is None else plain(statement.to_dict())
     found: dict[str, Any] = {
         "epsilon": epsilon,
@@ -99,10 +100,10 @@ def collect_privacy(model: Any, X: Any, y: Any, evidence: ReportOptions) -> dict
         "curve": None,
         "note": "",
     }
-    if schema is not None and not evidence.quick:
-        rows = Sampled.of(*(evidence.train or (X, y)), MOST_ROWS, evidence.seed)
+    if schema is not None and not options.quick:
+        rows = Sampled.of(*(options.train or (X, y)), MOST_ROWS, options.seed)
         method = getattr(model, "method", "gibbs")
-        points = epsilon_curve(schema, rows.features, rows.labels, method, evidence.seed)
+        points = epsilon_curve(schema, rows.features, rows.labels, method, options.seed)
         found["curve"] = [plain(vars(point)) for point in points]
         found["note"] = rows.note
     return found

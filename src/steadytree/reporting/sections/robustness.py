@@ -23,15 +23,15 @@ MOST_NAMES = 8
 NEARER = "Among all rows the classes are as near as this or nearer."
 
 
-def collect_robustness(
-    model: Any, judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
+def build_robustness(
+    model: Any, judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any] | None:
     """Certified accuracy by size of move, worst case, and the smallest attacks on real rows.
 
     The model itself is certified: of scikit-learn's, the tree judged has kinds read off these rows.
     """
-    rows = Sampled.of(X, y, MOST_ROWS, evidence.seed)
-    noise = evidence.perturbation
+    rows = Sampled.of(X, y, MOST_ROWS, options.seed)
+    noise = options.perturbation
     if noise is None:
         noise = usual_perturbation(rows.features)
         if not noise.radius:
@@ -41,7 +41,7 @@ def collect_robustness(
     return {
         "note": " ".join(filter(None, [rows.note, _fixed_note(judged, noise)])),
         "n_rows": len(rows.labels),
-        "stated": evidence.perturbation is not None,
+        "stated": options.perturbation is not None,
         "usual_share": NOISE_SHARE,
         "perturbation": plain(noise.to_dict()),
         "readings": [plain_reading(reading) for reading in found.measurements()],
@@ -80,9 +80,9 @@ def _attack(example: Any) -> dict[str, Any]:
     }
 
 
-def collect_separation(X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
+def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
     """Whether a tree that noise cannot turn could exist on these rows at all."""
-    rows = Sampled.of(X, y, MOST_SEPARATED, evidence.seed)
+    rows = Sampled.of(X, y, MOST_SEPARATED, options.seed)
     n_classes = len(np.unique(rows.labels))
     if not 2 <= n_classes <= MOST_CLASSES:
         return None

@@ -12,7 +12,7 @@ from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import number_text, plain, plain_reading
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.wording import collect_tree, one_line
+from steadytree.reporting.wording import build_nodes, one_line
 from steadytree.stability.refits import (
     KEPT,
     Refits,
@@ -34,25 +34,23 @@ MOST_ALTERNATIVES = 3
 SMALLER = "The trees compared are learned from those, not from all rows."
 
 
-def collect_stability(evidence: ReportOptions) -> dict[str, Any] | None:
+def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     """Exact leave-one-out, refits, first questions, cut points and alternative trees.
 
     None where nobody says how the tree was learned, and from which rows.
     """
-    if evidence.learner is None or evidence.train is None:
+    if options.learner is None or options.train is None:
         return None
-    rows = Sampled.of(*evidence.train, MOST_ROWS, evidence.seed)
-    again = refits(
-        evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
-    )
+    rows = Sampled.of(*options.train, MOST_ROWS, options.seed)
+    again = refits(options.learner, rows.features, rows.labels, REPEATS, random_state=options.seed)
     if isinstance(again, ScorecardRefits):
         raise ValueError("learner gives cards, but a tree is judged: pass the one that gave it.")
-    exact = is_repeatable(evidence.learner)
+    exact = is_repeatable(options.learner)
     found = average_sensitivity(
-        evidence.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
+        options.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
     )
     return {
-        "learner": type(evidence.learner).__name__,
+        "learner": type(options.learner).__name__,
         "note": f"{rows.note} {SMALLER}" if rows.note else "",
         "n_rows": len(rows.labels),
         "exact": found.exact,
@@ -67,23 +65,23 @@ def collect_stability(evidence: ReportOptions) -> dict[str, Any] | None:
             if distance > 0
         ],
         "first": _first_questions(again.facts),
-        "cuts": collect_cut_points(again),
+        "cuts": tree_thresholds(again),
         "alternatives": _alternatives(found, rows),
     }
 
 
-def collect_card_stability(evidence: ReportOptions) -> dict[str, Any] | None:
+def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
     """How many answers and columns of a card stay when it is fitted again to part of the rows."""
-    if evidence.learner is None or evidence.train is None:
+    if options.learner is None or options.train is None:
         return None
-    rows = Sampled.of(*evidence.train, MOST_CARD_ROWS, evidence.seed)
+    rows = Sampled.of(*options.train, MOST_CARD_ROWS, options.seed)
     again = refits(
-        evidence.learner, rows.features, rows.labels, CARD_REPEATS, random_state=evidence.seed
+        options.learner, rows.features, rows.labels, CARD_REPEATS, random_state=options.seed
     )
     if not isinstance(again, ScorecardRefits):
         raise ValueError("learner gives trees, but a card is judged: pass the one that gave it.")
     return {
-        "learner": type(evidence.learner).__name__,
+        "learner": type(options.learner).__name__,
         "note": f"{rows.note} {SMALLER.replace('trees', 'cards')}" if rows.note else "",
         "n_rows": len(rows.labels),
         "n_cards": len(again.cards),
@@ -94,11 +92,11 @@ def collect_card_stability(evidence: ReportOptions) -> dict[str, Any] | None:
             {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]
         ],
-        "cuts": collect_card_cuts(again),
+        "cuts": scorecard_thresholds(again),
     }
 
 
-def collect_card_cuts(again: ScorecardRefits) -> list[dict[str, Any]]:
+def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
     """Where the cards cut the columns of numbers that the card itself asks about."""
     shares, found = again.columns(), []
     for column in again.whole.space:
@@ -123,7 +121,7 @@ def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
     }
 
 
-def collect_cut_points(again: Refits) -> list[dict[str, Any]]:
+def tree_thresholds(again: Refits) -> list[dict[str, Any]]:
     """Where the features asked most often are cut, and where the tree itself cuts them."""
     facts = again.facts
     columns = facts.columns()
@@ -167,6 +165,6 @@ def _alternatives(found: Sensitivity, rows: Sampled) -> list[dict[str, Any]]:
     for one in listed:
         tree = one.tree if isinstance(one.tree, Tree) else from_sklearn(one.tree, rows.features)
         truth = label_indices(tree.classes, rows.labels)
-        drawn = collect_tree(tree, rows.features, truth)
+        drawn = build_nodes(tree, rows.features, truth)
         shown.append({"share": one.share, "distance": one.distance, "tree": drawn})
     return shown

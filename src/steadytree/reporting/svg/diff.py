@@ -178,7 +178,7 @@ STYLE = """
 
 
 def draw_diff(data: dict[str, Any]) -> Markup:
-    """Draw what `collect_diff` returned.
+    """Draw what `build_diff` returned.
 
     Grey boxes stayed, amber ones moved, vermilion ones were replaced, green ones grew and pink
     ones were cut; what no longer holds is struck through.

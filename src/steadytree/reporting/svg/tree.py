@@ -60,7 +60,7 @@ class Layout:
 
 
 def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
-    """Place the nodes of `collect_tree`, which come in the order root, left, right.
+    """Place the nodes of `build_nodes`, which come in the order root, left, right.
 
     Examples
     --------
@@ -113,7 +113,7 @@ BAR_HEIGHT = 9
 
 
 def draw_tree(tree: dict[str, Any]) -> Picture:
-    """Draw what `collect_tree` returned.
+    """Draw what `build_nodes` returned.
 
     Parameters
     ----------
