@@ -33,11 +33,8 @@ if TYPE_CHECKING:
     from steadytree.privacy.simulation import simulate
     from steadytree.reporting.comparison import compare
     from steadytree.reporting.diff import diff
-    from steadytree.reporting.matplotlib_plots import plot_collection, plot_stability_curve
-    from steadytree.reporting.plot import draw
+    from steadytree.reporting.plot import plot
     from steadytree.reporting.report import report
-    from steadytree.reporting.scorecard import card_html, card_text
-    from steadytree.reporting.svg.scorecard import draw_card
     from steadytree.riskscore.risk_score import RiskScoreClassifier
     from steadytree.robustness.certify import certify
     from steadytree.robustness.perturbation import Perturbation
@@ -73,8 +70,6 @@ _WHERE = {
     "average_sensitivity": "stability.sensitivity",
     "by_group": "metrics.groups",
     "calibration": "metrics.calibration",
-    "card_html": "reporting.scorecard",
-    "card_text": "reporting.scorecard",
     "card_to_sql": "models.export",
     "card_to_tree": "models.export",
     "certify": "robustness.certify",
@@ -83,14 +78,11 @@ _WHERE = {
     "complexity": "metrics.complexity",
     "diff": "reporting.diff",
     "distributional_sensitivity": "stability.distributional",
-    "draw": "reporting.plot",
-    "draw_card": "reporting.svg.scorecard",
     "from_sklearn": "models.sklearn",
     "load": "models.files",
     "one_hot": "models.one_hot",
     "path_distance": "distance.path",
-    "plot_collection": "reporting.matplotlib_plots",
-    "plot_stability_curve": "reporting.matplotlib_plots",
+    "plot": "reporting.plot",
     "private_accuracy": "privacy.evaluation",
     "refits": "stability.refits",
     "report": "reporting.report",
@@ -126,8 +118,6 @@ __all__ = [
     "average_sensitivity",
     "by_group",
     "calibration",
-    "card_html",
-    "card_text",
     "card_to_sql",
     "card_to_tree",
     "certify",
@@ -136,14 +126,11 @@ __all__ = [
     "complexity",
     "diff",
     "distributional_sensitivity",
-    "draw",
-    "draw_card",
     "from_sklearn",
     "load",
     "one_hot",
     "path_distance",
-    "plot_collection",
-    "plot_stability_curve",
+    "plot",
     "private_accuracy",
     "refits",
     "report",

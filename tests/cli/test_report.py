@@ -225,7 +225,7 @@ def test_saved_cards_are_reported_on(run, frame, tmp_path):
     data = json.loads(run(*asked, "--json")[1])
     assert data["readings"]["accuracy"][0]["value"] == card.score(X, y)
     assert data["kind"] == "card"
-    refused(run(*asked, "--learner", "stable"), "--model is a card")
+    refused(run(*asked, "--learner", "stable"), "--model is a risk score")
 
 
 def test_privacy_ledger_in_a_report(run, frame, tmp_path):

@@ -124,11 +124,11 @@ def test_difference(golden, patients, rows):
 # ---- pictures ----
 def test_pictures_of_trees_and_cards(golden, patients):
     X, y, _ = patients
-    golden("tree.svg", as_lines(str(st.draw(tree_of(patients), X, y))))
+    golden("tree.svg", as_lines(st.plot(tree_of(patients), X, y).svg))
     model = card_of(patients)
-    golden("card.svg", as_lines(str(st.draw_card(model))))
-    golden("card.txt", st.card_text(model))
-    golden("card.html", as_lines(st.card_html(model, title="Ill?")))
+    golden("card.svg", as_lines(st.plot(model).svg))
+    golden("card.txt", str(st.plot(model)))
+    golden("card.html", as_lines(st.plot(model, title="Ill?").html))
     golden("card.sql", st.card_to_sql(model))
 
 

@@ -346,8 +346,8 @@ def test_html_in_names_and_values_is_escaped():
 
 
 def test_large_data_are_sampled_and_said_so(monkeypatch, case):
-    for module in ("section_robustness", "section_stability"):
-        monkeypatch.setattr(f"steadytree.reporting.{module}.MOST_ROWS", 50)
+    for module in ("robustness", "stability"):
+        monkeypatch.setattr(f"steadytree.reporting.sections.{module}.MOST_ROWS", 50)
     monkeypatch.setattr("steadytree.reporting.sections.robustness.MOST_SEPARATED", 40)
     found = st.report(case["model"], *case["rows"], train=case["train"])
     sampled = "Measured on 50 of 120 rows, drawn by chance."

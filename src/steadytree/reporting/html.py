@@ -6,20 +6,21 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from steadytree.models.documents import card_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text
-from steadytree.reporting.sections.model import picture_of_card
 from steadytree.reporting.svg.canvas import N_COLOURS, class_colours, colour_style
 from steadytree.reporting.svg.diff import draw_diff
 from steadytree.reporting.svg.figures import (
     calibration_chart,
     certified_curve,
     comparison_pictures,
-    cut_strips,
     distance_strip,
     epsilon_chart,
     first_heat,
     separation_curve,
+    threshold_chart,
 )
+from steadytree.reporting.svg.scorecard import draw_scorecard
 from steadytree.reporting.svg.tree import answer_line, draw_tree, picture_size
 from steadytree.reporting.text import indented_rules, leaf_rules
 from steadytree.reporting.wording import cut_text
@@ -28,7 +29,7 @@ LONGEST_NAME = 40
 CHARTS = (
     calibration_chart,
     certified_curve,
-    cut_strips,
+    threshold_chart,
     distance_strip,
     epsilon_chart,
     first_heat,
@@ -78,7 +79,9 @@ def render_html(data: dict[str, Any]) -> str:
             **({} if data["tree"] is None else _tree_parts(data["tree"])),
             confusion=_confusion_rows(data["confusion"]),
             change_picture=draw_diff(data["change"]) if data["change"] else "",
-            card_picture=picture_of_card(data["card"]) if data["card"] else "",
+            card_picture=draw_scorecard(card_from_dict(data["card"]["card"]))
+            if data["card"]
+            else "",
             unmeasured=unmeasured(data),
         )
     )
@@ -103,6 +106,10 @@ def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sections that are not there, and what would bring them."""
     texts = UNMEASURED | (UNMEASURED_OF_CARDS if data["kind"] == "card" else {})
     return [text for section, text in texts.items() if not data[section]]
+
+
+def _sheet(section: dict[str, Any]) -> Markup:
+    return draw_scorecard(card_from_dict(section["card"]))
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.wording import label_text, one_line
 
 
 def indented_rules(tree: dict[str, Any]) -> str:
@@ -79,6 +82,69 @@ def _line(node: dict[str, Any], classes: list[str]) -> str:
     if "question" not in node:
         return answer_text(node, classes)
     return f"{node['question']}?" + (f" (missing: {node['missing']})" if node["missing"] else "")
+
+
+def scorecard_text(scorecard: Scorecard) -> str:
+    """A risk score as aligned text, with the risk of each total where it is known.
+
+    Examples
+    --------
+    >>> from steadytree.models.scorecard import Condition, Scorecard
+    >>> from steadytree.data.feature_space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> scorecard = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> print(scorecard_text(scorecard))
+    start with      -1
+    age ≥ 75        +2
+    above 0: goes, else stays
+    """
+    labels = [label_text(label) for label in scorecard.classes.tolist()]
+    heads = [] if scorecard.is_binary else [["points for", *labels]]
+    rows = [["start with", *(str(value) for value in scorecard.offset.tolist())]]
+    for text, points in zip(
+        map(one_line, scorecard.texts()), scorecard.points.tolist(), strict=True
+    ):
+        rows.append([text, *(f"{value:+d}" if value else "" for value in points)])
+    lines = _aligned(heads + rows)
+    if scorecard.n_conditions == 0:
+        lines.append("no conditions: every row gets the same prediction")
+    elif scorecard.is_binary:
+        lines.append(f"above 0: {labels[1]}, else {labels[0]}")
+    else:
+        lines.append("the class with the greatest total is predicted; the first one on ties")
+    if scorecard.risk_table is not None:
+        lines += ["", *_aligned(_risk_lines(scorecard.risk_table, scorecard.is_binary))]
+    return "\n".join(lines)
+
+
+def _risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
+    """Totals, risks, shares and counts as rows of text, a head first."""
+    head = ["total", "risk", "observed", "95 % interval", "rows"]
+    rows = [head if is_binary else ["class", *head]]
+    for row in table.rows:
+        low, high = (percent_text(end) for end in row.interval)
+        line = [
+            str(row.total),
+            percent_text(row.risk),
+            percent_text(row.share),
+            f"{low} to {high}",
+            f"{row.n_rows:,.6g}",
+        ]
+        rows.append(line if is_binary else [label_text(row.label), *line])
+    return rows
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                row[0].ljust(max(widths[0], 12)),
+                *map(str.rjust, row[1:], (w + 2 for w in widths[1:])),
+            ]
+        ).rstrip()
+        for row in rows
+    ]
 
 
 MOST_CLASSES = 8  # more make a table of answers too wide for a terminal

@@ -6,7 +6,7 @@ from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
 from steadytree.metrics.sampling import Sampled
-from steadytree.models.documents import card_from_dict, card_to_dict
+from steadytree.models.documents import card_to_dict
 from steadytree.models.export import card_to_tree
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.tree import Tree
@@ -14,8 +14,7 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import plain, plain_reading
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.scorecard import card_text
-from steadytree.reporting.svg.scorecard import draw_card
+from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import label_text, one_line
 
 MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told in any case
@@ -51,16 +50,11 @@ def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | 
         return None
     table = card.risk_table
     return {
-        "text": card_text(card),
+        "text": scorecard_text(card),
         "card": plain(card_to_dict(card)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
         "readings": [plain_reading(reading) for reading in accuracy(card, X, y).measurements()],
     }
-
-
-def picture_of_card(data: dict[str, Any]) -> str:
-    """The card drawn from its plain values."""
-    return draw_card(card_from_dict(data["card"]))
 
 
 def build_change(

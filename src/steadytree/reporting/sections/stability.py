@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytree.data.column import Column
 from steadytree.distance.collection import PLACES, CollectionFacts
@@ -122,18 +123,29 @@ def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
 
 
 def tree_thresholds(again: Refits) -> list[dict[str, Any]]:
-    """Where the features asked most often are cut, and where the tree itself cuts them."""
-    facts = again.facts
-    columns = facts.columns()
+    """Thresholds of the most important features over all trees, and those of the tree itself."""
+    trees = (again.whole, *again.trees)
+    used = np.array([[len(_own_thresholds(t, n)) > 0 for n in t.space.names] for t in trees])
+    return collection_thresholds(again.facts, used.mean(axis=0), again.whole)
+
+
+def collection_thresholds(
+    facts: CollectionFacts, shares: NDArray[np.float64], own: Tree | None = None
+) -> list[dict[str, Any]]:
+    """Thresholds of the most important features; those of the tree `own` are marked.
+
+    `shares` holds the share of trees that use each feature.
+    """
     found: list[dict[str, Any]] = []
-    by_name: dict[str, Column] = {column.name: column for column in facts.space}
-    for name in columns["feature"].tolist():
-        cuts, column = facts.cuts.get(name, np.empty(0)), by_name[name]
+    columns = {
+        column.name: (column, share) for column, share in zip(facts.space, shares, strict=True)
+    }
+    for name in facts.columns()["feature"].tolist():
+        cuts, (column, share) = facts.cuts.get(name, np.empty(0)), columns[name]
         if not len(cuts) or not column.high > column.low or len(found) == MOST_FEATURES:
             continue
-        own = _own_cuts(again.whole, name)
-        trees = sum(bool(len(_own_cuts(tree, name))) for tree in (again.whole, *again.trees))
-        found.append(_strip(column, cuts, own, trees / facts.n_trees))
+        marked = np.empty(0) if own is None else _own_thresholds(own, name)
+        found.append(_strip(column, cuts, marked, share))
     return found
 
 
@@ -152,7 +164,7 @@ def _strip(column: Column, cuts: Any, own: Any, share: float) -> dict[str, Any]:
     }
 
 
-def _own_cuts(tree: Tree, name: str) -> Any:
+def _own_thresholds(tree: Tree, name: str) -> Any:
     asked = tree.space.names.index(name)
     cuts = tree.threshold[tree.feature == asked]
     return np.sort(cuts[np.isfinite(cuts)])

@@ -1,27 +1,28 @@
-"""Compare pictures: learners as points and their certified accuracy as curves."""
+"""Figures: the charts of reports and comparisons, from their plain values."""
 
 from typing import Any
 
+from markupsafe import Markup
+
 from steadytree.reporting.comparison_table import value_text
 from steadytree.reporting.formatting import percent_text
-from steadytree.reporting.svg.axes import Axis
-from steadytree.reporting.svg.canvas import N_COLOURS, Picture
+from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
 from steadytree.reporting.svg.charts import (
     Point,
     Series,
     Strip,
-    draw_curve,
-    draw_heat,
-    draw_scatter,
-    draw_strips,
+    curve,
+    heat,
+    scatter,
+    strips,
 )
 
-PLACES = {"root": "first question", "left": "next, if yes", "right": "next, if no"}
+SPLITS = {"root": "first split", "left": "next, if yes", "right": "next, if no"}
 FARTHEST = 4.0  # times the budget that a curve is drawn to
 GREY = 7
 
 
-def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Picture:
+def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
     """Certified accuracy by size of move, beside the most frequent answer."""
     sizes, shares = robustness["curve"]["size"], robustness["curve"]["certified_accuracy"]
     budget = robustness["perturbation"].get("budget")
@@ -37,10 +38,12 @@ def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Picture:
     ]
     label = "size of move" + (" (1 is the whole noise)" if budget == 1 and row else "")
     up = Axis.over([0.0, 1.0], "right, and stays so", percent=True)
-    return draw_curve(series, Axis.over([0.0, most or 1.0], label), up, "Certified accuracy")
+    return frame_picture(
+        curve(series, Axis.over([0.0, most or 1.0], label), up), "Certified accuracy"
+    )
 
 
-def separation_curve(separation: dict[str, Any]) -> Picture:
+def separation_curve(separation: dict[str, Any]) -> Markup:
     """Share of rows whose nearest row of another class is at least so far away."""
     x, y = separation["nearest_other_class"], separation["share"]
     pairs = [(a, b) for a, b in zip(x, y, strict=True) if a is not None] or [(0.0, 0.0)]
@@ -48,28 +51,35 @@ def separation_curve(separation: dict[str, Any]) -> Picture:
     across = Axis.over([0.0, max(x)], "distance to the nearest row of another class")
     up = Axis.over([0.0, 1.0], "share of rows", percent=True)
     line = Series("rows", x, y, steps=True)
-    return draw_curve([line], across, up, "How far rows are from another class")
+    return frame_picture(curve([line], across, up), "How far rows are from another class")
 
 
-def distance_strip(stability: dict[str, Any]) -> Picture:
+def distance_strip(stability: dict[str, Any]) -> Markup:
     """Distances of the trees learned again, each a line."""
     found = stability["distances"]
     most = max(*found, 1e-9)
     strip = Strip("trees learned again", found, 0.0, most, (), f"{len(found)} trees")
     shown = Strip(**{**vars(strip), "low_text": "0: same tree", "high_text": f"{most:.3g}"})
-    return draw_strips([shown], "Distances of trees that were learned again")
+    return frame_picture(strips([shown]), "Distances of trees that were learned again")
 
 
-def first_heat(stability: dict[str, Any]) -> Picture:
+def first_heat(stability: dict[str, Any]) -> Markup:
     """How often each feature is asked first."""
     first = stability["first"]
-    heads = [PLACES[place] for place in first["places"]]
-    return draw_heat(first["features"], heads, first["shares"], "Which features are asked first")
+    heads = [SPLITS[place] for place in first["places"]]
+    return frame_picture(
+        heat(first["features"], heads, first["shares"]), "Which features are asked first"
+    )
 
 
-def cut_strips(stability: dict[str, Any], kind: str = "tree") -> Picture:
-    """Where the trees or cards cut the features they ask about."""
-    strips = [
+def threshold_chart(thresholds: list[dict[str, Any]], kind: str = "tree") -> Markup:
+    """Thresholds of the features that retrained trees or risk scores use."""
+    return frame_picture(strips(threshold_strips(thresholds, kind)), "Thresholds by feature")
+
+
+def threshold_strips(thresholds: list[dict[str, Any]], kind: str = "tree") -> list[Strip]:
+    """One strip a feature, with the share of models that use it."""
+    return [
         Strip(
             one["feature"],
             one["cuts"],
@@ -80,12 +90,11 @@ def cut_strips(stability: dict[str, Any], kind: str = "tree") -> Picture:
             one["low_text"],
             one["high_text"],
         )
-        for one in stability["cuts"]
+        for one in thresholds
     ]
-    return draw_strips(strips, "Where features are cut")
 
 
-def epsilon_chart(privacy: dict[str, Any]) -> Picture:
+def epsilon_chart(privacy: dict[str, Any]) -> Markup:
     """Accuracy against epsilon, whiskers from the least to the greatest of several seeds."""
     points = privacy["curve"]
     x = [point["epsilon"] for point in points]
@@ -99,10 +108,12 @@ def epsilon_chart(privacy: dict[str, Any]) -> Picture:
     )
     ends = [*line.low, *line.high]  # type: ignore[misc]
     up = Axis.over(ends, "accuracy on held-out rows", percent=True)
-    return draw_curve([line], Axis.over_ratios(x, "epsilon"), up, "Accuracy against epsilon")
+    return frame_picture(
+        curve([line], Axis.over_ratios(x, "epsilon"), up), "Accuracy against epsilon"
+    )
 
 
-def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Picture:
+def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
     """Observed against stated shares; on the diagonal they agree."""
     bins = found["bins"]
     line = Series(
@@ -117,14 +128,14 @@ def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Picture:
     equal = Series("stated = observed", (0.0, 1.0), (0.0, 1.0), colour=GREY)
     across = Axis.over([0.0, 1.0], "stated share", percent=True)
     up = Axis.over([0.0, 1.0], "share that came true", percent=True)
-    return draw_curve([line, equal], across, up, "Calibration")
+    return frame_picture(curve([line, equal], across, up), "Calibration")
 
 
 NAMES = ("retraining distance", "changed answers")
 FARTHEST_COMPARED = 3.0  # times the budget that a curve is drawn to
 
 
-def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Picture]]:
+def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Markup]]:
     """Captions and pictures of a comparison."""
     learners = words["learners"]
     captions = {
@@ -143,7 +154,7 @@ def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Picture]]:
     return found
 
 
-def _scatter(learners: list[dict[str, Any]], key: str) -> Picture:
+def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
     points = []
     for place, one in enumerate(learners):
         measurements = one["readings"]
@@ -171,10 +182,10 @@ def _scatter(learners: list[dict[str, Any]], key: str) -> Picture:
         [0.0, *(point.x * 1.08 for point in points)], key, percent=key == "changed answers"
     )
     up = Axis.over(ends, "accuracy", percent=True)
-    return draw_scatter(points, across, up, f"Accuracy against {key}")
+    return frame_picture(scatter(points, across, up), f"Accuracy against {key}")
 
 
-def _curves(learners: list[dict[str, Any]], budget: float) -> Picture:
+def _curves(learners: list[dict[str, Any]], budget: float) -> Markup:
     most = FARTHEST_COMPARED * budget
     series = []
     for place, one in enumerate(learners):
@@ -186,4 +197,4 @@ def _curves(learners: list[dict[str, Any]], budget: float) -> Picture:
     values = [value for one in series for value in one.y]
     across = Axis.over([0.0, most], "size of move (1 is the whole noise)")
     up = Axis.over([min(values), max(values)], "certified accuracy", percent=True)
-    return draw_curve(series, across, up, "Certified accuracy by size of move")
+    return frame_picture(curve(series, across, up), "Certified accuracy by size of move")

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from steadytree.reporting.formatting import percent_text, rows_text
 from steadytree.reporting.svg.canvas import (
     RECT,
-    Picture,
+    Part,
     class_colours,
     fit_text,
     frame_picture,
@@ -112,7 +112,7 @@ ANSWER_HEIGHT = 26
 BAR_HEIGHT = 9
 
 
-def draw_tree(tree: dict[str, Any]) -> Picture:
+def draw_tree(tree: dict[str, Any]) -> Markup:
     """Draw what `build_nodes` returned.
 
     Parameters
@@ -140,7 +140,7 @@ def draw_tree(tree: dict[str, Any]) -> Picture:
         MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
     label = f"Decision tree with {tree['n_leaves_shown']} answers"
-    return frame_picture(width, height, label, body)
+    return frame_picture(Part(body, width, height), label)
 
 
 def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
