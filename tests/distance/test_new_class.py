@@ -87,8 +87,8 @@ def test_the_new_class_is_named_wherever_the_change_is_told(quarters):
     n_rows = int((y == "c").sum())
     n_right = int(((y == "c") & (new.predict(X) == "c")).sum())
     said = (
-        f"Class “c” is new: the old tree never answers it. {n_rows} of 300 rows have it; "
-        f"{n_right} of them are decided rightly now."
+        f"Class “c” is new: the old tree never predicts it. {n_rows} of 300 rows have it; "
+        f"{n_right} of them are predicted correctly now."
     )
     assert found.words["classes_text"] == [said]
     assert str(found).splitlines()[1] == said
@@ -124,16 +124,16 @@ def test_a_class_that_is_gone_and_one_that_neither_tree_knows(quarters):
     y = np.where(np.arange(300) == 7, "d", first)
     found = diff(old, old, X, y)
     assert found.words["classes_text"] == [
-        "Class “d” is in the rows, but neither tree knows it. 1 of 300 rows has it."
+        "Class “d” is in the rows but unknown to both trees. 1 of 300 rows has it."
     ]
     assert found.rows.old_accuracy == (old.predict(X) == y).mean()
     assert diff(old, new).words["classes_text"] == [
-        "Class “c” is new: the old tree never answers it."
+        "Class “c” is new: the old tree never predicts it."
     ]
     assert diff(old, old, X, first).words["classes_text"] == []
     kept = with_classes(old, np.array(["a", "b", "c"]))
     said = diff(old, kept, X, second).words["classes_text"][0]
-    assert said.startswith("Class “c” is new: neither tree ever answers it. ")
+    assert said.startswith("Class “c” is new: neither tree ever predicts it. ")
 
 
 def test_many_classes_are_counted(quarters):
@@ -250,7 +250,7 @@ def test_commands_on_a_file_with_a_new_class(run, quarters):
     options = ("--target", "y", "--previous", "old.tree.json", "--trees", 4)
     code, out, err = run("retrain", "new.csv", *options, "--picture", "changes.svg")
     assert (code, err) == (0, "")
-    assert "Class “c” is new: the old tree never answers it." in out
+    assert "Class “c” is new: the old tree never predicts it." in out
     assert "Class “c” is new" in pathlib.Path("changes.svg").read_text("utf-8")
     trees = ("old.tree.json", "retrained.tree.json", "--data", "new.csv", "--target", "y")
     code, out, _ = run("diff", *trees, "--json")

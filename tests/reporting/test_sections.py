@@ -252,8 +252,8 @@ def test_columns_that_the_noise_leaves_alone_are_named(case):
     asked = {case["old"].tree_.space.names[k] for k in case["old"].tree_.feature if k >= 0}
     fixed = sorted(asked - {"age"}, key=case["old"].tree_.space.names.index)
     expected = (
-        f"Of the {len(asked)} columns the tree asks about, the noise leaves {len(fixed)} as they "
-        f"are: {', '.join(fixed)}."
+        f"The perturbation does not change {len(fixed)} of the {len(asked)} columns that the tree "
+        f"uses: {', '.join(fixed)}."
     )
     assert fixed
     assert made.data["robustness"]["note"] == expected
@@ -280,19 +280,23 @@ def test_a_card_of_any_size_is_reported_on(case, size):
     still = st.Perturbation(radius={model.feature_names_in_[0]: 1e-3})
     note = st.report(model, X, y, perturbation=still, quick=True).data["robustness"]["note"]
     asked = {model.feature_names_in_[c.feature] for c in model.card_.conditions}
-    assert note.startswith(f"Of the {len(asked)} columns the card asks about, the noise leaves")
+    still = f"{len(asked - {model.feature_names_in_[0]})} of the {len(asked)} columns"
+    assert note.startswith(f"The perturbation does not change {still} that the risk score uses")
     assert data["card"]["text"] in str(found)
-    assert "Can this card be trusted?" in found.html
-    assert "whether a card fitted again" in st.report(model, X, y, quick=True).html
+    assert "Can this risk score be trusted?" in found.html
+    assert (
+        "how much the risk score changes when it is retrained"
+        in st.report(model, X, y, quick=True).html
+    )
     for words in ("this tree", "The tree", "the tree "):
         assert words not in found.html.split('<script type="application/json"')[0]
 
 
 def test_a_learner_of_trees_says_nothing_of_a_card_nor_the_other_way_round(case):
     tree, card = case["model"], case["card"]
-    with pytest.raises(ValueError, match="learner gives trees, but a card is judged"):
+    with pytest.raises(ValueError, match="learner fits trees, but the model is a risk score"):
         st.report(card, *case["rows"], train=case["train"], learner=tree)
-    with pytest.raises(ValueError, match="learner gives cards, but a tree is judged"):
+    with pytest.raises(ValueError, match="learner fits risk scores, but the model is a tree"):
         st.report(tree, *case["rows"], train=case["train"], learner=card)
 
 

@@ -37,7 +37,7 @@ from steadytree.reporting.sections.stability import build_scorecard_stability, b
 from steadytree.reporting.wording import build_nodes, label_text, one_line
 
 FORMAT = 1  # raised when the meaning of a field changes
-NOUNS = {"tree": "decision tree", "card": "card of points"}
+NOUNS = {"tree": "decision tree", "card": "risk score"}
 
 
 def build_report(
@@ -78,11 +78,11 @@ def build_report(
 
 
 def _check_change(judged: Tree | Scorecard) -> None:
-    """What changed is told of trees: a card must be small enough to be told as one."""
+    """Refuse a risk score with too many conditions to be written as a tree."""
     if isinstance(judged, Scorecard) and judged.n_conditions > MOST_CONDITIONS:
         raise ValueError(
-            f"previous: what changed is told of trees, and of cards of up to {MOST_CONDITIONS} "
-            f"conditions, but this card has {judged.n_conditions}: leave the previous one out."
+            f"previous: changes are shown for trees and for risk scores of up to {MOST_CONDITIONS} "
+            f"conditions, but this one has {judged.n_conditions}: omit previous."
         )
 
 
@@ -140,24 +140,24 @@ def _readable(model: Any, table: Table) -> Tree | Scorecard:
 
 
 def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> str:
-    right, baseline, *_ = found.measurements()
+    correct, baseline, *_ = found.measurements()
     rows = {
-        True: f"{rows_text(found.n_rows)} it was fitted on",
-        False: f"{rows_text(found.n_rows)} it had not seen",
+        True: f"the {rows_text(found.n_rows)} it was fitted to",
+        False: f"{rows_text(found.n_rows)} held out",
         None: f"the {rows_text(found.n_rows)} given",
     }[origin.seen]
     label = label_text(found.baseline_label)
     size_text = (
-        f"It adds up points for {size.depth} conditions on {size.n_features} columns, and has "
+        f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
         f"{size.n_leaves:,} different totals."
         if kind == "card"
-        else f"It asks {size.mean_questions:.1f} questions of a row on average, {size.depth} at "
-        f"most, and has {size.n_leaves:,} different ends."
+        else f"It has {size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'} and depth "
+        f"{size.depth}; a row passes {size.mean_questions:.1f} splits on average."
     )
     return (
-        f"The {kind} is right on {reading_text(right)} of {rows} "
-        f"(95 % interval {interval_text(right)}); always answering “{label}” would be right on "
-        f"{reading_text(baseline)}. {size_text}"
+        f"The {NOUNS[kind]} is correct on {reading_text(correct)} of {rows} "
+        f"(95 % interval {interval_text(correct)}); always predicting “{label}” would be correct "
+        f"on {reading_text(baseline)}. {size_text}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Table checks: what of a data file a tree cannot be fitted on, said in one line each."""
+"""Checks of a data file: columns and targets that no tree can be fitted to, one line each."""
 
 import difflib
 import re
@@ -89,7 +89,7 @@ def _refuse(found: Sequence[str], fault: str) -> None:
         has, them = ("has", "it") if len(found) == 1 else ("have", "them")
         columns = "column" if len(found) == 1 else "columns"
         raise ValueError(
-            f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
+            f"{columns} {quote(found)} {has} {fault}: correct {them}, or leave {them} out with "
             f"{drop_options(found)}"
         )
 
@@ -128,12 +128,12 @@ def labels_of(table: Table, target: str) -> NDArray[Any]:
     if column.dtype == object:
         return column.astype(str)
     if np.isinf(column).any():
-        raise ValueError(f"target {target!r} holds infinity: mend it, or name another target.")
+        raise ValueError(f"target {target!r} holds infinity: correct it, or name another target.")
     whole = np.floor(column) == column
     if not whole.all():
         raise ValueError(
-            f"target {target!r} holds measured numbers such as {column[~whole][0]:g}, and a tree "
-            "tells classes apart: turn them into classes, or name another target."
+            f"target {target!r} holds continuous numbers such as {column[~whole][0]:g}, but a "
+            "classifier needs classes: group them into classes, or name another target."
         )
     return column.astype(np.int64)
 
@@ -143,8 +143,8 @@ def check_classes(labels: NDArray[Any], target: str) -> None:
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(
-            f"target {target!r} holds one class only, {str(classes[0])!r}: there is nothing to "
-            "tell apart, so add rows of another class or name another target."
+            f"target {target!r} has only one class, {str(classes[0])!r}: add rows of another "
+            "class, or name another target."
         )
     most = MOST_NUMBERS if labels.dtype.kind == "i" else MOST_CLASSES
     if len(classes) > most:

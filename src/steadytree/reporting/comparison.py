@@ -1,4 +1,4 @@
-"""compare: every learner side by side, shown as text, as a page or as plain values."""
+"""compare: learners compared on the same folds, as text, as a page or as plain values."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ FORMAT = 1
 
 
 class Comparison(Results):
-    """Learners side by side; shows itself in a terminal and in a notebook."""
+    """A comparison of learners; shows itself in a terminal and in a notebook."""
 
     @cached_property
     def words(self) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def page_data(
     return {
         "format": FORMAT,
         "kind": "comparison",
-        "title": title or "Learners side by side",
+        "title": title or "Comparison of learners",
         "comparison": found.words,
         "data_sha256": sha256,
         "origin": (origin or Origin()).to_dict(),
@@ -83,9 +83,9 @@ def compare(
     path: str | PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Put learners side by side on the same folds.
+    """Compare learners on the same folds.
 
-    Every learner is fitted on each fold's other rows and judged on the fold: accuracy, AUC, size,
+    Every learner is fitted to all folds but one and evaluated on that one: accuracy, AUC, size,
     certified and worst-case accuracy. The retraining distance is the mean path distance between
     the trees of two folds, which share all but two folds' rows. Average sensitivity is exact for
     learners that can repeat a fit (``cart``, ``stable``), sampled for others, and left out where a

@@ -1,4 +1,4 @@
-"""Compare words: the figures of a comparison as a table with words, ready to be shown."""
+"""The table of a comparison: its figures as text, ready to be shown."""
 
 from typing import Any
 
@@ -6,37 +6,37 @@ from steadytree.reporting.wording import one_line
 
 HIGH, LOW, NEITHER = 1, -1, 0
 SHARES = ("accuracy", "certified accuracy", "worst-case accuracy", "changed answers")
-# heading, which end is better, and what it says
+# heading, which direction is better, and the meaning
 COLUMNS: dict[str, tuple[str, int, str]] = {
-    "accuracy": ("accuracy", HIGH, "share of held-out rows that are right"),
-    "AUC": ("AUC", HIGH, "chance that rows of two classes are ranked in the right order"),
-    "size": ("size", NEITHER, "leaves of a tree, conditions of a card"),
+    "accuracy": ("accuracy", HIGH, "share of held-out rows predicted correctly"),
+    "AUC": ("AUC", HIGH, "probability that rows of two classes are ranked in the right order"),
+    "size": ("size", NEITHER, "leaves of a tree, conditions of a risk score"),
     "sensitivity": (
         "sensitivity",
         LOW,
         "mean change of the tree when one row is left out, 0 to 1",
     ),
     "changed answers": (
-        "changed answers",
+        "changed predictions",
         LOW,
-        "rows that get another answer when the model is trained on other folds",
+        "rows whose prediction changes when the model is trained on other folds",
     ),
     "retraining distance": (
-        "distance",
+        "path distance",
         LOW,
         "mean path distance between trees trained on other folds",
     ),
     "certified accuracy": (
-        "certified, half noise",
+        "certified, half size",
         HIGH,
-        "share right that stays so under every move of half the stated size",
+        "share correct, provably so under every perturbation of half the stated size",
     ),
     "worst-case accuracy": (
         "worst case",
         HIGH,
-        "share right after the worst perturbation within the budget",
+        "accuracy under the worst perturbation within the budget",
     ),
-    "privacy": ("privacy", NEITHER, "epsilon, where a privacy promise is made"),
+    "privacy": ("privacy", NEITHER, "epsilon of learners that are differentially private"),
     "fit time": ("fit time", LOW, "processor time of one fit"),
 }
 
@@ -127,8 +127,8 @@ def _headline(data: dict[str, Any]) -> str:
         chosen = max(there, key=lambda one: way * one["readings"][key]["value"])
         return f"{chosen['name']} ({value_text(key, chosen['readings'][key]['value'])})"
 
-    parts = [f"Most often right: {best_by('accuracy', HIGH)}"]
+    parts = [f"Most accurate: {best_by('accuracy', HIGH)}"]
     if _any(learners, "worst-case accuracy"):
-        parts.append(f"best in the worst case: {best_by('worst-case accuracy', HIGH)}")
-    parts.append(f"fewest answers change on retraining: {best_by('changed answers', LOW)}")
+        parts.append(f"most accurate in the worst case: {best_by('worst-case accuracy', HIGH)}")
+    parts.append(f"fewest predictions change on retraining: {best_by('changed answers', LOW)}")
     return "; ".join(parts) + "."

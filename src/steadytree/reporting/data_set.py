@@ -123,7 +123,7 @@ class DataSet:
         names = column_names(path)
         if not target:
             raise ValueError(
-                f"say which column to predict, with --target NAME: the data have {quote(names)}."
+                f"name the column to predict with --target NAME: the data have {quote(names)}."
             )
         check_names(names, [target], "the target")
         check_names(names, drop, "--drop")
@@ -163,7 +163,7 @@ class DataSet:
         held = hold_out(self.labels, SHARE, seed)
         if held.sum() < FEWEST:
             raise ValueError(
-                f"{len(self.labels)} rows are too few to hold some out for judging: pass more."
+                f"{len(self.labels)} rows are too few to hold some out for evaluation: pass more."
             )
         return self.take(~held), self.take(held)
 

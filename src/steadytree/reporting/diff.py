@@ -62,7 +62,7 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
 def headline(changes: TreeChanges) -> str:
     """One sentence: what became of the questions, and how many decisions flip."""
     if changes.is_same:
-        said = "The trees ask the same questions and give the same answers"
+        said = "The trees have the same splits and predictions"
     else:
         asked = [node for node in changes.nodes if node.left != NONE]
         parts = []
@@ -71,13 +71,13 @@ def headline(changes: TreeChanges) -> str:
             if n:
                 parts.append(f"{n} {status}")
         n = changes.counts["relabelled"]
-        parts += [f"{n} answer{'s' if n > 1 else ''} relabelled"] if n else []
-        said = f"Questions: {', '.join(parts)}" if asked else f"Changes: {', '.join(parts)}"
+        parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
+        said = f"Splits: {', '.join(parts)}" if asked else f"Changes: {', '.join(parts)}"
     if changes.rows is None:
         return f"{said}."
     n, total = len(changes.rows.flipped), changes.rows.n_rows
     share = f" ({changes.rows.flip_share:.1%})" if n else ""
-    return f"{said}; {n:,} of {total:,} decisions change{share}."
+    return f"{said}; {n:,} of {total:,} predictions change{share}."
 
 
 def class_texts(changes: TreeChanges) -> list[str]:
@@ -86,23 +86,23 @@ def class_texts(changes: TreeChanges) -> list[str]:
     more = len(said) - MOST_CLASSES
     if more < 2:
         return said
-    return [*said[:MOST_CLASSES], f"{more:,} more classes are new, gone or known to neither tree."]
+    return [*said[:MOST_CLASSES], f"{more:,} more classes are new, gone or unknown to both trees."]
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
     name = f"Class “{one_line(change.label)}”"
     if change.status == "gone":
-        said = f"{name} is gone: no leaf of the new tree answers it."
+        said = f"{name} is gone: no leaf of the new tree predicts it."
     elif change.status == "unknown":
-        said = f"{name} is in the rows, but neither tree knows it."
+        said = f"{name} is in the rows but unknown to both trees."
     else:
-        which = "the old tree never answers" if change.answered else "neither tree ever answers"
+        which = "the old tree never predicts" if change.answered else "neither tree ever predicts"
         said = f"{name} is new: {which} it."
     if rows is None or change.n_rows is None:
         return said
     said += f" {change.n_rows:,} of {rows_text(rows.n_rows)} {_verb(change.n_rows)} it"
     if change.n_rows and change.answered:
-        return f"{said}; {change.n_right:,} of them are decided rightly now."
+        return f"{said}; {change.n_right:,} of them are predicted correctly now."
     return f"{said}."
 
 
@@ -255,7 +255,7 @@ def _said(node: dict[str, Any]) -> str:
 
 
 def _rows(rows: dict[str, Any]) -> str:
-    lines = [f"{rows['n_flipped']:,} of {rows_text(rows['n_rows'])} get another decision."]
+    lines = [f"{rows['n_flipped']:,} of {rows_text(rows['n_rows'])} get another prediction."]
     if rows["n_flipped"]:
         listed = ", ".join(str(row) for row in rows["flipped"][:MOST_ROWS])
         more = rows["n_flipped"] - MOST_ROWS
@@ -263,7 +263,7 @@ def _rows(rows: dict[str, Any]) -> str:
     if rows["old_accuracy"] is not None:
         lines.append(
             f"Accuracy {rows['old_accuracy']:.1%} before, {rows['new_accuracy']:.1%} now: "
-            f"{rows_text(rows['mended'])} put right, {rows['broken']:,} put wrong."
+            f"{rows_text(rows['mended'])} corrected, {rows['broken']:,} now wrong."
         )
     return "\n".join(lines) + "\n"
 
@@ -296,22 +296,21 @@ class TreeDiff(TreeChanges):
 
 
 def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
-    """What changed from one tree to another, and which decisions change with it.
+    """Changes from one tree to another, and the predictions that change with them.
 
-    The trees are laid over each other from the root down. A place is "same"; "moved" where the
-    same feature is asked for another value; "replaced" where another feature is asked;
-    "relabelled" where a leaf answers differently; "grown" or "cut" where one tree goes on and the
-    other ends.
+    The trees are aligned from the root down. A node is "same"; "moved" where the same feature has
+    another threshold; "replaced" where another feature is used; "relabelled" where a leaf predicts
+    another class; "grown" or "cut" where one tree has a split and the other a leaf.
 
     Parameters
     ----------
     old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
         Over the same features.
     X : array-like or frame of shape (n_rows, n_features), optional
-        Rows whose decisions are compared.
+        Rows whose predictions are compared.
     y : array-like of shape (n_rows,), optional
-        Their classes: which rows are put right, and which wrong. A class may be new: a tree is
-        wrong on every row of a class that it does not know, and ``classes`` names such classes.
+        Their classes, to count corrected and new errors. A class may be new: a tree is wrong on
+        every row of a class that it does not know, and ``classes`` names such classes.
 
     Returns
     -------
@@ -327,7 +326,7 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> new = DecisionTreeClassifier().fit(X, ["no", "yes", "yes", "yes"])
     >>> found = diff(old, new, X)
     >>> found
-    TreeDiff(Questions: 1 moved; 1 of 4 decisions change (25.0%).)
+    TreeDiff(Splits: 1 moved; 1 of 4 predictions change (25.0%).)
     >>> found.rows.flipped.tolist()
     [1]
     """

@@ -35,21 +35,16 @@ CHARTS = (
     first_heat,
     separation_curve,
 )
+NOUNS = {"tree": "tree", "card": "risk score"}
 UNMEASURED = {
-    "stability": "whether a tree learned again on slightly other data would look the same (it "
-    "takes the learner and the rows it was fitted on).",
-    "robustness": "whether small changes of a row would flip its answer.",
-    "separation": "whether alike rows have different classes.",
-    "groups": "whether groups of people are treated alike (name a column with --by).",
-    "change": "what changed since an earlier tree (pass one with --previous).",
-    "comparison": "what other learners would have given (name some with --learners).",
-    "privacy": "what the tree tells about single rows; it makes no privacy promise.",
-}
-UNMEASURED_OF_CARDS = {
-    "stability": "whether a card fitted again to slightly other data would look the same (it takes "
-    "the learner and the rows it was fitted on).",
-    "change": "what changed since an earlier card.",
-    "privacy": "what the card tells about single rows; it makes no privacy promise.",
+    "stability": "how much the {noun} changes when it is retrained on slightly different data "
+    "(this needs the learner and its training rows).",
+    "robustness": "whether small changes of a row change its prediction.",
+    "separation": "whether similar rows belong to different classes.",
+    "groups": "whether the {noun} performs equally well in all groups (name a column with --by).",
+    "change": "what changed since the previous {noun} (pass it with --previous).",
+    "comparison": "what other learners achieve (name some with --learners).",
+    "privacy": "what the {noun} reveals about single rows; it gives no privacy guarantee.",
 }
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
@@ -73,6 +68,7 @@ def render_html(data: dict[str, Any]) -> str:
         .get_template("report.html.j2")
         .render(
             data=data,
+            noun=NOUNS[data["kind"]],
             colours=class_colours(counts),
             colour_style=Markup(colour_style("body")),
             legend=_legend(counts, [one["label"] for one in classes]),
@@ -103,9 +99,9 @@ def render_study(
 
 
 def unmeasured(data: dict[str, Any]) -> list[str]:
-    """Sections that are not there, and what would bring them."""
-    texts = UNMEASURED | (UNMEASURED_OF_CARDS if data["kind"] == "card" else {})
-    return [text for section, text in texts.items() if not data[section]]
+    """Sentences on the sections that were not measured, and what they need."""
+    noun = NOUNS[data["kind"]]
+    return [text.format(noun=noun) for name, text in UNMEASURED.items() if not data[name]]
 
 
 def _sheet(section: dict[str, Any]) -> Markup:
@@ -173,12 +169,12 @@ def _bar_parts(counts: list[int], colours: list[int]) -> list[tuple[int, float]]
 def _confusion_rows(confusion: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of the confusion table, with the share of each cell for its shade."""
     rows = []
-    for place, (label, counts) in enumerate(
+    for index, (label, counts) in enumerate(
         zip(confusion["labels"], confusion["counts"], strict=True)
     ):
         total = sum(counts)
         cells = [
-            {"count": count, "share": count / total if total else 0.0, "right": other == place}
+            {"count": count, "share": count / total if total else 0.0, "correct": other == index}
             for other, count in enumerate(counts)
         ]
         rows.append({"label": label, "cells": cells, "total": total})

@@ -1,4 +1,4 @@
-"""Limits: what someone asked of a tree, and whether it keeps to it."""
+"""Limits: stated requirements on a model, and whether it meets them."""
 
 import difflib
 import tomllib
@@ -56,17 +56,19 @@ def _gap(data: Mapping[str, Any]) -> float | None:
 
 
 RULES: dict[str, Rule] = {
-    "min_accuracy": Rule(AT_LEAST, _reading("accuracy", "accuracy"), "share of rows right"),
+    "min_accuracy": Rule(
+        AT_LEAST, _reading("accuracy", "accuracy"), "share of rows predicted correctly"
+    ),
     "min_balanced_accuracy": Rule(
-        AT_LEAST, _reading("accuracy", "balanced accuracy"), "share right, classes alike"
+        AT_LEAST, _reading("accuracy", "balanced accuracy"), "mean recall over the classes"
     ),
     "min_auc": Rule(AT_LEAST, _reading("accuracy", "AUC"), "area under the ROC curve", False),
-    "max_leaves": Rule(AT_MOST, _reading("complexity", "leaves"), "different ends", False),
-    "max_depth": Rule(AT_MOST, _reading("complexity", "depth"), "questions in a row", False),
+    "max_leaves": Rule(AT_MOST, _reading("complexity", "leaves"), "number of leaves", False),
+    "max_depth": Rule(AT_MOST, _reading("complexity", "depth"), "depth of the tree", False),
     "max_sensitivity": Rule(
         AT_MOST,
         _reading("stability", "average sensitivity"),
-        "mean change of the tree without one row",
+        "mean change of the tree when one row is left out",
         False,
     ),
     "max_changed_trees": Rule(
@@ -77,33 +79,33 @@ RULES: dict[str, Rule] = {
     "max_retraining_distance": Rule(
         AT_MOST,
         _reading("refits", "retraining distance"),
-        "mean path distance to trees learned again",
+        "mean path distance to retrained trees",
         False,
     ),
     "min_same_answers": Rule(
         AT_LEAST,
         _reading("refits", "same answers", 0.01),
-        "rows with the same answer from a tree learned again",
+        "rows with the same prediction after retraining",
     ),
-    "max_flips": Rule(AT_MOST, _flips, "decisions that differ from the previous tree's"),
+    "max_flips": Rule(AT_MOST, _flips, "predictions that differ from the previous tree"),
     "max_change_distance": Rule(
         AT_MOST, _change_distance, "path distance to the previous tree", False
     ),
     "min_worst_case_accuracy": Rule(
         AT_LEAST,
         _reading("robustness", "worst-case accuracy"),
-        "share right after the worst perturbation",
+        "accuracy under the worst perturbation",
     ),
     "min_separateness": Rule(
-        AT_LEAST, _reading("separation", "separateness"), "share of rows that can stay"
+        AT_LEAST, _reading("separation", "separateness"), "highest accuracy any model can reach"
     ),
     "max_calibration_error": Rule(
         AT_MOST,
         _reading("calibration", "calibration error"),
-        "mean difference of stated and observed shares",
+        "mean difference of predicted probability and observed frequency",
     ),
-    "min_group_accuracy": Rule(AT_LEAST, _least_group, "accuracy in the worst group"),
-    "max_group_gap": Rule(AT_MOST, _gap, "accuracy between best and worst group"),
+    "min_group_accuracy": Rule(AT_LEAST, _least_group, "accuracy of the worst group"),
+    "max_group_gap": Rule(AT_MOST, _gap, "difference in accuracy between groups"),
     "max_epsilon": Rule(AT_MOST, _epsilon, "privacy budget spent", False),
 }
 
@@ -146,7 +148,7 @@ class Limits:
             text = Path(path).read_text("utf-8-sig")
             given = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{str(path)!r} is no TOML file: {error}") from None
+            raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
         table = given.pop("limits", {})
         if not isinstance(table, dict):
             raise ValueError(f"{path}: limits must be a table of limits, got {table!r}.")

@@ -119,7 +119,7 @@ def report(
     schema : Schema, optional
         Declared columns: adds accuracy against epsilon to the privacy section.
     comparison : Comparison, optional
-        What `compare` returned: adds the learners side by side.
+        What `compare` returned: adds the comparison of learners.
     quick : bool, default=False
         Leave out stability and separation, and robustness too where no `perturbation` is given.
     random_state : int, default=0

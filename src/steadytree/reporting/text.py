@@ -58,11 +58,10 @@ def leaf_rules(tree: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {
             "conditions": node["conditions"],
-            "answer": tree["classes"][node["answer"]],
+            "prediction": tree["classes"][node["answer"]],
             "n_rows": node["n_rows"],
             "share": node["share"],
-            "n_right": node["counts"][node["answer"]],
-            "place": node["place"],
+            "n_correct": node["counts"][node["answer"]],
         }
         for node in sorted(leaves, key=lambda node: -node["n_rows"])
     ]
@@ -151,11 +150,11 @@ MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
 WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
 SECTIONS = {
-    "calibration": "Whether its percentages hold",
-    "stability": "Would it come out again, one row left out",
-    "refits": "Would it come out again, a tenth of the rows left out",
-    "robustness": "How small an error turns a decision",
-    "separation": "Could any tree do better",
+    "calibration": "Calibration",
+    "stability": "Stability when one row is left out",
+    "refits": "Stability when a tenth of the rows is left out",
+    "robustness": "Robustness",
+    "separation": "Separability of the classes",
 }
 
 
@@ -176,29 +175,32 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         Text(data["headline"]),
     ]
     if data["origin"]["seen"]:
-        seen = f"These seem to be the rows the {data['kind']} was fitted on."
+        noun = "risk score" if data["kind"] == "card" else "tree"
+        seen = f"These appear to be the rows the {noun} was fitted to."
         parts.append(Text(seen, style="yellow"))
     if data["verdict"]:
-        parts += _titled("Stated limits", _verdict(data["verdict"]))
-    parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
+        parts += _titled("Limits", _verdict(data["verdict"]))
+    parts += _titled("Accuracy", _readings(data["readings"]["accuracy"]))
     if len(data["confusion"]["labels"]) <= MOST_CLASSES:
-        title = "Rows by true class (down) and answer (across)"
+        title = "Confusion matrix, actual (down) and predicted (across)"
         parts += _titled(title, _confusion(data["confusion"]))
-    parts += _titled("How much there is to read", _readings(data["readings"]["complexity"]))
+    parts += _titled("Complexity", _readings(data["readings"]["complexity"]))
     for section, title in SECTIONS.items():
         if data["readings"].get(section):
             parts += _titled(title, _readings(data["readings"][section]))
             note = (data.get(section) or {}).get("note")
             parts += [Text(note, style="dim")] if note else []
     if data["change"] is not None:
-        said = [data["change"]["headline"], *data["change"]["classes_text"]]
-        parts += _titled("What changed since the previous tree", Text("\n".join(said)))
+        lines = [data["change"]["headline"], *data["change"]["classes_text"]]
+        parts += _titled("Changes since the previous tree", Text("\n".join(lines)))
     if data["comparison"] is not None:
-        parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
+        parts += _titled(
+            "Comparison with other learners", comparison_view(data["comparison"], NARROW)
+        )
     if data["tree"] is None:
-        return Group(*parts, *_titled("The card", Text(data["card"]["text"], no_wrap=True)))
+        return Group(*parts, *_titled("Risk score", Text(data["card"]["text"], no_wrap=True)))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
-    parts += _titled("The rules", rules)
+    parts += _titled("Rules", rules)
     if data["tree"]["note"]:
         parts += [Text(data["tree"]["note"], style="bold")]
     return Group(*parts)
@@ -226,13 +228,15 @@ def comparison_view(words: dict[str, Any], keys: Collection[str] = ()) -> Render
     for row in words["rows"]:
         cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
         table.add_row(Text(row["name"], style="bold"), *cells)
-    folds = f"{words['n_folds']} folds of {rows_text(words['n_rows'])}. {words['note']}"
+    folds = (
+        f"{words['n_folds']}-fold cross-validation on {rows_text(words['n_rows'])}. {words['note']}"
+    )
     notes = [
         Text(f"{row['name']}: {note}.", style="dim")
         for row in words["rows"]
         for note in row["notes"]
     ]
-    noise = "" if words["perturbation_stated"] else " Noise: 2 % of each column's range."
+    noise = "" if words["perturbation_stated"] else " Perturbation: 2 % of each column's range."
     below = Text(f"{folds.strip()}{noise} * best of the column, ≈ sampled.", style="dim")
     return Group(table, Text(), Text(words["headline"]), below, *notes)
 
@@ -262,7 +266,7 @@ def _readings(measurements: list[dict[str, Any]]) -> Table:
     with_interval = any(reading["interval"] for reading in measurements)
     if with_interval:
         table.add_column("95 % interval", no_wrap=True)
-    table.add_column("what it says", style="dim")
+    table.add_column("meaning", style="dim")
     for reading in measurements:
         cells = [reading["name"], reading["shown"], reading["meaning"]]
         if with_interval:
@@ -273,7 +277,7 @@ def _readings(measurements: list[dict[str, Any]]) -> Table:
 
 def _verdict(verdict: list[dict[str, Any]]) -> Table:
     table = _table()
-    for head in ("verdict", "limit", "asked for", "found"):
+    for head in ("verdict", "limit", "required", "measured"):
         table.add_column(head)
     styles = {"pass": "green", "fail": "bold red"}
     for one in verdict:

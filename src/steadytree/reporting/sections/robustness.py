@@ -20,7 +20,7 @@ MOST_ROWS = 20_000
 MOST_SEPARATED = 3_000  # rows of which all pairs are looked at
 ATTACKS = 5
 MOST_NAMES = 8
-NEARER = "Among all rows the classes are as near as this or nearer."
+NEARER = "Over all rows the classes can only be closer."
 
 
 def build_robustness(
@@ -52,21 +52,21 @@ def build_robustness(
 
 
 def _fixed_note(judged: Tree | Scorecard, noise: Perturbation) -> str:
-    """A sentence where columns are asked about that the noise does not touch."""
+    """A sentence where columns are used about that the noise does not touch."""
     if isinstance(judged, Tree):
-        kind, features = "tree", judged.feature[judged.feature >= 0]
+        noun, features = "tree", judged.feature[judged.feature >= 0]
     else:
-        kind, features = "card", np.array([c.feature for c in judged.conditions], np.int64)
-    asked = np.unique(features)
+        noun, features = "risk score", np.array([c.feature for c in judged.conditions], np.int64)
+    used = np.unique(features)
     moves = noise.moves(judged.space)
-    fixed = asked[np.isinf(np.minimum(moves.up, moves.down))[asked]]
+    fixed = used[np.isinf(np.minimum(moves.up, moves.down))[used]]
     if not len(fixed):
         return ""
     names = [one_line(judged.space.names[k]) for k in fixed[:MOST_NAMES]]
     more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
     return (
-        f"Of the {len(asked)} columns the {kind} asks about, the noise leaves {len(fixed)} as they "
-        f"are: {', '.join(names)}{more}."
+        f"The perturbation does not change {len(fixed)} of the {len(used)} columns that the {noun} "
+        f"uses: {', '.join(names)}{more}."
     )
 
 

@@ -32,7 +32,7 @@ MOST_FEATURES = 8
 MOST_CARD_ROWS, CARD_REPEATS = 2_000, 10  # a card chooses its settings anew at each fit
 MOST_COLUMNS = 15
 MOST_ALTERNATIVES = 3
-SMALLER = "The trees compared are learned from those, not from all rows."
+SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
 def build_stability(options: ReportOptions) -> dict[str, Any] | None:
@@ -45,14 +45,16 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     rows = Sampled.of(*options.train, MOST_ROWS, options.seed)
     again = refits(options.learner, rows.features, rows.labels, REPEATS, random_state=options.seed)
     if isinstance(again, ScorecardRefits):
-        raise ValueError("learner gives cards, but a tree is judged: pass the one that gave it.")
+        raise ValueError(
+            "learner fits risk scores, but the model is a tree: pass the learner of the tree."
+        )
     exact = is_repeatable(options.learner)
     found = average_sensitivity(
         options.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
     )
     return {
         "learner": type(options.learner).__name__,
-        "note": f"{rows.note} {SMALLER}" if rows.note else "",
+        "note": f"{rows.note} {SMALLER.format('tree')}" if rows.note else "",
         "n_rows": len(rows.labels),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
@@ -80,10 +82,10 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
         options.learner, rows.features, rows.labels, CARD_REPEATS, random_state=options.seed
     )
     if not isinstance(again, ScorecardRefits):
-        raise ValueError("learner gives trees, but a card is judged: pass the one that gave it.")
+        raise ValueError("learner fits trees, but the model is a risk score: pass its own learner.")
     return {
         "learner": type(options.learner).__name__,
-        "note": f"{rows.note} {SMALLER.replace('trees', 'cards')}" if rows.note else "",
+        "note": f"{rows.note} {SMALLER.format('risk score')}" if rows.note else "",
         "n_rows": len(rows.labels),
         "n_cards": len(again.cards),
         "kept": KEPT,
@@ -111,7 +113,7 @@ def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
 def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
     """How often each feature is asked at the root and right below it."""
     shares = facts.first_splits / facts.n_trees
-    names = [*(one_line(name) for name in facts.space.names), "(an answer)"]
+    names = [*(one_line(name) for name in facts.space.names), "(leaf)"]
     order = np.argsort(-shares.max(axis=0), kind="stable")[:MOST_FEATURES]
     kept = [int(k) for k in order if shares[:, k].max() > 0]
     return {

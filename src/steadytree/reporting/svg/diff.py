@@ -46,7 +46,7 @@ def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, f
 
 def _head(rows: dict[str, Any], width: float, top: float) -> Markup:
     n, total = rows["n_flipped"], rows["n_rows"]
-    said = f"Where the {rows_text(total)} went: {n:,} decisions change ({n / total:.1%})"
+    said = f"Old and new leaves of {rows_text(total)}: {n:,} predictions change ({n / total:.1%})"
     head = Markup('<text class="name" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>')
     small = Markup('<text class="small" text-anchor="{}" x="{:.1f}" y="{:.1f}">{}</text>')
     return Markup("").join(
@@ -98,7 +98,7 @@ def _bands(
             f"V{low2:.2f}C{middle:.1f} {low2:.2f} {middle:.1f} {low1:.2f} {left:.1f} {low1:.2f}Z"
         )
         says = f"{rows_text(n)} from old {numbers['old'][a]} to new {numbers['new'][b]}"
-        says += ": the decision changes" if flow["flips"] else ""
+        says += ": the prediction changes" if flow["flips"] else ""
         parts.append(
             Markup('<path class="{}" d="{}" data-rows="{}"><title>{}</title></path>').format(
                 "flip" if flow["flips"] else "stay", path, n, says
@@ -144,7 +144,7 @@ MOST_LEAVES = 64
 NARROWEST = 640
 LEGEND = (
     ("same", "same"),
-    ("moved", "moved: same feature, other value"),
+    ("moved", "moved: same feature, other threshold"),
     ("replaced", "replaced or relabelled"),
     ("grown", "grown"),
     ("cut", "cut"),
@@ -269,7 +269,7 @@ def _legend(headline: str, classes: list[str], width: float) -> Markup:
 
 def _heads(layout: Layout) -> Markup:
     x = layout.answers_x + PADDING
-    heads = {"old answer": x, "new answer": x + ANSWER, "rows": x + 2 * ANSWER}
+    heads = {"old prediction": x, "new prediction": x + ANSWER, "rows": x + 2 * ANSWER}
     return Markup("").join(text_at(place, -9, head, "small") for head, place in heads.items())
 
 

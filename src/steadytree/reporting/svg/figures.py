@@ -4,7 +4,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from steadytree.reporting.comparison_table import value_text
+from steadytree.reporting.comparison_table import COLUMNS, value_text
 from steadytree.reporting.formatting import percent_text
 from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
 from steadytree.reporting.svg.charts import (
@@ -23,7 +23,7 @@ GREY = 7
 
 
 def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
-    """Certified accuracy by size of move, beside the most frequent answer."""
+    """Certified accuracy by size of perturbation, beside the majority baseline."""
     sizes, shares = robustness["curve"]["size"], robustness["curve"]["certified_accuracy"]
     budget = robustness["perturbation"].get("budget")
     row = robustness["perturbation"].get("scope", "row") == "row"
@@ -34,10 +34,10 @@ def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
     baseline = next(r["value"] for r in robustness["readings"] if r["name"] == "majority baseline")
     series = [
         Series(f"this {kind}", x, y, steps=True),
-        Series("always the most frequent answer", (0.0, most), (baseline,) * 2, colour=GREY),
+        Series("majority class", (0.0, most), (baseline,) * 2, colour=GREY),
     ]
-    label = "size of move" + (" (1 is the whole noise)" if budget == 1 and row else "")
-    up = Axis.over([0.0, 1.0], "right, and stays so", percent=True)
+    label = "size of perturbation" + (" (1 is the stated one)" if budget == 1 and row else "")
+    up = Axis.over([0.0, 1.0], "certified accuracy", percent=True)
     return frame_picture(
         curve(series, Axis.over([0.0, most or 1.0], label), up), "Certified accuracy"
     )
@@ -51,24 +51,24 @@ def separation_curve(separation: dict[str, Any]) -> Markup:
     across = Axis.over([0.0, max(x)], "distance to the nearest row of another class")
     up = Axis.over([0.0, 1.0], "share of rows", percent=True)
     line = Series("rows", x, y, steps=True)
-    return frame_picture(curve([line], across, up), "How far rows are from another class")
+    return frame_picture(curve([line], across, up), "Distance of rows to another class")
 
 
 def distance_strip(stability: dict[str, Any]) -> Markup:
-    """Distances of the trees learned again, each a line."""
+    """Path distances of retrained trees, each a line."""
     found = stability["distances"]
     most = max(*found, 1e-9)
-    strip = Strip("trees learned again", found, 0.0, most, (), f"{len(found)} trees")
+    strip = Strip("retrained trees", found, 0.0, most, (), f"{len(found)} trees")
     shown = Strip(**{**vars(strip), "low_text": "0: same tree", "high_text": f"{most:.3g}"})
-    return frame_picture(strips([shown]), "Distances of trees that were learned again")
+    return frame_picture(strips([shown]), "Path distances of retrained trees")
 
 
 def first_heat(stability: dict[str, Any]) -> Markup:
-    """How often each feature is asked first."""
+    """How often each feature is used in the first splits."""
     first = stability["first"]
     heads = [SPLITS[place] for place in first["places"]]
     return frame_picture(
-        heat(first["features"], heads, first["shares"]), "Which features are asked first"
+        heat(first["features"], heads, first["shares"]), "Features of the first splits"
     )
 
 
@@ -95,7 +95,7 @@ def threshold_strips(thresholds: list[dict[str, Any]], kind: str = "tree") -> li
 
 
 def epsilon_chart(privacy: dict[str, Any]) -> Markup:
-    """Accuracy against epsilon, whiskers from the least to the greatest of several seeds."""
+    """Accuracy against epsilon, whiskers from the lowest to the highest of several seeds."""
     points = privacy["curve"]
     x = [point["epsilon"] for point in points]
     line = Series(
@@ -114,7 +114,7 @@ def epsilon_chart(privacy: dict[str, Any]) -> Markup:
 
 
 def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
-    """Observed against stated shares; on the diagonal they agree."""
+    """Observed frequency against predicted probability; on the diagonal they agree."""
     bins = found["bins"]
     line = Series(
         f"this {kind}",
@@ -125,9 +125,9 @@ def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
         dots=True,
         line=False,
     )
-    equal = Series("stated = observed", (0.0, 1.0), (0.0, 1.0), colour=GREY)
-    across = Axis.over([0.0, 1.0], "stated share", percent=True)
-    up = Axis.over([0.0, 1.0], "share that came true", percent=True)
+    equal = Series("well calibrated", (0.0, 1.0), (0.0, 1.0), colour=GREY)
+    across = Axis.over([0.0, 1.0], "predicted probability", percent=True)
+    up = Axis.over([0.0, 1.0], "observed frequency", percent=True)
     return frame_picture(curve([line, equal], across, up), "Calibration")
 
 
@@ -139,9 +139,9 @@ def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Markup]]:
     """Captions and pictures of a comparison."""
     learners = words["learners"]
     captions = {
-        "retraining distance": "Trees: right and steady is up and to the left. "
+        "retraining distance": "Trees: accurate and stable is up and to the left. "
         "A larger point is a larger model.",
-        "changed answers": "All learners: how often answers change on retraining.",
+        "changed answers": "All learners: how often predictions change on retraining.",
     }
     found = []
     for key in NAMES:
@@ -150,11 +150,12 @@ def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Markup]]:
             found.append((captions[key], _scatter(learners, key)))
     budget = words["perturbation"].get("budget")
     if budget and len(learners) <= 8:
-        found.append(("Right and provably stays so, by size of move.", _curves(learners, budget)))
+        found.append(("Certified accuracy by size of perturbation.", _curves(learners, budget)))
     return found
 
 
 def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
+    label = COLUMNS[key][0]
     points = []
     for place, one in enumerate(learners):
         measurements = one["readings"]
@@ -162,7 +163,7 @@ def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
             continue
         right, size = measurements["accuracy"], measurements["size"]
         note = (
-            f"{one['name']}: accuracy {value_text('accuracy', right['value'])}, {key} "
+            f"{one['name']}: accuracy {value_text('accuracy', right['value'])}, {label} "
             f"{value_text(key, measurements[key]['value'])}, {size['value']:g} {size['unit']}"
         )
         interval = tuple(right["interval"])
@@ -179,10 +180,10 @@ def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
         )
     ends = [end for point in points for end in point.y_interval or ()]
     across = Axis.over(
-        [0.0, *(point.x * 1.08 for point in points)], key, percent=key == "changed answers"
+        [0.0, *(point.x * 1.08 for point in points)], label, percent=key == "changed answers"
     )
     up = Axis.over(ends, "accuracy", percent=True)
-    return frame_picture(scatter(points, across, up), f"Accuracy against {key}")
+    return frame_picture(scatter(points, across, up), f"Accuracy against {label}")
 
 
 def _curves(learners: list[dict[str, Any]], budget: float) -> Markup:
@@ -195,6 +196,6 @@ def _curves(learners: list[dict[str, Any]], budget: float) -> Markup:
         x, y = zip(*kept, strict=True)
         series.append(Series(one["name"], x, y, steps=True, colour=place % N_COLOURS))
     values = [value for one in series for value in one.y]
-    across = Axis.over([0.0, most], "size of move (1 is the whole noise)")
+    across = Axis.over([0.0, most], "size of perturbation (1 is the stated one)")
     up = Axis.over([min(values), max(values)], "certified accuracy", percent=True)
-    return frame_picture(curve(series, across, up), "Certified accuracy by size of move")
+    return frame_picture(curve(series, across, up), "Certified accuracy by size of perturbation")

@@ -139,7 +139,7 @@ def draw_tree(tree: dict[str, Any]) -> Markup:
     body = Markup('<g transform="translate({} {})">{}</g>').format(
         MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
-    label = f"Decision tree with {tree['n_leaves_shown']} answers"
+    label = f"Decision tree with {tree['n_leaves_shown']} leaves"
     return frame_picture(Part(body, width, height), label)
 
 
@@ -180,7 +180,7 @@ def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
 
 
 def _heads(x: float, answer: float) -> Markup:
-    places = {"answer": x, "true classes": x + answer, "rows": x + answer + BAR}
+    places = {"prediction": x, "actual classes": x + answer, "rows": x + answer + BAR}
     return Markup("").join(text_at(place, -9, head, "small") for head, place in places.items())
 
 
@@ -236,7 +236,7 @@ def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]
 
 def _title(node: dict[str, Any], classes: list[str]) -> Markup:
     """What a pointer at the box shows: nothing cut, nothing rounded."""
-    lines = [f"{node['full']}?"] if "full" in node else [f"answer: {classes[node['answer']]}"]
+    lines = [f"{node['full']}?"] if "full" in node else [f"prediction: {classes[node['answer']]}"]
     lines.append(f"{rows_text(node['n_rows'])}, {percent_text(node['share'])} of all")
     found = [(count, name) for count, name in zip(node["counts"], classes, strict=True) if count]
     lines += [f"{name}: {count:,}" for count, name in sorted(found, reverse=True)[:10]]
