@@ -117,9 +117,9 @@ def test_facts_agree_with_the_trees(seed):
     assert found.rows.broken == ((was == y) & (now != y)).sum()
     assert found.distance == pytest.approx(path_distance(old, new).value)
     json.dumps(found.to_dict(), allow_nan=False)
-    json.dumps(found.words, allow_nan=False)
+    json.dumps(found.formatted, allow_nan=False)
     ElementTree.fromstring(found.svg)
-    assert str(found).startswith(found.words["headline"])
+    assert str(found).startswith(found.formatted["headline"])
 
 
 @pytest.fixture(scope="module")

@@ -104,7 +104,7 @@ def test_comparison(golden, same_everywhere, fixed_date, patients):
     found = st.compare(
         ["stable", "score"], *patients[:2], n_folds=3, max_depth=3, perturbation=noise
     )
-    golden("comparison.json", as_json(found.words))
+    golden("comparison.json", as_json(found.formatted))
     golden("comparison.html", fixed_date(as_lines(found.html)))
     golden("comparison.txt", str(found))
 
@@ -118,7 +118,7 @@ def test_difference(golden, patients, rows):
     found = st.diff(old, new, *(patients[:2] if rows == "with rows" else ()))
     golden(f"{name}.txt", str(found))
     golden(f"{name}.svg", as_lines(found.svg))
-    golden(f"{name}.json", as_json(found.words))
+    golden(f"{name}.json", as_json(found.formatted))
 
 
 # ---- pictures ----

@@ -118,14 +118,14 @@ def test_calibration_groups_change_and_card_are_those_of_the_functions(found, ca
         one.accuracy for one in groups.groups
     ]
     change = st.diff(case["old"], model, X, y)
-    assert data["change"]["headline"] == change.words["headline"]
+    assert data["change"]["headline"] == change.formatted["headline"]
     assert data["change"]["rows"]["n_flipped"] == len(change.rows.flipped)
     shown = measurements(data["card"]["readings"])
     assert shown["accuracy"] == case["card"].score(X, y)
 
 
 def test_comparison_is_that_of_the_function(found, comparison):
-    assert found.data["comparison"]["learners"] == comparison.words["learners"]
+    assert found.data["comparison"]["learners"] == comparison.formatted["learners"]
 
 
 def test_page_shows_what_the_data_say(found):
@@ -288,8 +288,8 @@ def test_a_card_of_any_size_is_reported_on(case, size):
         "how much the risk score changes when it is retrained"
         in st.report(model, X, y, quick=True).html
     )
-    for words in ("this tree", "The tree", "the tree "):
-        assert words not in found.html.split('<script type="application/json"')[0]
+    for formatted in ("this tree", "The tree", "the tree "):
+        assert formatted not in found.html.split('<script type="application/json"')[0]
 
 
 def test_a_learner_of_trees_says_nothing_of_a_card_nor_the_other_way_round(case):
@@ -350,9 +350,9 @@ def test_html_in_names_and_values_is_escaped():
 
 
 def test_large_data_are_sampled_and_said_so(monkeypatch, case):
-    for module in ("robustness", "stability"):
-        monkeypatch.setattr(f"steadytree.reporting.sections.{module}.MOST_ROWS", 50)
-    monkeypatch.setattr("steadytree.reporting.sections.robustness.MOST_SEPARATED", 40)
+    monkeypatch.setattr("steadytree.reporting.sections.stability.MOST_ROWS", 50)
+    monkeypatch.setattr("steadytree.reporting.sections.model.MOST_CERTIFIED", 50)
+    monkeypatch.setattr("steadytree.reporting.sections.model.MOST_SEPARATED", 40)
     found = st.report(case["model"], *case["rows"], train=case["train"])
     sampled = "Measured on 50 of 120 rows, drawn by chance."
     assert found.data["robustness"]["note"].startswith(sampled)

@@ -1,4 +1,4 @@
-"""Collect: a model and data become one plain dict; renderers turn that into pages."""
+"""Build: everything a report shows, as one plain dict; renderers turn it into pages."""
 
 from dataclasses import replace
 from typing import Any
@@ -19,9 +19,11 @@ from steadytree.models.tree import Tree
 from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.formatting import (
     interval_text,
+    label_text,
+    measurement_text,
+    one_line,
     plain,
-    plain_reading,
-    reading_text,
+    plain_measurement,
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
@@ -30,11 +32,12 @@ from steadytree.reporting.sections.model import (
     build_change,
     build_groups,
     build_privacy,
+    build_robustness,
     build_scorecard,
+    build_separation,
 )
-from steadytree.reporting.sections.robustness import build_robustness, build_separation
 from steadytree.reporting.sections.stability import build_scorecard_stability, build_stability
-from steadytree.reporting.wording import build_nodes, label_text, one_line
+from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
 NOUNS = {"tree": "decision tree", "card": "risk score"}
@@ -62,8 +65,8 @@ def build_report(
         "title": one_line(options.title or origin.data or f"A {NOUNS[shown['kind']]}"),
         "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
-            "accuracy": [plain_reading(reading) for reading in found.measurements()],
-            "complexity": [plain_reading(reading) for reading in size.measurements()],
+            "accuracy": [plain_measurement(measurement) for measurement in found.measurements()],
+            "complexity": [plain_measurement(measurement) for measurement in size.measurements()],
         },
         "confusion": _confusion(found),
         **shown,
@@ -72,7 +75,7 @@ def build_report(
         "made": made_with(options.date),
         **_sections(model, judged, table.select(judged.space.names), y, options),
     }
-    _add_readings(data)
+    _add_measurements(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
 
@@ -89,7 +92,7 @@ def _check_change(judged: Tree | Scorecard) -> None:
 def _shown(
     model: Any, judged: Tree | Scorecard, table: Table, truth: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """What is judged: a tree with its nodes, or a card, whose section has it; with its hash."""
+    """The model with its hash: a tree with its nodes, or a scorecard, which its section shows."""
     if isinstance(judged, Tree):
         kind, tree, sha256 = "tree", build_nodes(judged, table, truth), tree_hash(judged)
     else:
@@ -107,7 +110,9 @@ def _sections(
     else:
         again = build_stability
     measured = not options.quick
-    robust = measured or options.perturbation is not None  # stated noise is measured in any case
+    robust = (
+        measured or options.perturbation is not None
+    )  # a stated perturbation is measured even so
     return {
         "robustness": build_robustness(model, judged, table, labels, options) if robust else None,
         "separation": build_separation(table, labels, options) if measured else None,
@@ -121,8 +126,8 @@ def _sections(
     }
 
 
-def _add_readings(data: dict[str, Any]) -> None:
-    """List the readings of the sections in one place, where limits look for them."""
+def _add_measurements(data: dict[str, Any]) -> None:
+    """List the measurements of all sections together, where limits look them up."""
     for section in ("stability", "robustness", "separation", "calibration"):
         if data[section] is not None:
             data["readings"][section] = data[section]["readings"]
@@ -131,7 +136,7 @@ def _add_readings(data: dict[str, Any]) -> None:
 
 
 def _readable(model: Any, table: Table) -> Tree | Scorecard:
-    """The tree or card inside; a tree of scikit-learn's gets names and bounds from the rows."""
+    """The tree or scorecard of a model; scikit-learn's gets names and bounds from the rows."""
     card = as_card(model)
     if card is not None:
         return card
@@ -155,9 +160,9 @@ def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> s
         f"{size.depth}; a row passes {size.mean_questions:.1f} splits on average."
     )
     return (
-        f"The {NOUNS[kind]} is correct on {reading_text(correct)} of {rows} "
+        f"The {NOUNS[kind]} is correct on {measurement_text(correct)} of {rows} "
         f"(95 % interval {interval_text(correct)}); always predicting “{label}” would be correct "
-        f"on {reading_text(baseline)}. {size_text}"
+        f"on {measurement_text(baseline)}. {size_text}"
     )
 
 
@@ -179,8 +184,8 @@ def _data(
         "n_missing": sum(missing),
         "share_missing": sum(missing) / (table.n_rows * table.n_columns),
         "columns": [
-            {"name": one_line(name), "kind": kinds.get(name, "not used"), "n_missing": gone}
-            for name, gone in zip(names, missing, strict=True)
+            {"name": one_line(name), "kind": kinds.get(name, "not used"), "n_missing": n}
+            for name, n in zip(names, missing, strict=True)
         ],
         "classes": [
             {"label": label_text(label), "n_rows": n, "share": n / table.n_rows}
@@ -197,14 +202,14 @@ def _n_missing(column: NDArray[Any]) -> int:
 
 
 def _looks_like_training(judged: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
-    """Whether rows and classes are as many as in fitting: then they most likely are the same."""
+    """Whether there are as many rows of each class as in fitting: most likely the same rows."""
     counts = np.bincount(truth, minlength=len(judged.classes))
     if isinstance(judged, Tree):
         return len(truth) > 1 and bool(np.allclose(judged.value[0] * judged.weight[0], counts))
     table = judged.risk_table
     if table is None or len(truth) < 2:
         return False
-    # of two classes the table counts the second, of more all: rows and these must be as many
+    # the table counts the second of two classes, or each of more
     known, n_rows = dict.fromkeys((row.label for row in table.rows), 0.0), 0.0
     for row in table.rows:
         known[row.label] += row.n_label

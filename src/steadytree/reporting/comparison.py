@@ -12,8 +12,8 @@ from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
 from steadytree.data.fingerprint import hash_data
 from steadytree.data.schema import Schema
-from steadytree.reporting.comparison_table import comparison_words
 from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.formatting import format_comparison
 from steadytree.reporting.html import render_comparison
 from steadytree.reporting.text import comparison_text
 from steadytree.robustness.perturbation import Perturbation
@@ -25,9 +25,9 @@ class Comparison(Results):
     """A comparison of learners; shows itself in a terminal and in a notebook."""
 
     @cached_property
-    def words(self) -> dict[str, Any]:
+    def formatted(self) -> dict[str, Any]:
         """What the page shows, as plain values that JSON can hold."""
-        return comparison_words(self.to_dict())
+        return format_comparison(self.to_dict())
 
     @cached_property
     def html(self) -> str:
@@ -39,7 +39,7 @@ class Comparison(Results):
         write_text_atomically(path, self.html)
 
     def __str__(self) -> str:
-        return comparison_text(self.words)
+        return comparison_text(self.formatted)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(one.name for one in self.results)}; {self.n_folds} folds)"
@@ -60,7 +60,7 @@ def page_data(
         "format": FORMAT,
         "kind": "comparison",
         "title": title or "Comparison of learners",
-        "comparison": found.words,
+        "comparison": found.formatted,
         "data_sha256": sha256,
         "origin": (origin or Origin()).to_dict(),
         "made": made_with(date),

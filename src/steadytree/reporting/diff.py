@@ -19,21 +19,15 @@ from steadytree.distance.diff import (
     find_changes,
 )
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.formatting import one_line, percent_text, rows_text
 from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.wording import ask, conditions, one_line
+from steadytree.reporting.wording import conditions, describe_split
 
 MOST_CLASSES = 8  # that are told one by one
 
 
 def build_diff(changes: TreeChanges) -> dict[str, Any]:
-    """All that text and picture show of the changes.
-
-    Returns
-    -------
-    dict with headline, counts, distance, classes that changed and lines on them, nodes
-    (in the order root, left, right) and rows
-    """
+    """All that text and picture show of the changes."""
     old, new = changes.old, changes.new
     trees = {"old": old, "new": new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
@@ -64,15 +58,15 @@ def headline(changes: TreeChanges) -> str:
     if changes.is_same:
         said = "The trees have the same splits and predictions"
     else:
-        asked = [node for node in changes.nodes if node.left != NONE]
+        used = [node for node in changes.nodes if node.left != NONE]
         parts = []
         for status in ("same", "moved", "replaced", "grown", "cut"):
-            n = sum(node.status == status for node in asked)
+            n = sum(node.status == status for node in used)
             if n:
                 parts.append(f"{n} {status}")
         n = changes.counts["relabelled"]
         parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
-        said = f"Splits: {', '.join(parts)}" if asked else f"Changes: {', '.join(parts)}"
+        said = f"Splits: {', '.join(parts)}" if used else f"Changes: {', '.join(parts)}"
     if changes.rows is None:
         return f"{said}."
     n, total = len(changes.rows.flipped), changes.rows.n_rows
@@ -143,9 +137,9 @@ def _words(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any] | N
     if node == NONE:
         return None
     if not tree.is_leaf[node]:
-        question = ask(tree, node)
-        missing = f" (missing: {question.missing})" if question.missing else ""
-        return {"question": True, "text": question.text + missing, "full": question.full}
+        split = describe_split(tree, node)
+        missing = f" (missing: {split.missing})" if split.missing else ""
+        return {"question": True, "text": split.text + missing, "full": split.full}
     label = one_line(tree.classes.tolist()[tree.label[node]])
     share = percent_text(float(tree.value[node].max()))
     said = " and ".join(conditions(tree, node))
@@ -206,18 +200,7 @@ MOST_ROWS = 20
 
 
 def diff_text(data: dict[str, Any]) -> Text:
-    """The changes as coloured lines: signs tell what colours tell.
-
-    Parameters
-    ----------
-    data : dict
-        What `build_diff` returned.
-
-    Returns
-    -------
-    text : rich Text
-        Its ``plain`` is the same without colours.
-    """
+    """The changes as coloured lines: signs tell what colours tell."""
     text = Text(data["headline"] + "\n")
     for said in data["classes_text"]:
         text.append(said + "\n", style="bold")
@@ -272,24 +255,24 @@ class TreeDiff(TreeChanges):
     """What changed from one tree to another; shows itself in a terminal and in a notebook."""
 
     @cached_property
-    def words(self) -> dict[str, Any]:
+    def formatted(self) -> dict[str, Any]:
         """The changes with questions and answers as words, as plain values that JSON can hold."""
         return build_diff(self)
 
     @cached_property
     def svg(self) -> str:
         """One picture that needs nothing else: both trees as one, and the rows that moved."""
-        return str(draw_diff(self.words))
+        return str(draw_diff(self.formatted))
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the picture to an SVG file, whole or not at all."""
         write_text_atomically(path, self.svg)
 
     def __str__(self) -> str:
-        return diff_text(self.words).plain
+        return diff_text(self.formatted).plain
 
     def __repr__(self) -> str:
-        return f"TreeDiff({self.words['headline']})"
+        return f"TreeDiff({self.formatted['headline']})"
 
     def _repr_html_(self) -> str:
         return self.svg

@@ -122,7 +122,7 @@ def _with_comparison(
         random_state=options.seed,
         progress=on_progress,
     )
-    comparison = dict(found.words)
+    comparison = dict(found.formatted)
     if len(rare):
         names = quote([str(label) for label in rare])
         note = f"Classes with fewer than {FOLDS} rows are left out of the comparison: {names}."

@@ -1,4 +1,4 @@
-"""Render HTML: the collected dict as one offline page."""
+"""HTML: reports, comparisons and studies as offline pages."""
 
 from functools import cache
 from typing import Any
@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from steadytree.models.documents import card_from_dict
-from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.formatting import percent_text, rows_text, shorten
 from steadytree.reporting.svg.canvas import N_COLOURS, class_colours, colour_style
 from steadytree.reporting.svg.diff import draw_diff
 from steadytree.reporting.svg.figures import (
@@ -16,14 +16,13 @@ from steadytree.reporting.svg.figures import (
     comparison_pictures,
     distance_strip,
     epsilon_chart,
-    first_heat,
+    first_splits,
     separation_curve,
     threshold_chart,
 )
 from steadytree.reporting.svg.scorecard import draw_scorecard
-from steadytree.reporting.svg.tree import answer_line, draw_tree, picture_size
+from steadytree.reporting.svg.tree import draw_tree, leaf_line, picture_size
 from steadytree.reporting.text import indented_rules, leaf_rules
-from steadytree.reporting.wording import cut_text
 
 LONGEST_NAME = 40
 CHARTS = (
@@ -32,7 +31,7 @@ CHARTS = (
     threshold_chart,
     distance_strip,
     epsilon_chart,
-    first_heat,
+    first_splits,
     separation_curve,
 )
 NOUNS = {"tree": "tree", "card": "risk score"}
@@ -50,17 +49,7 @@ WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible
 
 
 def render_html(data: dict[str, Any]) -> str:
-    """One page with style, picture and data in it; it needs no scripts and fetches nothing.
-
-    Parameters
-    ----------
-    data : dict
-        What `build_report` returned.
-
-    Returns
-    -------
-    html : str
-    """
+    """One page with style, picture and data in it; it needs no scripts and fetches nothing."""
     classes = data["data"]["classes"]
     counts = [one["n_rows"] for one in classes]
     return (
@@ -93,7 +82,7 @@ def render_comparison(data: dict[str, Any]) -> str:
 def render_study(
     data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, Any]], kept: str
 ) -> str:
-    """What a study printed and drew, as one page that needs no scripts and fetches nothing."""
+    """Output and figures of a study as one page that needs no scripts and fetches nothing."""
     template = _environment().get_template("study.html.j2")
     return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
 
@@ -109,7 +98,7 @@ def _sheet(section: dict[str, Any]) -> Markup:
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
-    """What only a tree's page shows: its picture and its rules."""
+    """Picture and rules of a tree."""
     width, height = picture_size(tree)
     return {
         "tree": tree,
@@ -132,7 +121,7 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
-        "answer_line": answer_line,
+        "answer_line": leaf_line,
         "bar_parts": _bar_parts,
         "comparison_pictures": comparison_pictures,
         "draw_tree": draw_tree,
@@ -142,8 +131,8 @@ def _environment() -> Environment:
 
 
 def _short(name: str) -> Markup:
-    """A name that may be cut; pointing at it shows all of it."""
-    cut = cut_text(name, LONGEST_NAME)
+    """A name that may be shortened; its tooltip is the whole name."""
+    cut = shorten(name, LONGEST_NAME)
     if cut == name:
         return escape(name)
     return Markup('<span title="{}">{}</span>').format(name, cut)

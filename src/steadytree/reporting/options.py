@@ -31,7 +31,7 @@ class ReportOptions:
     scorecard: Any = None  # Scorecard or fitted RiskScoreClassifier, shown beside the tree
     ledger: Ledger | None = None
     schema: Schema | None = None  # declared columns, for accuracy against epsilon
-    comparison: Mapping[str, Any] | None = None  # `Comparison.words`
+    comparison: Mapping[str, Any] | None = None  # `Comparison.formatted`
     quick: bool = False  # leave out the slow sections
     seed: int = 0
     # for `report_file`, which fits what was not given

@@ -20,9 +20,8 @@ from steadytree.models.scorecard import as_card
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import Simulation
-from steadytree.reporting.comparison_table import comparison_words
 from steadytree.reporting.diff import build_diff, diff_text
-from steadytree.reporting.formatting import plain, plain_reading
+from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurement
 from steadytree.reporting.sections.stability import (
     collection_thresholds,
     scorecard_thresholds,
@@ -43,7 +42,7 @@ from steadytree.reporting.svg.figures import (
 from steadytree.reporting.svg.scorecard import draw_scorecard
 from steadytree.reporting.svg.tree import draw_tree
 from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
-from steadytree.reporting.wording import build_nodes, one_line
+from steadytree.reporting.wording import build_nodes
 from steadytree.robustness.certify import Certificate
 from steadytree.stability.curve import StabilityCurve
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
@@ -209,7 +208,7 @@ def _plot_certificate(found: Certificate) -> Markup:
         {
             "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
             "perturbation": plain(found.perturbation.to_dict()),
-            "readings": [plain_reading(reading) for reading in found.measurements()],
+            "readings": [plain_measurement(measurement) for measurement in found.measurements()],
         }
     )
 
@@ -311,7 +310,7 @@ RESULTS: dict[type, tuple[str, Callable[[Any], str]]] = {
     Calibration: ("Calibration", lambda found: calibration_chart(plain(found.to_dict()))),
     Results: (
         "Comparison of learners",
-        lambda found: comparison_pictures(comparison_words(found.to_dict()))[0][1],
+        lambda found: comparison_pictures(format_comparison(found.to_dict()))[0][1],
     ),
     TreeChanges: ("Changes of a tree", lambda found: draw_diff(build_diff(found))),
     Refits: ("Thresholds after retraining", lambda found: threshold_chart(tree_thresholds(found))),
@@ -324,7 +323,7 @@ RESULTS: dict[type, tuple[str, Callable[[Any], str]]] = {
     Simulation: ("Accuracy against epsilon", _plot_simulation),
 }
 TEXTS: dict[type, Callable[[Any], str]] = {
-    Results: lambda found: comparison_text(comparison_words(found.to_dict())),
+    Results: lambda found: comparison_text(format_comparison(found.to_dict())),
     TreeChanges: lambda found: diff_text(build_diff(found)).plain,
     Simulation: str,
 }

@@ -1,4 +1,4 @@
-"""Render text: the collected dict for a terminal."""
+"""Text: rules, risk scores, reports and comparisons for a terminal."""
 
 import io
 from collections.abc import Collection
@@ -11,21 +11,11 @@ from rich.text import Text
 
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.reporting.formatting import percent_text, rows_text
-from steadytree.reporting.wording import label_text, one_line
+from steadytree.reporting.formatting import label_text, one_line, percent_text, rows_text
 
 
 def indented_rules(tree: dict[str, Any]) -> str:
-    """The tree as indented text, what follows from yes above what follows from no.
-
-    Parameters
-    ----------
-    tree : dict
-        What `build_nodes` returned.
-
-    Returns
-    -------
-    text : str
+    """The tree as indented text, the yes branch above the no branch.
 
     Examples
     --------
@@ -53,7 +43,7 @@ def indented_rules(tree: dict[str, Any]) -> str:
 
 
 def leaf_rules(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """One rule a leaf, most rows first: its conditions, answer, rows and share that is right."""
+    """One rule a leaf, most rows first: conditions, prediction, and counts of rows."""
     leaves = [node for node in tree["nodes"] if "conditions" in node]
     return [
         {
@@ -67,8 +57,8 @@ def leaf_rules(tree: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def answer_text(node: dict[str, Any], classes: list[str]) -> str:
-    """The answer of a leaf and how often it holds."""
+def leaf_text(node: dict[str, Any], classes: list[str]) -> str:
+    """The prediction of a leaf and how often it is correct."""
     answer = classes[node["answer"]]
     more = f", {node['n_below']:,} leaves not shown" if node["n_below"] > 1 else ""
     if node["n_rows"] == 0:
@@ -79,7 +69,7 @@ def answer_text(node: dict[str, Any], classes: list[str]) -> str:
 
 def _line(node: dict[str, Any], classes: list[str]) -> str:
     if "question" not in node:
-        return answer_text(node, classes)
+        return leaf_text(node, classes)
     return f"{node['question']}?" + (f" (missing: {node['missing']})" if node["missing"] else "")
 
 
@@ -117,7 +107,7 @@ def scorecard_text(scorecard: Scorecard) -> str:
 
 
 def _risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
-    """Totals, risks, shares and counts as rows of text, a head first."""
+    """Totals, risks, shares and counts as rows of text, headings first."""
     head = ["total", "risk", "observed", "95 % interval", "rows"]
     rows = [head if is_binary else ["class", *head]]
     for row in table.rows:
@@ -146,7 +136,7 @@ def _aligned(rows: list[list[str]]) -> list[str]:
     ]
 
 
-MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
+MOST_CLASSES = 8  # more make the confusion matrix too wide for a terminal
 WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
 SECTIONS = {
@@ -159,17 +149,7 @@ SECTIONS = {
 
 
 def terminal_view(data: dict[str, Any]) -> RenderableType:
-    """What a rich console shows for a report.
-
-    Parameters
-    ----------
-    data : dict
-        What `build_report` returned.
-
-    Returns
-    -------
-    view : a rich renderable
-    """
+    """What a rich console shows for a report."""
     parts: list[RenderableType] = [
         Text(data["title"], style="bold"),
         Text(data["headline"]),
@@ -180,14 +160,14 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         parts.append(Text(seen, style="yellow"))
     if data["verdict"]:
         parts += _titled("Limits", _verdict(data["verdict"]))
-    parts += _titled("Accuracy", _readings(data["readings"]["accuracy"]))
+    parts += _titled("Accuracy", _measurements(data["readings"]["accuracy"]))
     if len(data["confusion"]["labels"]) <= MOST_CLASSES:
         title = "Confusion matrix, actual (down) and predicted (across)"
         parts += _titled(title, _confusion(data["confusion"]))
-    parts += _titled("Complexity", _readings(data["readings"]["complexity"]))
+    parts += _titled("Complexity", _measurements(data["readings"]["complexity"]))
     for section, title in SECTIONS.items():
         if data["readings"].get(section):
-            parts += _titled(title, _readings(data["readings"][section]))
+            parts += _titled(title, _measurements(data["readings"][section]))
             note = (data.get(section) or {}).get("note")
             parts += [Text(note, style="dim")] if note else []
     if data["change"] is not None:
@@ -218,27 +198,28 @@ def _plain(view: RenderableType, width: int) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def comparison_view(words: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
+def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
     """What a rich console shows for a comparison; some columns of it, or all."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("learner", no_wrap=True)
-    shown = [not keys or column["key"] in keys for column in words["columns"]]
-    for column in compress(words["columns"], shown):
+    shown = [not keys or column["key"] in keys for column in formatted["columns"]]
+    for column in compress(formatted["columns"], shown):
         table.add_column(column["head"], justify="right")
-    for row in words["rows"]:
+    for row in formatted["rows"]:
         cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
         table.add_row(Text(row["name"], style="bold"), *cells)
-    folds = (
-        f"{words['n_folds']}-fold cross-validation on {rows_text(words['n_rows'])}. {words['note']}"
-    )
+    folds = f"{formatted['n_folds']}-fold cross-validation on {rows_text(formatted['n_rows'])}."
     notes = [
         Text(f"{row['name']}: {note}.", style="dim")
-        for row in words["rows"]
+        for row in formatted["rows"]
         for note in row["notes"]
     ]
-    noise = "" if words["perturbation_stated"] else " Perturbation: 2 % of each column's range."
-    below = Text(f"{folds.strip()}{noise} * best of the column, ≈ sampled.", style="dim")
-    return Group(table, Text(), Text(words["headline"]), below, *notes)
+    noise = "" if formatted["perturbation_stated"] else " Perturbation: 2 % of each column's range."
+    below = Text(
+        f"{folds} {formatted['note']}".strip() + f"{noise} * best of the column, ≈ sampled.",
+        style="dim",
+    )
+    return Group(table, Text(), Text(formatted["headline"]), below, *notes)
 
 
 def _comparison_cell(cell: dict[str, Any]) -> Text:
@@ -246,9 +227,9 @@ def _comparison_cell(cell: dict[str, Any]) -> Text:
     return Text(cell["shown"] + mark, style="bold green" if cell["best"] else "")
 
 
-def comparison_text(words: dict[str, Any], width: int = 140) -> str:
+def comparison_text(formatted: dict[str, Any], width: int = 140) -> str:
     """A comparison as plain text."""
-    return _plain(comparison_view(words), width)
+    return _plain(comparison_view(formatted), width)
 
 
 def _titled(title: str, body: RenderableType) -> list[RenderableType]:
@@ -259,18 +240,18 @@ def _table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
 
 
-def _readings(measurements: list[dict[str, Any]]) -> Table:
+def _measurements(measurements: list[dict[str, Any]]) -> Table:
     table = _table()
     table.add_column("")
     table.add_column("value", justify="right", no_wrap=True)
-    with_interval = any(reading["interval"] for reading in measurements)
+    with_interval = any(measurement["interval"] for measurement in measurements)
     if with_interval:
         table.add_column("95 % interval", no_wrap=True)
     table.add_column("meaning", style="dim")
-    for reading in measurements:
-        cells = [reading["name"], reading["shown"], reading["meaning"]]
+    for measurement in measurements:
+        cells = [measurement["name"], measurement["shown"], measurement["meaning"]]
         if with_interval:
-            cells.insert(2, reading["shown_interval"])
+            cells.insert(2, measurement["shown_interval"])
         table.add_row(*(Text(cell) for cell in cells))
     return table
 

@@ -1,4 +1,4 @@
-"""Section stability: what of a tree stays when rows are left out."""
+"""Section on stability: how a model changes when training rows are left out."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.sampling import Sampled
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import number_text, plain, plain_reading
+from steadytree.reporting.formatting import number_text, one_line, plain, plain_measurement
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.wording import build_nodes, one_line
+from steadytree.reporting.wording import build_nodes
 from steadytree.stability.refits import (
     KEPT,
     Refits,
@@ -27,18 +27,18 @@ from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
 MOST_ROWS = 10_000
 REPEATS = 20
-SAMPLED = 20  # removals where trying all rows takes too long
+SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_FEATURES = 8
-MOST_CARD_ROWS, CARD_REPEATS = 2_000, 10  # a card chooses its settings anew at each fit
+MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
 MOST_ALTERNATIVES = 3
 SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
 def build_stability(options: ReportOptions) -> dict[str, Any] | None:
-    """Exact leave-one-out, refits, first questions, cut points and alternative trees.
+    """Leave-one-out, refits, first splits, thresholds and alternative trees.
 
-    None where nobody says how the tree was learned, and from which rows.
+    None where the learner or its training rows are not known.
     """
     if options.learner is None or options.train is None:
         return None
@@ -58,8 +58,8 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
         "n_rows": len(rows.labels),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
-        "readings": [plain_reading(reading) for reading in found.measurements],
-        "refit_readings": [plain_reading(reading) for reading in again.measurements()],
+        "readings": [plain_measurement(measurement) for measurement in found.measurements],
+        "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
         "kept": KEPT,
         "distances": plain(again.distances),
         "worst": [
@@ -67,19 +67,19 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
             for removed, distance in found.worst(5)
             if distance > 0
         ],
-        "first": _first_questions(again.facts),
+        "first": _first_splits(again.facts),
         "cuts": tree_thresholds(again),
         "alternatives": _alternatives(found, rows),
     }
 
 
 def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
-    """How many answers and columns of a card stay when it is fitted again to part of the rows."""
+    """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
     if options.learner is None or options.train is None:
         return None
-    rows = Sampled.of(*options.train, MOST_CARD_ROWS, options.seed)
+    rows = Sampled.of(*options.train, MOST_SCORECARD_ROWS, options.seed)
     again = refits(
-        options.learner, rows.features, rows.labels, CARD_REPEATS, random_state=options.seed
+        options.learner, rows.features, rows.labels, SCORECARD_REPEATS, random_state=options.seed
     )
     if not isinstance(again, ScorecardRefits):
         raise ValueError("learner fits trees, but the model is a risk score: pass its own learner.")
@@ -89,8 +89,8 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
         "n_rows": len(rows.labels),
         "n_cards": len(again.cards),
         "kept": KEPT,
-        "readings": [],  # nothing is said of single rows left out
-        "refit_readings": [plain_reading(reading) for reading in again.measurements()],
+        "readings": [],  # single rows are not left out
+        "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
         "columns": [
             {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]
@@ -100,7 +100,7 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
 
 
 def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
-    """Where the cards cut the columns of numbers that the card itself asks about."""
+    """Thresholds of the refitted scorecards, for the numeric columns of the scorecard itself."""
     shares, found = again.columns(), []
     for column in again.whole.space:
         own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
@@ -110,8 +110,8 @@ def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
     return found
 
 
-def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
-    """How often each feature is asked at the root and right below it."""
+def _first_splits(facts: CollectionFacts) -> dict[str, Any]:
+    """How often each feature is used at the root and its children."""
     shares = facts.first_splits / facts.n_trees
     names = [*(one_line(name) for name in facts.space.names), "(leaf)"]
     order = np.argsort(-shares.max(axis=0), kind="stable")[:MOST_FEATURES]
@@ -152,7 +152,7 @@ def collection_thresholds(
 
 
 def _strip(column: Column, cuts: Any, own: Any, share: float) -> dict[str, Any]:
-    """Cut points of one column, with the ends of its range in words."""
+    """Thresholds of one column, with the ends of its range as text."""
     tolerance = (column.high - column.low) * 1e-3
     return {
         "feature": one_line(column.name),
@@ -167,13 +167,12 @@ def _strip(column: Column, cuts: Any, own: Any, share: float) -> dict[str, Any]:
 
 
 def _own_thresholds(tree: Tree, name: str) -> Any:
-    asked = tree.space.names.index(name)
-    cuts = tree.threshold[tree.feature == asked]
-    return np.sort(cuts[np.isfinite(cuts)])
+    found = tree.threshold[tree.feature == tree.space.names.index(name)]
+    return np.sort(found[np.isfinite(found)])
 
 
 def _alternatives(found: Sensitivity, rows: Sampled) -> list[dict[str, Any]]:
-    """The most frequent trees that come out without one row, the usual one left out."""
+    """The most frequent other trees that are fitted without one row."""
     listed = [one for one in found.alternatives if one.distance > 0][:MOST_ALTERNATIVES]
     shown = []
     for one in listed:

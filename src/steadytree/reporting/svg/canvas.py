@@ -201,26 +201,14 @@ STEPS = (1, 2, 2.5, 5, 10)
 
 @dataclass(frozen=True)
 class Axis:
-    """One direction of a chart.
-
-    Parameters
-    ----------
-    low, high : float
-        Values at its ends.
-    label : str
-    ticks : tuple of float
-    log : bool
-        Whether equal ratios are equally far apart.
-    percent : bool
-        Whether values are shares, shown in per cent.
-    """
+    """One direction of a chart, from `low` to `high`."""
 
     low: float
     high: float
     label: str
     ticks: tuple[float, ...]
     log: bool = False
-    percent: bool = False
+    percent: bool = False  # whether values are shares, shown in per cent
 
     @classmethod
     def over(

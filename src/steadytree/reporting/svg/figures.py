@@ -4,8 +4,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from steadytree.reporting.comparison_table import COLUMNS, value_text
-from steadytree.reporting.formatting import percent_text
+from steadytree.reporting.formatting import COLUMNS, percent_text, value_text
 from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
 from steadytree.reporting.svg.charts import (
     Point,
@@ -63,7 +62,7 @@ def distance_strip(stability: dict[str, Any]) -> Markup:
     return frame_picture(strips([shown]), "Path distances of retrained trees")
 
 
-def first_heat(stability: dict[str, Any]) -> Markup:
+def first_splits(stability: dict[str, Any]) -> Markup:
     """How often each feature is used in the first splits."""
     first = stability["first"]
     heads = [SPLITS[place] for place in first["places"]]
@@ -135,9 +134,9 @@ NAMES = ("retraining distance", "changed answers")
 FARTHEST_COMPARED = 3.0  # times the budget that a curve is drawn to
 
 
-def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Markup]]:
+def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:
     """Captions and pictures of a comparison."""
-    learners = words["learners"]
+    learners = formatted["learners"]
     captions = {
         "retraining distance": "Trees: accurate and stable is up and to the left. "
         "A larger point is a larger model.",
@@ -148,7 +147,7 @@ def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Markup]]:
         shown = [one for one in learners if key in one["readings"]]
         if len(shown) > 1:
             found.append((captions[key], _scatter(learners, key)))
-    budget = words["perturbation"].get("budget")
+    budget = formatted["perturbation"].get("budget")
     if budget and len(learners) <= 8:
         found.append(("Certified accuracy by size of perturbation.", _curves(learners, budget)))
     return found

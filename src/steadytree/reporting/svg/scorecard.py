@@ -7,9 +7,8 @@ from markupsafe import Markup
 
 from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.reporting.formatting import percent_text
+from steadytree.reporting.formatting import label_text, one_line, percent_text
 from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
-from steadytree.reporting.wording import label_text, one_line
 
 ROW, MARGIN, TEXT = 34, 24, 15
 CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
