@@ -246,7 +246,7 @@ def test_privacy_ledger_in_a_report(run, frame, tmp_path):
     [
         ("min_acuracy = 0.9", "limits.toml: unknown limit 'min_acuracy'"),
         ("min_accuracy = 90", "must be a share"),
-        ("nonsense", "is no TOML file"),
+        ("nonsense", "is not a valid TOML file"),
     ],
 )
 def test_wrong_limits_are_refused_before_any_work(run, frame, tmp_path, limits, message):

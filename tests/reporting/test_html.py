@@ -157,7 +157,7 @@ def test_square_brackets_are_no_markup():
 def test_rules_of_the_leaves_cover_every_row_once(data):
     rules = leaf_rules(data["tree"])
     assert sum(rule["n_rows"] for rule in rules) == data["data"]["n_rows"]
-    right = sum(rule["n_right"] for rule in rules)
+    right = sum(rule["n_correct"] for rule in rules)
     assert right / data["data"]["n_rows"] == data["readings"]["accuracy"][0]["value"]
 
 

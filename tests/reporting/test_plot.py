@@ -60,6 +60,8 @@ def test_wrong_use_is_refused(case):
     X, _, model = case
     with pytest.raises(ValueError, match="pass both X and y"):
         st.plot(model, X)
+    with pytest.raises(ValueError, match="X and y are for trees only, got StabilityCurve"):
+        st.plot(curve(0, 1), X)
     with pytest.raises(TypeError, match="a tree is needed"):
         st.plot("tree")
     with pytest.raises(ValueError, match="kind must be one of model, frontier, got 'all'"):

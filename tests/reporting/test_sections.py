@@ -316,7 +316,7 @@ def test_what_changed_since_a_tree_is_told_of_small_cards_only(case):
     assert found.data["change"]["rows"]["n_rows"] == len(case["rows"][1])
     large = st.RiskScoreClassifier("logistic", tau=0.0, random_state=0).fit(*case["train"])
     assert large.card_.n_conditions > 8
-    with pytest.raises(ValueError, match="cards of up to 8 conditions, but this card has 10"):
+    with pytest.raises(ValueError, match="risk scores of up to 8 conditions, but this one has 10"):
         st.report(large, *case["rows"], previous=case["old"], quick=True)
 
 
@@ -369,7 +369,7 @@ def test_large_data_are_sampled_and_said_so(monkeypatch, case):
         ("min_accuracy = 90", "min_accuracy must be a share such as 5% or 0.05, got 90"),
         ("max_leaves = 'few'", "max_leaves must be a number of at least 0, got 'few'"),
         ("max_flips = true", "max_flips must be a share"),
-        ("min_accuracy =", "is no TOML file"),
+        ("min_accuracy =", "is not a valid TOML file"),
         ("", "no limit is stated"),
     ],
 )

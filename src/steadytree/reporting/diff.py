@@ -1,5 +1,6 @@
 """Diff: two trees compared, shown as text, as a picture or as plain values."""
 
+from collections import Counter
 from dataclasses import fields
 from functools import cached_property
 from os import PathLike
@@ -21,9 +22,9 @@ from steadytree.distance.diff import (
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, rows_text
 from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.wording import conditions, describe_split
+from steadytree.reporting.wording import conditions, describe_split, sum_over_leaves
 
-MOST_CLASSES = 8  # that are told one by one
+MOST_CLASSES = 8  # that get a line each
 
 
 def build_diff(changes: TreeChanges) -> dict[str, Any]:
@@ -54,54 +55,47 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
 
 
 def headline(changes: TreeChanges) -> str:
-    """One sentence: what became of the questions, and how many decisions flip."""
+    """One sentence on the changed splits and the number of changed predictions."""
     if changes.is_same:
-        said = "The trees have the same splits and predictions"
+        text = "The trees have the same splits and predictions"
     else:
-        used = [node for node in changes.nodes if node.left != NONE]
-        parts = []
-        for status in ("same", "moved", "replaced", "grown", "cut"):
-            n = sum(node.status == status for node in used)
-            if n:
-                parts.append(f"{n} {status}")
+        splits = Counter(node.status for node in changes.nodes if node.left != NONE)
+        parts = [f"{splits[status]} {status}" for status in STYLES if splits[status]]
         n = changes.counts["relabelled"]
         parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
-        said = f"Splits: {', '.join(parts)}" if used else f"Changes: {', '.join(parts)}"
+        text = f"{'Splits' if splits else 'Changes'}: {', '.join(parts)}"
     if changes.rows is None:
-        return f"{said}."
+        return f"{text}."
     n, total = len(changes.rows.flipped), changes.rows.n_rows
     share = f" ({changes.rows.flip_share:.1%})" if n else ""
-    return f"{said}; {n:,} of {total:,} predictions change{share}."
+    return f"{text}; {n:,} of {total:,} predictions change{share}."
 
 
 def class_texts(changes: TreeChanges) -> list[str]:
-    """A line on each class that is new, gone, or known to neither tree; many are counted."""
-    said = [_class_text(one, changes.rows) for one in changes.classes]
-    more = len(said) - MOST_CLASSES
+    """A line on each class that is new, gone, or unknown to both trees; many are only counted."""
+    texts = [_class_text(one, changes.rows) for one in changes.classes]
+    more = len(texts) - MOST_CLASSES
     if more < 2:
-        return said
-    return [*said[:MOST_CLASSES], f"{more:,} more classes are new, gone or unknown to both trees."]
+        return texts
+    return [*texts[:MOST_CLASSES], f"{more:,} more classes are new, gone or unknown to both trees."]
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
     name = f"Class “{one_line(change.label)}”"
     if change.status == "gone":
-        said = f"{name} is gone: no leaf of the new tree predicts it."
+        text = f"{name} is gone: no leaf of the new tree predicts it."
     elif change.status == "unknown":
-        said = f"{name} is in the rows but unknown to both trees."
+        text = f"{name} is in the rows but unknown to both trees."
     else:
         which = "the old tree never predicts" if change.answered else "neither tree ever predicts"
-        said = f"{name} is new: {which} it."
+        text = f"{name} is new: {which} it."
     if rows is None or change.n_rows is None:
-        return said
-    said += f" {change.n_rows:,} of {rows_text(rows.n_rows)} {_verb(change.n_rows)} it"
+        return text
+    verb = "has" if change.n_rows == 1 else "have"
+    text += f" {change.n_rows:,} of {rows_text(rows.n_rows)} {verb} it"
     if change.n_rows and change.answered:
-        return f"{said}; {change.n_right:,} of them are predicted correctly now."
-    return f"{said}."
-
-
-def _verb(count: int) -> str:
-    return "has" if count == 1 else "have"
+        return f"{text}; {change.n_right:,} of them are predicted correctly now."
+    return f"{text}."
 
 
 def _node(
@@ -117,23 +111,23 @@ def _node(
         "parent": None if node.parent == NONE else node.parent,
         "side": node.side,
         "depth": node.depth,
-        "old": _words(changes.old, node.old, numbers["old"]),
-        "new": _words(changes.new, node.new, numbers["new"]),
+        "old": _node_text(changes.old, node.old, numbers["old"]),
+        "new": _node_text(changes.new, node.new, numbers["new"]),
         "old_rows": _amount(reached["old"], node.old),
         "new_rows": _amount(reached["new"], node.new),
         "old_share": _share(reached["old"], node.old),
         "new_share": _share(reached["new"], node.new),
     }
     if node.status == "moved" and found["old"]["text"] == found["new"]["text"]:
-        for side in ("old", "new"):  # a move that rounding would hide
+        for side in ("old", "new"):  # rounding would hide the move
             found[side]["text"] = found[side]["full"]
     if node.left != NONE:
         found |= {"left": node.left, "right": node.right}
     return found
 
 
-def _words(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any] | None:
-    """What a tree says at a node: a question, or a numbered answer with the share behind it."""
+def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any] | None:
+    """The split of a node, or its numbered leaf with the share of the predicted class."""
     if node == NONE:
         return None
     if not tree.is_leaf[node]:
@@ -142,13 +136,13 @@ def _words(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any] | N
         return {"question": True, "text": split.text + missing, "full": split.full}
     label = one_line(tree.classes.tolist()[tree.label[node]])
     share = percent_text(float(tree.value[node].max()))
-    said = " and ".join(conditions(tree, node))
+    rule = " and ".join(conditions(tree, node))
     return {
         "question": False,
         "number": numbers[node],
         "label": label,
         "text": f"{label} {share}",
-        "full": f"{label} if {said}" if said else label,
+        "full": f"{label} if {rule}" if rule else label,
     }
 
 
@@ -163,10 +157,7 @@ def _rows_at_nodes(tree: Tree, changes: TreeChanges, side: str) -> NDArray[np.fl
     if changes.rows is None:
         return tree.weight
     leaves = changes.rows.old_leaf if side == "old" else changes.rows.new_leaf
-    counts = np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:  # children come later
-        counts[node] = counts[tree.left[node]] + counts[tree.right[node]]
-    return counts
+    return sum_over_leaves(tree, np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64))
 
 
 def _amount(reached: NDArray[np.float64], node: int) -> float | None:
@@ -200,10 +191,10 @@ MOST_ROWS = 20
 
 
 def diff_text(data: dict[str, Any]) -> Text:
-    """The changes as coloured lines: signs tell what colours tell."""
+    """The changes as coloured lines, with a sign for each colour."""
     text = Text(data["headline"] + "\n")
-    for said in data["classes_text"]:
-        text.append(said + "\n", style="bold")
+    for line in data["classes_text"]:
+        text.append(line + "\n", style="bold")
     text.append("\n")
     stems = [""] * len(data["nodes"])
     for node in data["nodes"]:
@@ -216,7 +207,7 @@ def diff_text(data: dict[str, Any]) -> Text:
         sign = SIGNS[node["status"]]
         text.append(f"{sign} ", style=STYLES[node["status"]])
         text.append(stem + branch, style="dim")
-        text.append(_said(node) + "\n", style=STYLES[node["status"]])
+        text.append(_change_text(node) + "\n", style=STYLES[node["status"]])
     text.append("\n  same   ~ moved   ! replaced or relabelled   + grown   - cut\n", style="dim")
     if data["rows"] is not None:
         text.append(_rows(data["rows"]))
@@ -226,15 +217,9 @@ def diff_text(data: dict[str, Any]) -> Text:
     return text
 
 
-def _said(node: dict[str, Any]) -> str:
+def _change_text(node: dict[str, Any]) -> str:
     old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
-    if node["status"] in ("same", "moved", "replaced", "relabelled") and old != new:
-        return f"{old} → {new}"
-    if node["status"] == "grown":
-        return f"{old} → {new}" if old else new
-    if node["status"] == "cut":
-        return f"{old} → {new}" if new else old
-    return new
+    return f"{old} → {new}" if old and new and old != new else new or old
 
 
 def _rows(rows: dict[str, Any]) -> str:
@@ -252,11 +237,11 @@ def _rows(rows: dict[str, Any]) -> str:
 
 
 class TreeDiff(TreeChanges):
-    """What changed from one tree to another; shows itself in a terminal and in a notebook."""
+    """The changes from one tree to another; shows itself in a terminal and in a notebook."""
 
     @cached_property
     def formatted(self) -> dict[str, Any]:
-        """The changes with questions and answers as words, as plain values that JSON can hold."""
+        """The changes with splits and predictions as text, as plain values that JSON can hold."""
         return build_diff(self)
 
     @cached_property

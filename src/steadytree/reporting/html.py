@@ -121,7 +121,7 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
-        "answer_line": leaf_line,
+        "leaf_line": leaf_line,
         "bar_parts": _bar_parts,
         "comparison_pictures": comparison_pictures,
         "draw_tree": draw_tree,

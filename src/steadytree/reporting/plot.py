@@ -169,11 +169,13 @@ def plot(
 
 def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[str, str, str]:
     """SVG, text form and name of what is plotted."""
-    for result, (name, draw) in RESULTS.items():
-        if isinstance(thing, result):
-            text = TEXTS[result](thing) if result in TEXTS else ""
-            return draw(thing), text, name
-    scorecard = as_card(thing)
+    result = next((one for one in RESULTS if isinstance(thing, one)), None)
+    scorecard = as_card(thing) if result is None else None
+    if (X is not None or y is not None) and (result or scorecard):
+        raise ValueError(f"X and y are for trees only, got {type(thing).__name__}: omit them.")
+    if result is not None:
+        name, draw = RESULTS[result]
+        return draw(thing), TEXTS[result](thing) if result in TEXTS else "", name
     if scorecard is not None:
         return draw_scorecard(scorecard, title=title), scorecard_text(scorecard), "Risk score"
     nodes = _tree_nodes(thing, X, y)

@@ -193,7 +193,7 @@ def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     """
     shown, original = cut_back(tree)
     counts = count_rows(shown, X, truth)
-    n_leaves = leaves_below(tree)[original]
+    n_leaves = sum_over_leaves(tree, tree.is_leaf.astype(np.int64))[original]
     places = {int(node): place for place, node in enumerate(shown.preorder)}
     return {
         "classes": [label_text(label) for label in tree.classes.tolist()],
@@ -223,20 +223,16 @@ def cut_back(tree: Tree) -> tuple[Tree, NDArray[np.int64]]:
 def count_rows(tree: Tree, X: Any, truth: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows that reach each node, by class: (n_nodes, n_classes)."""
     n_classes = len(tree.classes)
-    cells = tree.apply(X) * n_classes + truth
-    counts = np.bincount(cells, minlength=tree.n_nodes * n_classes)
-    counts = counts.reshape(tree.n_nodes, n_classes)
+    counts = np.bincount(tree.apply(X) * n_classes + truth, minlength=tree.n_nodes * n_classes)
+    return sum_over_leaves(tree, counts.reshape(tree.n_nodes, n_classes))
+
+
+def sum_over_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
+    """Values of the leaves, summed up for the nodes above them."""
+    total = values.copy()
     for node in np.flatnonzero(~tree.is_leaf)[::-1]:  # children come later
-        counts[node] = counts[tree.left[node]] + counts[tree.right[node]]
-    return counts
-
-
-def leaves_below(tree: Tree) -> NDArray[np.int64]:
-    """Number of leaves under each node; 1 for a leaf."""
-    leaves = tree.is_leaf.astype(np.int64)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-        leaves[node] = leaves[tree.left[node]] + leaves[tree.right[node]]
-    return leaves
+        total[node] = total[tree.left[node]] + total[tree.right[node]]
+    return total
 
 
 def _node(

@@ -39,7 +39,7 @@ def test_boxes_do_not_overlap_and_stay_inside(n_leaves):
     width, height = picture_size(tree)
     inner = [node for node in tree["nodes"] if "left" in node]
     for one in inner:
-        assert layout.right_edge(one) < layout.answers_x < width
+        assert layout.right_edge(one) < layout.leaves_x < width
         assert 0 <= layout.y[one["place"]] <= layout.height < height
         for other in inner:
             if one["place"] < other["place"] and one["depth"] == other["depth"]:

@@ -92,7 +92,7 @@ def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> s
     >>> fit_text("a name that is much too long", 80)
     'a name…ong'
     """
-    if text_width(text, size, bold) <= width:
+    if text_width(text, size, bold) <= width + 1e-6:  # a box made for the text has room for it
         return text
     for kept in range(len(text) - 1, 1, -1):
         tail = kept // 3
