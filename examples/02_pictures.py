@@ -2,7 +2,7 @@
 Pictures without further packages
 =================================
 
-``st.draw`` draws models and what was measured about them: SVG for notebooks, pages and files.
+``st.plot`` plots models and what was measured about them: SVG for notebooks, pages and files.
 """
 
 # %%
@@ -17,14 +17,14 @@ data = load_breast_cancer(as_frame=True)
 y = data.target_names[data.target]
 X_train, X_test, y_train, y_test = train_test_split(data.data, y, random_state=0, stratify=y)
 model = st.StableTreeClassifier(max_depth=3, epsilon=0.1, random_state=0).fit(X_train, y_train)
-st.draw(model, X_test, y_test)
+st.plot(model, X_test, y_test)
 
 # %%
 # Certified accuracy: each number may be off by a twentieth of its standard deviation, times the
 # size of the move.
 
 noise = st.Perturbation(radius=(X_train.std() / 20).to_dict())
-st.draw(st.certify(model, X_test, y_test, noise))
+st.plot(st.certify(model, X_test, y_test, noise))
 
 # %%
 # Where trees cut that are learned again on nine tenths of the rows. Thick lines are the cuts of
@@ -32,4 +32,4 @@ st.draw(st.certify(model, X_test, y_test, noise))
 
 again = st.refits(model, X_train, y_train, repeats=20)
 print(*again.measurements(), sep="\n")
-st.draw(again)
+st.plot(again)

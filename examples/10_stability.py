@@ -38,8 +38,6 @@ print(st.average_sensitivity(stable, X, y))
 # %%
 # What does stability cost? Folds judge accuracy on rows that the tree has not seen.
 
-from steadytree.reporting.matplotlib_plots import plot_stability_curve
-
 curve = st.stability_curve(
     st.StableTreeClassifier(max_depth=4), X, y, epsilons=(0, 0.01, 0.1, 0.3, 1), n_seeds=3
 )
@@ -47,9 +45,6 @@ chosen = curve.epsilon_for(max_accuracy_loss=0.01)
 print(f"epsilon {chosen.epsilon:g}: sensitivity {chosen.sensitivity:.4f}")
 
 # %%
-# Both panels share epsilon; dashed lines are the greedy tree.
+# Both panels share epsilon; horizontal lines are the greedy tree, whiskers 95 % intervals.
 
-import matplotlib.pyplot as plt
-
-figure, axes = plt.subplots(2, 1, figsize=(6.4, 6), sharex=True, layout="constrained")
-drawing = plot_stability_curve(curve, axes)
+st.plot(curve)

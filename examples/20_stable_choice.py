@@ -38,9 +38,9 @@ for place, feature, share in facts.most_chosen():
     print(f"{place:6} {feature:25} {share:4.0%}")
 
 # %%
-st.plot_collection(facts)
+st.plot(facts)
 
 # %%
 # And the frontier:
 
-ax = model.plot_frontier()
+st.plot(model, kind="frontier")

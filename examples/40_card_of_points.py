@@ -21,11 +21,11 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.33, random
 # The hardened card, as text.
 hardened = st.RiskScoreClassifier(tau=0.05, max_conditions=6, random_state=0)
 hardened.fit(X_train, y_train)
-print(st.card_text(hardened.card_, hardened.risk_table_))
+print(st.plot(hardened))
 
 # %%
-# The same card as it would be pinned to a wall; ``card_html`` makes it a page to print.
-st.draw_card(hardened.card_, hardened.risk_table_)
+# Its sheet; ``st.plot(hardened).write("sheet.html")`` makes a page to print.
+st.plot(hardened)
 
 # %%
 # How the share of rows that stay right falls with the size of the noise.

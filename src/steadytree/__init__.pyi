@@ -31,13 +31,8 @@ from .privacy.private_tree import PrivateTreeClassifier as PrivateTreeClassifier
 from .privacy.simulation import simulate as simulate
 from .reporting.comparison import compare as compare
 from .reporting.diff import diff as diff
-from .reporting.matplotlib_plots import plot_collection as plot_collection
-from .reporting.matplotlib_plots import plot_stability_curve as plot_stability_curve
-from .reporting.plot import draw as draw
+from .reporting.plot import plot as plot
 from .reporting.report import report as report
-from .reporting.scorecard import card_html as card_html
-from .reporting.scorecard import card_text as card_text
-from .reporting.svg.scorecard import draw_card as draw_card
 from .riskscore.risk_score import RiskScoreClassifier as RiskScoreClassifier
 from .robustness.certify import certify as certify
 from .robustness.perturbation import Perturbation as Perturbation

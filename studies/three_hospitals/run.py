@@ -30,7 +30,7 @@ from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request, question
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
-from steadytree.reporting.plot import draw
+from steadytree.reporting.plot import plot
 
 HOSPITALS = ("north", "south", "east")
 SCHEMA = Schema(
@@ -193,7 +193,7 @@ def main():
     print(f"leaves {tree.n_leaves}, accuracy over Flower {accuracy:.4f}")
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        draw(tree).write(arguments.out / "tree.svg")
+        plot(tree).write(arguments.out / "tree.svg")
     if not arguments.private:
         twin = run_in_process(data, arguments.epsilon)
         print(f"accuracy in one process {(twin.predict(X_test) == y_test).mean():.4f}")

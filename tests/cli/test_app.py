@@ -77,7 +77,7 @@ def test_reports_on_a_file(run, frame, tmp_path, ending):
     command = ("report", f"data.{ending}", "--target", "outcome", "--quick", "--out", "a.html")
     code, out, err = run(*command)
     assert (code, err) == (0, "")
-    assert "60 rows it had not seen" in out
+    assert "60 rows held out" in out
     page = (tmp_path / "a.html").read_text("utf-8")
     assert f"steadytree report data.{ending} --target outcome" in page
 
@@ -132,7 +132,7 @@ def test_saved_tree_is_judged_on_all_rows(run, tmp_path):
 BAD_DATA = {
     "empty file": ("", "is empty"),
     "names only": ("a,y\n", "no rows"),
-    "one class": ("a,y\n" + "1,u\n2,u\n" * 9, "target 'y' holds one class only, 'u'"),
+    "one class": ("a,y\n" + "1,u\n2,u\n" * 9, "target 'y' has only one class, 'u'"),
     "all missing": ("a,b,y\n" + "1,,u\n2,,v\n" * 9, "'b' has no value at all.*--drop b"),
     "constant": ("a,b c,y\n" + "1,7,u\n2,7,v\n" * 9, "'b c' has one value only.*--drop 'b c'"),
     "two constants": ("a,b,c,y\n" + "1,7,x,u\n2,7,x,v\n" * 9, "'b', 'c' have.*--drop b --drop c"),
@@ -167,7 +167,7 @@ def test_ten_thousand_categories_are_refused(run, tmp_path):
     (tmp_path / "data.csv").write_text("a,id,y\n" + rows)
     refused(
         run("report", "data.csv", "--target", "y"),
-        "'id' has more than 1,000 different texts: mend it, or leave it out with --drop id",
+        "'id' has more than 1,000 different texts: correct it, or leave it out with --drop id",
     )
     assert run("report", "data.csv", "--target", "y", "--drop", "id", "--quick")[0] == 0
 

@@ -34,7 +34,7 @@ def test_diff_of_two_files(files):
     arguments = ["diff", str(files / "old.tree.json"), str(files / "new.tree.json")]
     found = run(app, arguments)
     assert found.exit_code == 0
-    assert found.stdout.startswith("Questions:")
+    assert found.stdout.startswith("Splits:")
     rows = ["--data", str(files / "rows.csv"), "--target", "target"]
     found = run(app, [*arguments, *rows, "--json", "--out", str(files / "changes.svg")])
     assert found.exit_code == 0, found.stderr

@@ -177,7 +177,7 @@ def test_a_rare_class_does_not_keep_a_report_from_being_made(run, frame, n_rare)
     )
     assert (code, err) == (0, "")
     note = json.loads(out)["comparison"]["note"]
-    assert note == "Rows of 'odd' are left out of it, since there are fewer than 3."
+    assert note == "Classes with fewer than 3 rows are left out of the comparison: 'odd'."
 
 
 def test_groups_may_be_a_column_the_tree_does_not_see(run, frame):
@@ -225,7 +225,7 @@ def test_saved_cards_are_reported_on(run, frame, tmp_path):
     data = json.loads(run(*asked, "--json")[1])
     assert data["readings"]["accuracy"][0]["value"] == card.score(X, y)
     assert data["kind"] == "card"
-    refused(run(*asked, "--learner", "stable"), "--model is a card")
+    refused(run(*asked, "--learner", "stable"), "--model is a risk score")
 
 
 def test_privacy_ledger_in_a_report(run, frame, tmp_path):
@@ -246,7 +246,7 @@ def test_privacy_ledger_in_a_report(run, frame, tmp_path):
     [
         ("min_acuracy = 0.9", "limits.toml: unknown limit 'min_acuracy'"),
         ("min_accuracy = 90", "must be a share"),
-        ("nonsense", "is no TOML file"),
+        ("nonsense", "is not a valid TOML file"),
     ],
 )
 def test_wrong_limits_are_refused_before_any_work(run, frame, tmp_path, limits, message):

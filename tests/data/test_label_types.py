@@ -108,7 +108,7 @@ CALLS = {
     "distributional_sensitivity": lambda y, plain: (
         st.distributional_sensitivity(STABLE, X, y, n_rows=2, n_trees=3).transported
     ),
-    "draw": lambda y, plain: str(st.draw(fitted(plain), X, y)),
+    "plot": lambda y, plain: st.plot(fitted(plain), X, y).svg,
     "private_accuracy": lambda y, plain: (
         st.private_accuracy(fitted(plain), X, y, 1.0, schema(plain), testing_seed=0).accuracy
     ),

@@ -117,9 +117,9 @@ def test_facts_agree_with_the_trees(seed):
     assert found.rows.broken == ((was == y) & (now != y)).sum()
     assert found.distance == pytest.approx(path_distance(old, new).value)
     json.dumps(found.to_dict(), allow_nan=False)
-    json.dumps(found.words, allow_nan=False)
+    json.dumps(found.formatted, allow_nan=False)
     ElementTree.fromstring(found.svg)
-    assert str(found).startswith(found.words["headline"])
+    assert str(found).startswith(found.formatted["headline"])
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,9 @@ def test_every_row_count_in_the_picture_is_right(retrained):
     assert drawn == expected
 
     flips = int((was != now).sum())
-    assert f"Where the 569 rows went: {flips} decisions change ({flips / 569:.1%})" in texts
+    assert (
+        f"Old and new leaves of 569 rows: {flips} predictions change ({flips / 569:.1%})" in texts
+    )
     passed = {
         side: model.decision_path(X).sum(axis=0).A1 for side, model in (("old", old), ("new", new))
     }
@@ -189,7 +191,7 @@ def test_every_row_count_in_the_picture_is_right(retrained):
 def test_the_text_tells_what_the_picture_tells(retrained):
     old, new, X, y = retrained
     text = str(diff(old, new, X, y))
-    assert "46 of 569 decisions change (8.1%)" in text
+    assert "46 of 569 predictions change (8.1%)" in text
     assert "! worst perimeter ≤ 106 → worst radius ≤ 16.8" in text
     assert "+ │  └─ no: malignant 64 % → worst texture ≤ 25.7" in text
     without = diff(old, new)

@@ -71,7 +71,7 @@ def test_rows_are_counted_as_by_hand(seed):
         assert one.n_rows == sum(y == label)
         assert one.n_right == sum((y == label) & (now == y))
         assert one.answered == (label in answered[1])
-    json.dumps(found.words)
+    json.dumps(found.formatted)
     ElementTree.fromstring(found.svg)
 
 
@@ -87,10 +87,10 @@ def test_the_new_class_is_named_wherever_the_change_is_told(quarters):
     n_rows = int((y == "c").sum())
     n_right = int(((y == "c") & (new.predict(X) == "c")).sum())
     said = (
-        f"Class “c” is new: the old tree never answers it. {n_rows} of 300 rows have it; "
-        f"{n_right} of them are decided rightly now."
+        f"Class “c” is new: the old tree never predicts it. {n_rows} of 300 rows have it; "
+        f"{n_right} of them are predicted correctly now."
     )
-    assert found.words["classes_text"] == [said]
+    assert found.formatted["classes_text"] == [said]
     assert str(found).splitlines()[1] == said
     drawn = [text.text for text in ElementTree.fromstring(found.svg).iter() if text.text]
     assert said in drawn
@@ -118,30 +118,30 @@ def test_lines_on_classes_stand_above_the_legend_and_inside_the_picture(quarters
 
 def test_a_class_that_is_gone_and_one_that_neither_tree_knows(quarters):
     X, first, second, old, new = quarters
-    assert diff(new, old, X, first).words["classes_text"] == [
-        "Class “c” is gone: no leaf of the new tree answers it. 0 of 300 rows have it."
+    assert diff(new, old, X, first).formatted["classes_text"] == [
+        "Class “c” is gone: no leaf of the new tree predicts it. 0 of 300 rows have it."
     ]
     y = np.where(np.arange(300) == 7, "d", first)
     found = diff(old, old, X, y)
-    assert found.words["classes_text"] == [
-        "Class “d” is in the rows, but neither tree knows it. 1 of 300 rows has it."
+    assert found.formatted["classes_text"] == [
+        "Class “d” is in the rows but unknown to both trees. 1 of 300 rows has it."
     ]
     assert found.rows.old_accuracy == (old.predict(X) == y).mean()
-    assert diff(old, new).words["classes_text"] == [
-        "Class “c” is new: the old tree never answers it."
+    assert diff(old, new).formatted["classes_text"] == [
+        "Class “c” is new: the old tree never predicts it."
     ]
-    assert diff(old, old, X, first).words["classes_text"] == []
+    assert diff(old, old, X, first).formatted["classes_text"] == []
     kept = with_classes(old, np.array(["a", "b", "c"]))
-    said = diff(old, kept, X, second).words["classes_text"][0]
-    assert said.startswith("Class “c” is new: neither tree ever answers it. ")
+    said = diff(old, kept, X, second).formatted["classes_text"][0]
+    assert said.startswith("Class “c” is new: neither tree ever predicts it. ")
 
 
 def test_many_classes_are_counted(quarters):
     X, _, _, old, _ = quarters
     y = np.array([f"k{k % 40}" for k in range(300)])
-    said = diff(old, old, X, y).words["classes_text"]
+    said = diff(old, old, X, y).formatted["classes_text"]
     assert len(said) == 9
-    assert said[-1] == "32 more classes are new, gone or known to neither tree."
+    assert said[-1] == "32 more classes are new, gone or unknown to both trees."
 
 
 def test_numbers_that_a_new_text_label_turns_into_text_are_the_same_classes(quarters):
@@ -250,7 +250,7 @@ def test_commands_on_a_file_with_a_new_class(run, quarters):
     options = ("--target", "y", "--previous", "old.tree.json", "--trees", 4)
     code, out, err = run("retrain", "new.csv", *options, "--picture", "changes.svg")
     assert (code, err) == (0, "")
-    assert "Class “c” is new: the old tree never answers it." in out
+    assert "Class “c” is new: the old tree never predicts it." in out
     assert "Class “c” is new" in pathlib.Path("changes.svg").read_text("utf-8")
     trees = ("old.tree.json", "retrained.tree.json", "--data", "new.csv", "--target", "y")
     code, out, _ = run("diff", *trees, "--json")

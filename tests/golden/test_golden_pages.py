@@ -104,7 +104,7 @@ def test_comparison(golden, same_everywhere, fixed_date, patients):
     found = st.compare(
         ["stable", "score"], *patients[:2], n_folds=3, max_depth=3, perturbation=noise
     )
-    golden("comparison.json", as_json(found.words))
+    golden("comparison.json", as_json(found.formatted))
     golden("comparison.html", fixed_date(as_lines(found.html)))
     golden("comparison.txt", str(found))
 
@@ -118,17 +118,17 @@ def test_difference(golden, patients, rows):
     found = st.diff(old, new, *(patients[:2] if rows == "with rows" else ()))
     golden(f"{name}.txt", str(found))
     golden(f"{name}.svg", as_lines(found.svg))
-    golden(f"{name}.json", as_json(found.words))
+    golden(f"{name}.json", as_json(found.formatted))
 
 
 # ---- pictures ----
 def test_pictures_of_trees_and_cards(golden, patients):
     X, y, _ = patients
-    golden("tree.svg", as_lines(str(st.draw(tree_of(patients), X, y))))
+    golden("tree.svg", as_lines(st.plot(tree_of(patients), X, y).svg))
     model = card_of(patients)
-    golden("card.svg", as_lines(str(st.draw_card(model))))
-    golden("card.txt", st.card_text(model))
-    golden("card.html", as_lines(st.card_html(model, title="Ill?")))
+    golden("card.svg", as_lines(st.plot(model).svg))
+    golden("card.txt", str(st.plot(model)))
+    golden("card.html", as_lines(st.plot(model, title="Ill?").html))
     golden("card.sql", st.card_to_sql(model))
 
 

@@ -11,7 +11,9 @@ from steadytree.data.table import Table
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.complexity import complexity
 from steadytree.models.files import load, save
-from steadytree.reporting.build import Origin, collect
+from steadytree.reporting.build import build_report
+from steadytree.reporting.data_set import Origin
+from steadytree.reporting.options import ReportOptions
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models import trees
 
@@ -29,7 +31,7 @@ def model(iris):
 
 
 def test_dict_is_json(model, iris):
-    data = collect(model, *iris)
+    data = build_report(model, *iris)
     assert json.loads(json.dumps(data, allow_nan=False)) == data
 
 
@@ -39,13 +41,13 @@ def test_any_tree_can_be_collected(seed, labels):
     rng = np.random.default_rng(seed)
     tree = trees.random_tree(rng, n_classes=2, labels=labels)
     X = trees.random_rows(rng, tree)
-    data = collect(tree, X, rng.choice(tree.classes, len(X)))
+    data = build_report(tree, X, rng.choice(tree.classes, len(X)))
     json.dumps(data, allow_nan=False)
     assert data["data"]["n_missing"] == int(X.isna().sum().sum())
 
 
 def test_readings_are_those_of_the_public_functions(model, iris):
-    data = collect(model, *iris)
+    data = build_report(model, *iris)
     for name, found in [
         ("accuracy", accuracy(model, *iris)),
         ("complexity", complexity(model, iris[0])),
@@ -57,23 +59,28 @@ def test_readings_are_those_of_the_public_functions(model, iris):
 
 def test_same_input_and_date_same_dict(model, iris):
     X, y = iris
-    first = collect(model, X, y, date="2024-05-01")
-    assert first == collect(model, X.copy(), list(y), date="2024-05-01")
+    first = build_report(model, X, y, ReportOptions(date="2024-05-01"))
+    assert first == build_report(model, X.copy(), list(y), ReportOptions(date="2024-05-01"))
     assert first["made"]["date"] == "2024-05-01"
 
 
 def test_rows_that_look_like_those_of_fitting_are_noticed(model, iris):
     X, y = iris
-    assert collect(model, X[::2], y[::2])["origin"]["seen"] is True
-    assert collect(model, X[1::3], y[1::3])["origin"]["seen"] is None
-    assert collect(model, X[::2], y[::2], origin=Origin(seen=False))["origin"]["seen"] is False
+    assert build_report(model, X[::2], y[::2])["origin"]["seen"] is True
+    assert build_report(model, X[1::3], y[1::3])["origin"]["seen"] is None
+    assert (
+        build_report(model, X[::2], y[::2], ReportOptions(origin=Origin(seen=False)))["origin"][
+            "seen"
+        ]
+        is False
+    )
 
 
 def test_hash_of_the_model_is_the_one_in_its_file(model, iris, tmp_path):
     save(model, tmp_path / "a.tree.json")
     written = json.loads((tmp_path / "a.tree.json").read_text())["sha256"]
-    assert collect(model, *iris)["model"]["sha256"] == written
-    assert collect(load(tmp_path / "a.tree.json"), *iris)["model"]["sha256"] == written
+    assert build_report(model, *iris)["model"]["sha256"] == written
+    assert build_report(load(tmp_path / "a.tree.json"), *iris)["model"]["sha256"] == written
 
 
 def test_hash_of_data_does_not_depend_on_who_read_them(iris):
@@ -101,7 +108,7 @@ def test_hash_of_data_changes_with_them(iris, change):
 def test_a_tree_of_scikit_learn_gets_names_and_kinds_from_the_rows(iris):
     X, y = iris
     unnamed = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X.to_numpy(), y)
-    root = collect(unnamed, X, y)["tree"]["nodes"][0]
+    root = build_report(unnamed, X, y)["tree"]["nodes"][0]
     assert root["feature"] in X.columns
     assert root["missing"] == ""
     assert len(root["test"]) <= len("≤ 12.34")
@@ -109,11 +116,11 @@ def test_a_tree_of_scikit_learn_gets_names_and_kinds_from_the_rows(iris):
 
 def test_columns_the_tree_does_not_know_are_marked(model, iris):
     X, y = iris
-    listed = collect(model, X.assign(extra=1), y)["data"]["columns"]
+    listed = build_report(model, X.assign(extra=1), y)["data"]["columns"]
     assert {column["name"]: column["kind"] for column in listed}["extra"] == "not used"
 
 
 def test_labels_without_letters_are_shown():
     X = pd.DataFrame({"x": [0.0, 1.0]})
     model = DecisionTreeClassifier().fit(X, ["", "a"])
-    assert collect(model, X, ["", "a"])["tree"]["classes"] == ["(empty)", "a"]
+    assert build_report(model, X, ["", "a"])["tree"]["classes"] == ["(empty)", "a"]

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.reporting.build import collect
+from steadytree.reporting.build import build_report
 from steadytree.reporting.html import render_html
+from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import indented_rules, leaf_rules, render_text
 from steadytree.stability.stable_tree import StableTreeClassifier
 
@@ -60,7 +61,7 @@ def mixed_data(n=300, seed=0):
 def data():
     X, y = mixed_data()
     model = StableTreeClassifier(max_depth=4, epsilon=0, random_state=0).fit(X[:200], y[:200])
-    return collect(model, X[200:], y[200:], title=EVIL)
+    return build_report(model, X[200:], y[200:], ReportOptions(title=EVIL))
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +116,7 @@ def test_large_trees_stay_small_pages():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(10_000, 6)), rng.integers(0, 3, 10_000)
     model = DecisionTreeClassifier().fit(X, y)
-    page = render_html(collect(model, X, y))
+    page = render_html(build_report(model, X, y))
     assert len(page.encode()) < 1_500_000
     assert "too many to draw" in page
 
@@ -124,13 +125,13 @@ def test_large_trees_stay_small_pages():
 def test_many_classes_fit_on_a_page(n_classes):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 2)), np.arange(1000) % n_classes
-    data = collect(DecisionTreeClassifier(max_depth=5).fit(X, y), X, y)
+    data = build_report(DecisionTreeClassifier(max_depth=5).fit(X, y), X, y)
     Page(render_html(data))
     assert render_text(data)
 
 
 def test_a_single_leaf_has_a_page():
-    data = collect(DecisionTreeClassifier().fit([[0.0]], ["a"]), [[1.0]], ["a"])
+    data = build_report(DecisionTreeClassifier().fit([[0.0]], ["a"]), [[1.0]], ["a"])
     Page(render_html(data))
     assert "always" in render_html(data)
 
@@ -144,7 +145,7 @@ def test_terminal_text_says_the_same(data):
 
 
 def test_square_brackets_are_no_markup():
-    data = collect(
+    data = build_report(
         DecisionTreeClassifier().fit(pd.DataFrame({"[red]x[/red]": [0.0, 1.0]}), ["[b]", "c"]),
         pd.DataFrame({"[red]x[/red]": [0.0, 1.0]}),
         ["[b]", "c"],
@@ -156,7 +157,7 @@ def test_square_brackets_are_no_markup():
 def test_rules_of_the_leaves_cover_every_row_once(data):
     rules = leaf_rules(data["tree"])
     assert sum(rule["n_rows"] for rule in rules) == data["data"]["n_rows"]
-    right = sum(rule["n_right"] for rule in rules)
+    right = sum(rule["n_correct"] for rule in rules)
     assert right / data["data"]["n_rows"] == data["readings"]["accuracy"][0]["value"]
 
 

@@ -1,4 +1,4 @@
-"""The card as people see it: text, picture, command line."""
+"""Risk scores as text, picture and page, and in the command line."""
 
 import json
 import pickle
@@ -14,10 +14,8 @@ from steadytree.models.documents import card_from_dict, card_to_dict
 from steadytree.models.files import load, save
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Condition, Scorecard
-from steadytree.reporting.plot import draw
-from steadytree.reporting.scorecard import card_html, card_text
+from steadytree.reporting.plot import plot
 from steadytree.reporting.svg.canvas import text_width
-from steadytree.reporting.svg.scorecard import draw_card
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from tests.cli.commands import refused
 from tests.models.scorecards import random_card
@@ -26,10 +24,11 @@ COMMAND = ("score",)
 SPACE = FeatureSpace.declare(bounds={"a <b> & c": (0, 1)})
 CARD = Scorecard(SPACE, ["no", "yes"], [Condition(0, "at_least", 0.5)], [3], -1, 2.0, 0.0)
 TABLE = RiskTable.of(CARD, np.array([-1, -1, 2]), np.array([0, 0, 1]))
+WITH_TABLE = replace(CARD, risk_table=TABLE)
 
 
 def test_text_holds_every_condition_and_total():
-    text = card_text(CARD, TABLE)
+    text = str(plot(WITH_TABLE))
     assert "a <b> & c ≥ 0.5" in text
     assert "+3" in text
     assert "above 0: yes, else no" in text
@@ -38,7 +37,7 @@ def test_text_holds_every_condition_and_total():
 
 def test_text_of_several_classes_has_a_column_each():
     card = random_card(np.random.default_rng(0), n_classes=3)
-    assert "points for" in card_text(card)
+    assert "points for" in str(plot(card))
 
 
 def texts_of(svg):
@@ -47,13 +46,13 @@ def texts_of(svg):
 
 
 def test_picture_is_whole_and_escaped():
-    svg = str(draw_card(CARD, TABLE, title="<script>"))
+    picture = plot(WITH_TABLE, title="<script>")
+    svg = picture.svg
     assert "<script>" not in svg
     assert {"a <b> & c ≥ 0.5", "+3", "above 0: yes · else: no"} <= set(texts_of(svg))
-    assert draw_card(CARD, TABLE, title="<script>")._repr_html_() == svg
-    page = card_html(CARD, TABLE, title="<script>")
-    assert "<script>" not in page
-    assert svg in page
+    assert picture._repr_html_() == picture._repr_svg_() == svg
+    assert "<script>" not in picture.html
+    assert svg in picture.html
 
 
 def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
@@ -63,7 +62,7 @@ def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
     space = FeatureSpace.declare(bounds={"x0": (0, 1), "x1": (0, 1)})
     names = ["red", "green", "blue"]
     card = Scorecard(space, names, conditions, [[1, 0, 2], [0, 4, 0]], [0, -1, 0], 1.0, 0.0)
-    svg = draw_card(card, RiskTable.of(card, card.score(X), y))
+    svg = plot(replace(card, risk_table=RiskTable.of(card, card.score(X), y))).svg
     texts = texts_of(svg)
     assert {*names, "+1", "+2", "+4", "-1", "total"} <= set(texts)
     assert {f"share of rows by total, {name}" for name in names} <= set(texts)
@@ -75,8 +74,8 @@ def test_names_and_labels_that_are_not_seen_break_neither_text_nor_picture():
     space = FeatureSpace.declare(bounds={"a\n\x01b": (0, 1)}, categories={"kind": ["", "x"]})
     conditions = [Condition(0, "at_least", 0.5), Condition(1, "among", categories=(0,))]
     card = Scorecard(space, ["", "y\tes"], conditions, [1, 2], 0)
-    assert {"a b ≥ 0.5", 'kind is ""'} <= set(texts_of(draw_card(card)))
-    assert card_text(card).splitlines()[1:] == [
+    assert {"a b ≥ 0.5", 'kind is ""'} <= set(texts_of(plot(card).svg))
+    assert str(plot(card)).splitlines()[1:] == [
         "a b ≥ 0.5       +1",
         'kind is ""      +2',
         "above 0: y es, else (empty)",
@@ -85,7 +84,7 @@ def test_names_and_labels_that_are_not_seen_break_neither_text_nor_picture():
 
 def test_long_points_stay_clear_of_the_box_before_them():
     card = Scorecard(SPACE, ["a", "b", "c"], [], [], [12345, 0, -54321], 1e-3, 0.0)
-    nodes = list(ElementTree.fromstring(str(draw_card(card))).iter())
+    nodes = list(ElementTree.fromstring(plot(card).svg).iter())
     boxes = [n for n in nodes if n.get("height") == "24"]
     before = float(boxes[1].get("x")) + float(boxes[1].get("width"))
     [points] = [n for n in nodes if n.text == "-54321"]
@@ -93,9 +92,8 @@ def test_long_points_stay_clear_of_the_box_before_them():
 
 
 def test_picture_of_an_empty_card_says_so():
-    assert "no conditions: every row gets the same answer" in draw_card(
-        Scorecard(SPACE, [0, 1], [], [], 1)
-    )
+    empty = plot(Scorecard(SPACE, [0, 1], [], [], 1))
+    assert "no conditions: every row gets the same prediction" in empty.svg
 
 
 def test_command_fits_prints_saves_and_scores(run, tmp_path):
@@ -131,9 +129,8 @@ def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
         save(saved, tmp_path / "a.card.json")
         loaded = load(tmp_path / "a.card.json")
         assert loaded.risk_table == model.risk_table_
-        for shown in (card_text, draw_card, card_html, draw):
-            assert str(shown(loaded)) == str(shown(model))
-    assert "observed" in card_text(loaded)
+        assert plot(loaded) == plot(model)
+    assert "observed" in str(plot(loaded))
     save(loaded, tmp_path / "b.card.json")
     assert (tmp_path / "b.card.json").read_bytes() == (tmp_path / "a.card.json").read_bytes()
     assert pickle.loads(pickle.dumps(loaded)).risk_table == model.risk_table_
@@ -144,7 +141,7 @@ def test_a_card_file_without_risks_loads(tmp_path):
     save(CARD, path)
     assert "risks" not in json.loads(path.read_text())["card"]
     assert load(path).risk_table is None
-    assert "observed" not in card_text(load(path))
+    assert "observed" not in str(plot(load(path)))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +177,7 @@ def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
 
     fitted = shown("one", "--target", "y", "--tau", "0", "--save", card)
     loaded = shown("two", "--card", card, "--out", tmp_path / "o.csv")
-    text = card_text(load(card))
+    text = str(plot(load(card)))
     assert "observed" in text
     assert text in fitted[0]
     assert text in loaded[0]
@@ -198,7 +195,7 @@ def test_command_says_that_a_card_is_empty_and_scores_each_class(run, tmp_path):
     frame.to_csv(data, index=False)
     code, printed, warned = run(data, "--target", "y", "--out", out)
     assert code == 0
-    assert "no conditions: every row gets the same answer" in printed
+    assert "no conditions: every row gets the same prediction" in printed
     assert "UserWarning" not in warned
     heads = ["total p", "total q", "total r", "answer", "risk p", "risk q", "risk r"]
     assert pd.read_csv(out).columns.tolist() == heads

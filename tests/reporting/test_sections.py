@@ -118,14 +118,14 @@ def test_calibration_groups_change_and_card_are_those_of_the_functions(found, ca
         one.accuracy for one in groups.groups
     ]
     change = st.diff(case["old"], model, X, y)
-    assert data["change"]["headline"] == change.words["headline"]
+    assert data["change"]["headline"] == change.formatted["headline"]
     assert data["change"]["rows"]["n_flipped"] == len(change.rows.flipped)
     shown = measurements(data["card"]["readings"])
     assert shown["accuracy"] == case["card"].score(X, y)
 
 
 def test_comparison_is_that_of_the_function(found, comparison):
-    assert found.data["comparison"]["learners"] == comparison.words["learners"]
+    assert found.data["comparison"]["learners"] == comparison.formatted["learners"]
 
 
 def test_page_shows_what_the_data_say(found):
@@ -252,8 +252,8 @@ def test_columns_that_the_noise_leaves_alone_are_named(case):
     asked = {case["old"].tree_.space.names[k] for k in case["old"].tree_.feature if k >= 0}
     fixed = sorted(asked - {"age"}, key=case["old"].tree_.space.names.index)
     expected = (
-        f"Of the {len(asked)} columns the tree asks about, the noise leaves {len(fixed)} as they "
-        f"are: {', '.join(fixed)}."
+        f"The perturbation does not change {len(fixed)} of the {len(asked)} columns that the tree "
+        f"uses: {', '.join(fixed)}."
     )
     assert fixed
     assert made.data["robustness"]["note"] == expected
@@ -280,19 +280,23 @@ def test_a_card_of_any_size_is_reported_on(case, size):
     still = st.Perturbation(radius={model.feature_names_in_[0]: 1e-3})
     note = st.report(model, X, y, perturbation=still, quick=True).data["robustness"]["note"]
     asked = {model.feature_names_in_[c.feature] for c in model.card_.conditions}
-    assert note.startswith(f"Of the {len(asked)} columns the card asks about, the noise leaves")
+    still = f"{len(asked - {model.feature_names_in_[0]})} of the {len(asked)} columns"
+    assert note.startswith(f"The perturbation does not change {still} that the risk score uses")
     assert data["card"]["text"] in str(found)
-    assert "Can this card be trusted?" in found.html
-    assert "whether a card fitted again" in st.report(model, X, y, quick=True).html
-    for words in ("this tree", "The tree", "the tree "):
-        assert words not in found.html.split('<script type="application/json"')[0]
+    assert "Can this risk score be trusted?" in found.html
+    assert (
+        "how much the risk score changes when it is retrained"
+        in st.report(model, X, y, quick=True).html
+    )
+    for formatted in ("this tree", "The tree", "the tree "):
+        assert formatted not in found.html.split('<script type="application/json"')[0]
 
 
 def test_a_learner_of_trees_says_nothing_of_a_card_nor_the_other_way_round(case):
     tree, card = case["model"], case["card"]
-    with pytest.raises(ValueError, match="learner gives trees, but a card is judged"):
+    with pytest.raises(ValueError, match="learner fits trees, but the model is a risk score"):
         st.report(card, *case["rows"], train=case["train"], learner=tree)
-    with pytest.raises(ValueError, match="learner gives cards, but a tree is judged"):
+    with pytest.raises(ValueError, match="learner fits risk scores, but the model is a tree"):
         st.report(tree, *case["rows"], train=case["train"], learner=card)
 
 
@@ -312,7 +316,7 @@ def test_what_changed_since_a_tree_is_told_of_small_cards_only(case):
     assert found.data["change"]["rows"]["n_rows"] == len(case["rows"][1])
     large = st.RiskScoreClassifier("logistic", tau=0.0, random_state=0).fit(*case["train"])
     assert large.card_.n_conditions > 8
-    with pytest.raises(ValueError, match="cards of up to 8 conditions, but this card has 10"):
+    with pytest.raises(ValueError, match="risk scores of up to 8 conditions, but this one has 10"):
         st.report(large, *case["rows"], previous=case["old"], quick=True)
 
 
@@ -346,9 +350,9 @@ def test_html_in_names_and_values_is_escaped():
 
 
 def test_large_data_are_sampled_and_said_so(monkeypatch, case):
-    for module in ("robustness", "stability"):
-        monkeypatch.setattr(f"steadytree.reporting.sections.{module}.MOST_ROWS", 50)
-    monkeypatch.setattr("steadytree.reporting.sections.robustness.MOST_SEPARATED", 40)
+    monkeypatch.setattr("steadytree.reporting.sections.stability.MOST_ROWS", 50)
+    monkeypatch.setattr("steadytree.reporting.sections.model.MOST_CERTIFIED", 50)
+    monkeypatch.setattr("steadytree.reporting.sections.model.MOST_SEPARATED", 40)
     found = st.report(case["model"], *case["rows"], train=case["train"])
     sampled = "Measured on 50 of 120 rows, drawn by chance."
     assert found.data["robustness"]["note"].startswith(sampled)
@@ -365,7 +369,7 @@ def test_large_data_are_sampled_and_said_so(monkeypatch, case):
         ("min_accuracy = 90", "min_accuracy must be a share such as 5% or 0.05, got 90"),
         ("max_leaves = 'few'", "max_leaves must be a number of at least 0, got 'few'"),
         ("max_flips = true", "max_flips must be a share"),
-        ("min_accuracy =", "is no TOML file"),
+        ("min_accuracy =", "is not a valid TOML file"),
         ("", "no limit is stated"),
     ],
 )

@@ -94,7 +94,7 @@ def test_a_missing_package_is_named(study, monkeypatch):
 
 
 def test_a_page_of_nothing_says_so():
-    assert "printed nothing" in study_page("a", "b", [], [])
+    assert "produced no output" in study_page("a", "b", [], [])
 
 
 @pytest.mark.parametrize("name", sorted(reproduce._studies()))

@@ -3,7 +3,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.models.sklearn import as_tree
-from steadytree.reporting.wording import DEEPEST, MOST_LEAVES, collect_tree
+from steadytree.reporting.wording import DEEPEST, MOST_LEAVES, build_nodes
 from tests.models import trees
 
 
@@ -14,7 +14,7 @@ def test_rows_are_counted_on_the_given_data(seed):
     X = trees.random_rows(rng, tree)
     truth = rng.integers(0, 3, len(X))
     paths = tree.decision_path(X).toarray().astype(bool)
-    for node in collect_tree(tree, X, truth)["nodes"]:
+    for node in build_nodes(tree, X, truth)["nodes"]:
         here = paths[:, node["id"]]
         assert node["n_rows"] == here.sum()
         assert node["counts"] == np.bincount(truth[here], minlength=3).tolist()
@@ -23,7 +23,7 @@ def test_rows_are_counted_on_the_given_data(seed):
 def test_nodes_come_in_reading_order_with_links():
     tree = trees.random_tree(np.random.default_rng(0), n_leaves=10)
     X = trees.random_rows(np.random.default_rng(1), tree, 5)
-    nodes = collect_tree(tree, X, np.zeros(5, int))["nodes"]
+    nodes = build_nodes(tree, X, np.zeros(5, int))["nodes"]
     assert [node["id"] for node in nodes] == tree.preorder.tolist()
     for place, node in enumerate(nodes):
         assert node["place"] == place
@@ -36,7 +36,7 @@ def test_a_tree_too_large_to_draw_is_cut_back():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 5)), rng.integers(0, 2, 2000)
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
-    found = collect_tree(as_tree(model), X, y)
+    found = build_nodes(as_tree(model), X, y)
     leaves = [node for node in found["nodes"] if "left" not in node]
     assert found["n_leaves"] == model.get_n_leaves() > MOST_LEAVES >= len(leaves)
     assert found["depth_shown"] <= DEEPEST
@@ -49,4 +49,4 @@ def test_a_tree_too_large_to_draw_is_cut_back():
 def test_a_chain_is_cut_at_its_depth():
     X = np.arange(40.0)[:, None]
     model = DecisionTreeClassifier(random_state=0).fit(X, np.arange(40) % 2)
-    assert collect_tree(as_tree(model), X, np.arange(40) % 2)["depth_shown"] <= DEEPEST
+    assert build_nodes(as_tree(model), X, np.arange(40) % 2)["depth_shown"] <= DEEPEST

@@ -4,7 +4,7 @@ import pytest
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.tree import Tree
-from steadytree.reporting.wording import ask, conditions
+from steadytree.reporting.wording import conditions, describe_split
 from tests.models import trees
 
 
@@ -67,34 +67,37 @@ def colours(n=4, missing=False):
     ],
 )
 def test_a_split_in_words(column, split, text):
-    assert ask(chain(column, [split]), 0).text == text
+    assert describe_split(chain(column, [split]), 0).text == text
 
 
 @pytest.mark.parametrize(("left", "where"), [([0], "yes"), ([], "no")])
 def test_where_missing_values_go(left, where):
-    assert ask(chain(number(missing=True), [5.0], left), 0).missing == where
-    assert ask(chain(number(missing=False), [5.0], left), 0).missing == ""
+    assert describe_split(chain(number(missing=True), [5.0], left), 0).missing == where
+    assert describe_split(chain(number(missing=False), [5.0], left), 0).missing == ""
 
 
 def test_close_thresholds_read_differently():
     tree = chain(number(), [43.501, 43.502])
-    assert {ask(tree, 0).text, ask(tree, 2).text} == {"age ≤ 43.501", "age ≤ 43.502"}
+    assert {describe_split(tree, 0).text, describe_split(tree, 2).text} == {
+        "age ≤ 43.501",
+        "age ≤ 43.502",
+    }
 
 
 def test_the_full_question_keeps_all_digits():
-    question = ask(chain(number(missing=True), [43.512345]), 0)
+    question = describe_split(chain(number(missing=True), [43.512345]), 0)
     assert question.full == "age ≤ 43.512345; missing: no"
 
 
 def test_rounding_moves_a_threshold_by_little():
     for threshold in np.random.default_rng(0).uniform(0, 100, 200):
-        text = ask(chain(number(), [threshold]), 0).test
+        text = describe_split(chain(number(), [threshold]), 0).test
         assert abs(float(text[2:]) - threshold) <= 0.1
 
 
 def test_a_leaf_asks_nothing():
     with pytest.raises(ValueError, match="leaf"):
-        ask(chain(number(), [5.0]), 1)
+        describe_split(chain(number(), [5.0]), 1)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +125,7 @@ def test_what_holds_in_a_leaf(column, splits, left, leaf, expected):
 
 def test_names_that_would_break_lines_are_mended():
     column = Column("age\n(in\tyears)\x1b[31m", "numeric", 0.0, 1.0)
-    assert ask(chain(column, [0.5]), 0).feature == "age (in years)[31m"
+    assert describe_split(chain(column, [0.5]), 0).feature == "age (in years)[31m"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -132,4 +135,4 @@ def test_every_random_tree_has_words(seed):
         if tree.is_leaf[node]:
             assert len(conditions(tree, node)) == len(set(tree.feature[tree.path(node)[:-1]]))
         else:
-            assert ask(tree, node).text
+            assert describe_split(tree, node).text

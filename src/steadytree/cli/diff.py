@@ -64,7 +64,7 @@ def diff(
 def show_diff(found: Any, as_json: bool, *written: Path | None) -> None:
     """Print a diff: coloured in a terminal, plain in a file, or as JSON."""
     if as_json:
-        echo_json({**found.words, "written": names_of(written)})
+        echo_json({**found.formatted, "written": names_of(written)})
         return
     from rich.console import Console
 
@@ -72,7 +72,7 @@ def show_diff(found: Any, as_json: bool, *written: Path | None) -> None:
 
     console = Console()
     if console.is_terminal:
-        console.print(diff_text(found.words), soft_wrap=True)
+        console.print(diff_text(found.formatted), soft_wrap=True)
     else:
         typer.echo(str(found))
     say_written(*written)

@@ -130,30 +130,33 @@ def report(
     check_can_write(out)
     if data is None and target is not None:
         raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
-    files = {"model": model, "previous": previous, "limits": limits, "noise": noise}
+    files = {"previous": previous, "limits": limits, "noise": noise}
     files |= {"ledger": ledger, "schema": schema}
     asked = learners or ("none" if quick else USUAL_LEARNERS)
     named = [] if asked == "none" else [name.strip() for name in asked.split(",")]
     with Progress() as progress:
         progress.say("starting")
+        from steadytree.models.files import load
         from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.judge import Plan, judge
+        from steadytree.reporting.file_report import report_file
+        from steadytree.reporting.options import ReportOptions
 
-        plan = Plan(
+        options = ReportOptions(
             **_read(files, budget),
-            learner=None if learner is None else learner.value,
+            learner_name=None if learner is None else learner.value,
             max_depth=max_depth,
             criterion=criterion.value,
-            learners=named,
-            comparison=comparison,
+            compared_learners=named,
+            comparison_file=comparison,
             quick=quick,
             seed=seed,
-            jobs=jobs,
+            n_jobs=jobs,
             command=command_line(),
         )
+        saved = None if model is None else load(model)
         progress.say(f"reading {data or 'the data'}")
         rows = DataSet.open(data, target, drop or [], by or [])
-        found = judge(rows, plan, progress.say)
+        found = report_file(rows, saved, options, progress.say)
         progress.say(f"writing {out}")
         found.write(out)
     if model is None:
@@ -175,9 +178,8 @@ def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]
         raise ValueError("--ledger and --budget belong together: a ledger knows its budget.")
     if account is not None and not account.exists():
         raise ValueError(f"{account}: no such ledger.")
-    model, previous, noise = files["model"], files["previous"], files["noise"]
+    previous, noise = files["previous"], files["noise"]
     return {
-        "model": None if model is None else load(model),
         "previous": None if previous is None else load(previous),
         "limits": Limits.of(files["limits"]),
         "perturbation": None if noise is None else Perturbation.from_toml(noise),

@@ -137,14 +137,13 @@ def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path
     """Write what was asked for; returns where."""
     from steadytree._base.files import write_text_atomically
     from steadytree.models.files import save
-    from steadytree.reporting.scorecard import card_html
-    from steadytree.reporting.svg.scorecard import draw_card
+    from steadytree.reporting.plot import plot
 
     if paths["save"] is not None:
         save(found.card, paths["save"])
     texts = {
-        "svg": lambda: str(draw_card(found.card)),
-        "html": lambda: card_html(found.card, title=title),
+        "svg": lambda: plot(found.card).svg,
+        "html": lambda: plot(found.card, title=title).html,
         "out": lambda: _scores(found),
     }
     for name, text in texts.items():
@@ -155,12 +154,12 @@ def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path
 
 
 def _show(found: Found) -> None:
-    from steadytree.reporting.scorecard import card_text
+    from steadytree.reporting.text import scorecard_text
 
     if found.fitted:
         loss, noise, accuracy = found.fitted.values()
         typer.echo(f"loss {loss}, noise {noise:g}, proven accuracy {accuracy:.3f}\n")
-    typer.echo(card_text(found.card))
+    typer.echo(scorecard_text(found.card))
 
 
 def _show_json(found: Found, written: list[Path], scored: bool) -> None:

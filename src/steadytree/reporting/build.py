@@ -1,6 +1,6 @@
-"""Collect: a model and data become one plain dict; renderers turn that into pages."""
+"""Build: everything a report shows, as one plain dict; renderers turn it into pages."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,133 +19,115 @@ from steadytree.models.tree import Tree
 from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.formatting import (
     interval_text,
+    label_text,
+    measurement_text,
+    one_line,
     plain,
-    plain_reading,
-    reading_text,
+    plain_measurement,
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.sections.model import (
-    collect_calibration,
-    collect_card,
-    collect_change,
-    collect_groups,
-    collect_privacy,
+    build_calibration,
+    build_change,
+    build_groups,
+    build_privacy,
+    build_robustness,
+    build_scorecard,
+    build_separation,
 )
-from steadytree.reporting.sections.robustness import collect_robustness, collect_separation
-from steadytree.reporting.sections.stability import collect_card_stability, collect_stability
-from steadytree.reporting.wording import collect_tree, label_text, one_line
+from steadytree.reporting.sections.stability import build_scorecard_stability, build_stability
+from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
-NOUNS = {"tree": "decision tree", "card": "card of points"}
+NOUNS = {"tree": "decision tree", "card": "risk score"}
 
 
-def collect(
-    model: Any,
-    X: Any,
-    y: Any,
-    title: str | None = None,
-    date: str | None = None,
-    origin: Origin | None = None,
-    evidence: ReportOptions | None = None,
+def build_report(
+    model: Any, X: Any, y: Any, options: ReportOptions | None = None
 ) -> dict[str, Any]:
-    """Everything a report shows, as plain values that JSON can hold.
-
-    Parameters
-    ----------
-    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
-    X, y : the rows to judge it on, and their classes
-    title : str, optional
-    date : str, optional
-        Date of the report; today where it is not given.
-    origin : Origin, optional
-    evidence : ReportOptions, optional
-        What else to look at.
-
-    Returns
-    -------
-    data : dict
-    """
+    """Everything a report shows, as plain values that JSON can hold."""
+    options = options or ReportOptions()
     table = Table.read(X)
     table.check_not_empty()
-    judged, evidence = _readable(model, table), evidence or ReportOptions()
-    if evidence.previous is not None:
+    judged = _readable(model, table)
+    if options.previous is not None:
         _check_change(judged)
     found = accuracy(judged, table, y)
     size = complexity(judged, table)
     truth = label_indices(judged.classes, y)
-    origin = origin or Origin()
+    origin = options.origin
     if origin.seen is None and _looks_like_training(judged, truth):
-        origin = Origin(**{**asdict(origin), "seen": True})
+        origin = replace(origin, seen=True)
     shown = _shown(model, judged, table, truth)
     data = {
         "format": FORMAT,
-        "title": one_line(title or origin.data or f"A {NOUNS[shown['kind']]}"),
+        "title": one_line(options.title or origin.data or f"A {NOUNS[shown['kind']]}"),
         "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
-            "accuracy": [plain_reading(reading) for reading in found.measurements()],
-            "complexity": [plain_reading(reading) for reading in size.measurements()],
+            "accuracy": [plain_measurement(measurement) for measurement in found.measurements()],
+            "complexity": [plain_measurement(measurement) for measurement in size.measurements()],
         },
         "confusion": _confusion(found),
         **shown,
         "data": _data(judged, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
-        "made": made_with(date),
-        **_sections(model, judged, table.select(judged.space.names), y, evidence),
+        "made": made_with(options.date),
+        **_sections(model, judged, table.select(judged.space.names), y, options),
     }
-    _add_readings(data)
-    data["verdict"] = [] if evidence.limits is None else evidence.limits.check(data)
+    _add_measurements(data)
+    data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
 
 
 def _check_change(judged: Tree | Scorecard) -> None:
-    """What changed is told of trees: a card must be small enough to be told as one."""
+    """Refuse a risk score with too many conditions to be written as a tree."""
     if isinstance(judged, Scorecard) and judged.n_conditions > MOST_CONDITIONS:
         raise ValueError(
-            f"previous: what changed is told of trees, and of cards of up to {MOST_CONDITIONS} "
-            f"conditions, but this card has {judged.n_conditions}: leave the previous one out."
+            f"previous: changes are shown for trees and for risk scores of up to {MOST_CONDITIONS} "
+            f"conditions, but this one has {judged.n_conditions}: omit previous."
         )
 
 
 def _shown(
     model: Any, judged: Tree | Scorecard, table: Table, truth: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """What is judged: a tree with its nodes, or a card, whose section has it; with its hash."""
+    """The model with its hash: a tree with its nodes, or a scorecard, which its section shows."""
     if isinstance(judged, Tree):
-        kind, tree, sha256 = "tree", collect_tree(judged, table, truth), model_hash(judged)
+        kind, tree, sha256 = "tree", build_nodes(judged, table, truth), model_hash(judged)
     else:
         kind, tree, sha256 = "card", None, model_hash(judged)
     return {"kind": kind, "tree": tree, "model": {"kind": type(model).__name__, "sha256": sha256}}
 
 
 def _sections(
-    model: Any, judged: Tree | Scorecard, table: Table, y: Any, evidence: ReportOptions
+    model: Any, judged: Tree | Scorecard, table: Table, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
-    """What is found with further evidence; None where a section has none."""
+    """The sections that need options; None for those left out."""
     labels = label_array(y)
     if isinstance(judged, Scorecard):
-        evidence, again = replace(evidence, card=model), collect_card_stability
+        options, again = replace(options, scorecard=model), build_scorecard_stability
     else:
-        again = collect_stability
-    measured = not evidence.quick
-    robust = measured or evidence.perturbation is not None  # stated noise is measured in any case
+        again = build_stability
+    measured = not options.quick
+    robust = (
+        measured or options.perturbation is not None
+    )  # a stated perturbation is measured even so
     return {
-        "robustness": collect_robustness(model, judged, table, labels, evidence)
-        if robust
-        else None,
-        "separation": collect_separation(table, labels, evidence) if measured else None,
-        "stability": again(evidence) if measured else None,
-        "change": collect_change(judged, table, labels, evidence),
-        "comparison": None if evidence.comparison is None else plain(evidence.comparison),
-        "card": collect_card(table, labels, evidence),
-        "privacy": collect_privacy(model, table, labels, evidence),
-        "groups": collect_groups(judged, table, labels, evidence),
-        "calibration": collect_calibration(judged, table, labels),
+        "robustness": build_robustness(model, judged, table, labels, options) if robust else None,
+        "separation": build_separation(table, labels, options) if measured else None,
+        "stability": again(options) if measured else None,
+        "change": build_change(judged, table, labels, options),
+        "comparison": None if options.comparison is None else plain(options.comparison),
+        "card": build_scorecard(table, labels, options),
+        "privacy": build_privacy(model, table, labels, options),
+        "groups": build_groups(judged, table, labels, options),
+        "calibration": build_calibration(judged, table, labels),
     }
 
 
-def _add_readings(data: dict[str, Any]) -> None:
-    """List the readings of the sections in one place, where limits look for them."""
+def _add_measurements(data: dict[str, Any]) -> None:
+    """List the measurements of all sections together, where limits look them up."""
     for section in ("stability", "robustness", "separation", "calibration"):
         if data[section] is not None:
             data["readings"][section] = data[section]["readings"]
@@ -154,7 +136,7 @@ def _add_readings(data: dict[str, Any]) -> None:
 
 
 def _readable(model: Any, table: Table) -> Tree | Scorecard:
-    """The tree or card inside; a tree of scikit-learn's gets names and bounds from the rows."""
+    """The tree or scorecard of a model; scikit-learn's gets names and bounds from the rows."""
     card = as_card(model)
     if card is not None:
         return card
@@ -163,24 +145,24 @@ def _readable(model: Any, table: Table) -> Tree | Scorecard:
 
 
 def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> str:
-    right, baseline, *_ = found.measurements()
+    correct, baseline, *_ = found.measurements()
     rows = {
-        True: f"{rows_text(found.n_rows)} it was fitted on",
-        False: f"{rows_text(found.n_rows)} it had not seen",
+        True: f"the {rows_text(found.n_rows)} it was fitted to",
+        False: f"{rows_text(found.n_rows)} held out",
         None: f"the {rows_text(found.n_rows)} given",
     }[origin.seen]
     label = label_text(found.baseline_label)
     size_text = (
-        f"It adds up points for {size.depth} conditions on {size.n_features} columns, and has "
+        f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
         f"{size.n_leaves:,} different totals."
         if kind == "card"
-        else f"It asks {size.mean_questions:.1f} questions of a row on average, {size.depth} at "
-        f"most, and has {size.n_leaves:,} different ends."
+        else f"It has {size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'} and depth "
+        f"{size.depth}; a row passes {size.mean_questions:.1f} splits on average."
     )
     return (
-        f"The {kind} is right on {reading_text(right)} of {rows} "
-        f"(95 % interval {interval_text(right)}); always answering “{label}” would be right on "
-        f"{reading_text(baseline)}. {size_text}"
+        f"The {NOUNS[kind]} is correct on {measurement_text(correct)} of {rows} "
+        f"(95 % interval {interval_text(correct)}); always predicting “{label}” would be correct "
+        f"on {measurement_text(baseline)}. {size_text}"
     )
 
 
@@ -202,8 +184,8 @@ def _data(
         "n_missing": sum(missing),
         "share_missing": sum(missing) / (table.n_rows * table.n_columns),
         "columns": [
-            {"name": one_line(name), "kind": kinds.get(name, "not used"), "n_missing": gone}
-            for name, gone in zip(names, missing, strict=True)
+            {"name": one_line(name), "kind": kinds.get(name, "not used"), "n_missing": n}
+            for name, n in zip(names, missing, strict=True)
         ],
         "classes": [
             {"label": label_text(label), "n_rows": n, "share": n / table.n_rows}
@@ -220,14 +202,14 @@ def _n_missing(column: NDArray[Any]) -> int:
 
 
 def _looks_like_training(judged: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
-    """Whether rows and classes are as many as in fitting: then they most likely are the same."""
+    """Whether there are as many rows of each class as in fitting: most likely the same rows."""
     counts = np.bincount(truth, minlength=len(judged.classes))
     if isinstance(judged, Tree):
         return len(truth) > 1 and bool(np.allclose(judged.value[0] * judged.weight[0], counts))
     table = judged.risk_table
     if table is None or len(truth) < 2:
         return False
-    # of two classes the table counts the second, of more all: rows and these must be as many
+    # the table counts the second of two classes, or each of more
     known, n_rows = dict.fromkeys((row.label for row in table.rows), 0.0), 0.0
     for row in table.rows:
         known[row.label] += row.n_label

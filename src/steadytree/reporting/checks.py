@@ -1,4 +1,4 @@
-"""Table checks: what of a data file a tree cannot be fitted on, said in one line each."""
+"""Checks of a data file: columns and targets that no tree can be fitted to, one line each."""
 
 import difflib
 import re
@@ -24,7 +24,7 @@ NUMBERED = re.compile(
 
 
 def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
-    """Refuse names that no column has, and say which ones are close."""
+    """Refuse unknown column names, and suggest similar ones."""
     for name in names:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
@@ -33,7 +33,7 @@ def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
 
 
 def check_features(table: Table) -> None:
-    """Refuse columns that no question can be asked of, naming all that share a fault."""
+    """Refuse columns that cannot be split, naming all that share a fault."""
     if table.n_columns == 0:
         raise ValueError("no column is left to learn from: keep at least one besides the target.")
     names = table.names or ()
@@ -62,13 +62,13 @@ def check_texts(table: Table) -> None:
 
 
 def check_categories(space: FeatureSpace, n_rows: int) -> None:
-    """The same of columns that were read block by block, by the texts that were seen in them."""
+    """The same check for columns that were read block by block."""
     found = [column.name for column in space if _is_identifier(len(column.categories), n_rows)]
     _refuse(found, IDENTIFIERS)
 
 
 def row_numbers(table: Table) -> list[str]:
-    """Names of columns that number the rows: whole, all different, in sequence or called so."""
+    """Names of columns that number the rows: distinct integers, in sequence or named like it."""
     found = []
     for name, column in zip(table.names or (), table.columns, strict=True):
         n = len(column)
@@ -89,13 +89,13 @@ def _refuse(found: Sequence[str], fault: str) -> None:
         has, them = ("has", "it") if len(found) == 1 else ("have", "them")
         columns = "column" if len(found) == 1 else "columns"
         raise ValueError(
-            f"{columns} {quote(found)} {has} {fault}: mend {them}, or leave {them} out with "
+            f"{columns} {quote(found)} {has} {fault}: correct {them}, or leave {them} out with "
             f"{drop_options(found)}"
         )
 
 
 def drop_options(names: Sequence[str]) -> str:
-    """What to add to a command to leave columns out.
+    """Options that leave columns out.
 
     Examples
     --------
@@ -119,32 +119,32 @@ def check_groups(table: Table, names: Sequence[str]) -> None:
 def labels_of(table: Table, target: str) -> NDArray[Any]:
     """The target's column as labels: whole numbers as int, all else as text."""
     column = table.columns[(table.names or ()).index(target)]
-    gone = _is_missing(column)
-    if gone.any():
+    missing = _is_missing(column)
+    if missing.any():
         raise ValueError(
-            f"target {target!r} is missing in {gone.sum():,} of {len(gone):,} rows, the first "
-            f"being row {int(gone.argmax()) + 1}: fill in or delete those rows."
+            f"target {target!r} is missing in {missing.sum():,} of {len(missing):,} rows, first in "
+            f"row {int(missing.argmax()) + 1}: fill in or delete those rows."
         )
     if column.dtype == object:
         return column.astype(str)
     if np.isinf(column).any():
-        raise ValueError(f"target {target!r} holds infinity: mend it, or name another target.")
+        raise ValueError(f"target {target!r} holds infinity: correct it, or name another target.")
     whole = np.floor(column) == column
     if not whole.all():
         raise ValueError(
-            f"target {target!r} holds measured numbers such as {column[~whole][0]:g}, and a tree "
-            "tells classes apart: turn them into classes, or name another target."
+            f"target {target!r} holds continuous numbers such as {column[~whole][0]:g}, but a "
+            "classifier needs classes: group them into classes, or name another target."
         )
     return column.astype(np.int64)
 
 
 def check_classes(labels: NDArray[Any], target: str) -> None:
-    """Refuse a target that is one class only, or far too many."""
+    """Refuse a target with a single class, or with too many."""
     classes = np.unique(labels)
     if len(classes) < 2:
         raise ValueError(
-            f"target {target!r} holds one class only, {str(classes[0])!r}: there is nothing to "
-            "tell apart, so add rows of another class or name another target."
+            f"target {target!r} has only one class, {str(classes[0])!r}: add rows of another "
+            "class, or name another target."
         )
     most = MOST_NUMBERS if labels.dtype.kind == "i" else MOST_CLASSES
     if len(classes) > most:
@@ -165,7 +165,7 @@ def _n_values(column: NDArray[Any]) -> int:
 
 
 def _is_constant(column: NDArray[Any]) -> bool:
-    """Whether all rows have the same value; with some missing there is something to ask."""
+    """Whether all rows have the same value; missing values make a split possible."""
     if _is_missing(column).any():
         return False
     return len(column) > 0 and bool((column == column[0]).all())

@@ -1,4 +1,4 @@
-"""compare: every learner side by side, shown as text, as a page or as plain values."""
+"""compare: learners compared on the same folds, as text, as a page or as plain values."""
 
 import html
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +12,8 @@ from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
 from steadytree.data.fingerprint import hash_data
 from steadytree.data.schema import Schema
-from steadytree.reporting.comparison_table import comparison_words
 from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.formatting import format_comparison
 from steadytree.reporting.html import render_comparison
 from steadytree.reporting.text import comparison_text
 from steadytree.robustness.perturbation import Perturbation
@@ -22,12 +22,12 @@ FORMAT = 1
 
 
 class Comparison(Results):
-    """Learners side by side; shows itself in a terminal and in a notebook."""
+    """A comparison of learners; shows itself in a terminal and in a notebook."""
 
     @cached_property
-    def words(self) -> dict[str, Any]:
+    def formatted(self) -> dict[str, Any]:
         """What the page shows, as plain values that JSON can hold."""
-        return comparison_words(self.to_dict())
+        return format_comparison(self.to_dict())
 
     @cached_property
     def html(self) -> str:
@@ -39,7 +39,7 @@ class Comparison(Results):
         write_text_atomically(path, self.html)
 
     def __str__(self) -> str:
-        return comparison_text(self.words)
+        return comparison_text(self.formatted)
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(one.name for one in self.results)}; {self.n_folds} folds)"
@@ -59,8 +59,8 @@ def page_data(
     return {
         "format": FORMAT,
         "kind": "comparison",
-        "title": title or "Learners side by side",
-        "comparison": found.words,
+        "title": title or "Comparison of learners",
+        "comparison": found.formatted,
         "data_sha256": sha256,
         "origin": (origin or Origin()).to_dict(),
         "made": made_with(date),
@@ -83,9 +83,9 @@ def compare(
     path: str | PathLike[str] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Put learners side by side on the same folds.
+    """Compare learners on the same folds.
 
-    Every learner is fitted on each fold's other rows and judged on the fold: accuracy, AUC, size,
+    Every learner is fitted to all folds but one and evaluated on that one: accuracy, AUC, size,
     certified and worst-case accuracy. The retraining distance is the mean path distance between
     the trees of two folds, which share all but two folds' rows. Average sensitivity is exact for
     learners that can repeat a fit (``cart``, ``stable``), sampled for others, and left out where a

@@ -29,24 +29,12 @@ PACKAGES = ("steadytree", "numpy", "scipy", "scikit-learn", "numba")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where data and model came from, as far as the caller knows.
+    """Where data and model came from, as far as the caller knows."""
 
-    Parameters
-    ----------
-    data : str
-        Name of the data.
-    file_sha256 : str
-        Hash of the file they were read from.
-    command : str
-        The command that made the report.
-    seen : bool or None
-        Whether the rows were used in fitting; None where that is not known.
-    """
-
-    data: str = ""
+    data: str = ""  # name of the data
     file_sha256: str = ""
     command: str = ""
-    seen: bool | None = None
+    seen: bool | None = None  # whether the rows were used in fitting; None where not known
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -70,31 +58,19 @@ def _version(package: str) -> str:
 
 
 SHARE = 0.3  # of the rows is held out
-FEWEST = 2  # rows to hold out, so that there is something to judge
+FEWEST = 2  # rows to hold out
 
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Rows to learn from and to judge trees on.
-
-    Parameters
-    ----------
-    name, target : str
-        What the data are called, and the column to predict.
-    features : Table
-    labels : array of int or str
-    file_sha256 : str
-        Hash of the file the rows came from; empty where they came from none.
-    groups : mapping of name to array
-        Columns that divide the rows into groups; they need not be among the features.
-    """
+    """Rows to fit and evaluate models on, and where they came from."""
 
     name: str
     target: str
     features: Table
-    labels: NDArray[Any]
-    file_sha256: str = ""
-    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    labels: NDArray[Any]  # of int or str
+    file_sha256: str = ""  # empty where the rows came from no file
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # need not be features
 
     @classmethod
     def open(
@@ -123,7 +99,7 @@ class DataSet:
         names = column_names(path)
         if not target:
             raise ValueError(
-                f"say which column to predict, with --target NAME: the data have {quote(names)}."
+                f"name the column to predict with --target NAME: the data have {quote(names)}."
             )
         check_names(names, [target], "the target")
         check_names(names, drop, "--drop")
@@ -154,16 +130,16 @@ class DataSet:
         return cls("breast cancer (scikit-learn)", "diagnosis", features, labels, "", groups)
 
     def check(self) -> None:
-        """Refuse columns and classes that no tree can be fitted on."""
+        """Refuse columns and classes that no tree can be fitted to."""
         check_features(self.features)
         check_classes(self.labels, self.target)
 
     def split(self, seed: int = 0) -> tuple["DataSet", "DataSet"]:
-        """70 % of the rows of every class to fit on, and the other 30 % to judge by."""
+        """70 % of the rows of every class for fitting, and the other 30 % held out."""
         held = hold_out(self.labels, SHARE, seed)
         if held.sum() < FEWEST:
             raise ValueError(
-                f"{len(self.labels)} rows are too few to hold some out for judging: pass more."
+                f"{len(self.labels)} rows are too few to hold some out for evaluation: pass more."
             )
         return self.take(~held), self.take(held)
 

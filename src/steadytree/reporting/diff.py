@@ -1,5 +1,6 @@
 """Diff: two trees compared, shown as text, as a picture or as plain values."""
 
+from collections import Counter
 from dataclasses import fields
 from functools import cached_property
 from os import PathLike
@@ -19,21 +20,15 @@ from steadytree.distance.diff import (
     find_changes,
 )
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.formatting import one_line, percent_text, rows_text
 from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.wording import ask, conditions, one_line
+from steadytree.reporting.wording import conditions, describe_split, sum_over_leaves
 
-MOST_CLASSES = 8  # that are told one by one
+MOST_CLASSES = 8  # that get a line each
 
 
-def collect_diff(changes: TreeChanges) -> dict[str, Any]:
-    """All that text and picture show of the changes.
-
-    Returns
-    -------
-    dict with headline, counts, distance, classes that changed and lines on them, nodes
-    (in the order root, left, right) and rows
-    """
+def build_diff(changes: TreeChanges) -> dict[str, Any]:
+    """All that text and picture show of the changes."""
     old, new = changes.old, changes.new
     trees = {"old": old, "new": new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
@@ -60,54 +55,47 @@ def collect_diff(changes: TreeChanges) -> dict[str, Any]:
 
 
 def headline(changes: TreeChanges) -> str:
-    """One sentence: what became of the questions, and how many decisions flip."""
+    """One sentence on the changed splits and the number of changed predictions."""
     if changes.is_same:
-        said = "The trees ask the same questions and give the same answers"
+        text = "The trees have the same splits and predictions"
     else:
-        asked = [node for node in changes.nodes if node.left != NONE]
-        parts = []
-        for status in ("same", "moved", "replaced", "grown", "cut"):
-            n = sum(node.status == status for node in asked)
-            if n:
-                parts.append(f"{n} {status}")
+        splits = Counter(node.status for node in changes.nodes if node.left != NONE)
+        parts = [f"{splits[status]} {status}" for status in STYLES if splits[status]]
         n = changes.counts["relabelled"]
-        parts += [f"{n} answer{'s' if n > 1 else ''} relabelled"] if n else []
-        said = f"Questions: {', '.join(parts)}" if asked else f"Changes: {', '.join(parts)}"
+        parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
+        text = f"{'Splits' if splits else 'Changes'}: {', '.join(parts)}"
     if changes.rows is None:
-        return f"{said}."
+        return f"{text}."
     n, total = len(changes.rows.flipped), changes.rows.n_rows
     share = f" ({changes.rows.flip_share:.1%})" if n else ""
-    return f"{said}; {n:,} of {total:,} decisions change{share}."
+    return f"{text}; {n:,} of {total:,} predictions change{share}."
 
 
 def class_texts(changes: TreeChanges) -> list[str]:
-    """A line on each class that is new, gone, or known to neither tree; many are counted."""
-    said = [_class_text(one, changes.rows) for one in changes.classes]
-    more = len(said) - MOST_CLASSES
+    """A line on each class that is new, gone, or unknown to both trees; many are only counted."""
+    texts = [_class_text(one, changes.rows) for one in changes.classes]
+    more = len(texts) - MOST_CLASSES
     if more < 2:
-        return said
-    return [*said[:MOST_CLASSES], f"{more:,} more classes are new, gone or known to neither tree."]
+        return texts
+    return [*texts[:MOST_CLASSES], f"{more:,} more classes are new, gone or unknown to both trees."]
 
 
 def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
     name = f"Class “{one_line(change.label)}”"
     if change.status == "gone":
-        said = f"{name} is gone: no leaf of the new tree answers it."
+        text = f"{name} is gone: no leaf of the new tree predicts it."
     elif change.status == "unknown":
-        said = f"{name} is in the rows, but neither tree knows it."
+        text = f"{name} is in the rows but unknown to both trees."
     else:
-        which = "the old tree never answers" if change.answered else "neither tree ever answers"
-        said = f"{name} is new: {which} it."
+        which = "the old tree never predicts" if change.answered else "neither tree ever predicts"
+        text = f"{name} is new: {which} it."
     if rows is None or change.n_rows is None:
-        return said
-    said += f" {change.n_rows:,} of {rows_text(rows.n_rows)} {_verb(change.n_rows)} it"
+        return text
+    verb = "has" if change.n_rows == 1 else "have"
+    text += f" {change.n_rows:,} of {rows_text(rows.n_rows)} {verb} it"
     if change.n_rows and change.answered:
-        return f"{said}; {change.n_right:,} of them are decided rightly now."
-    return f"{said}."
-
-
-def _verb(count: int) -> str:
-    return "has" if count == 1 else "have"
+        return f"{text}; {change.n_right:,} of them are predicted correctly now."
+    return f"{text}."
 
 
 def _node(
@@ -123,38 +111,38 @@ def _node(
         "parent": None if node.parent == NONE else node.parent,
         "side": node.side,
         "depth": node.depth,
-        "old": _words(changes.old, node.old, numbers["old"]),
-        "new": _words(changes.new, node.new, numbers["new"]),
+        "old": _node_text(changes.old, node.old, numbers["old"]),
+        "new": _node_text(changes.new, node.new, numbers["new"]),
         "old_rows": _amount(reached["old"], node.old),
         "new_rows": _amount(reached["new"], node.new),
         "old_share": _share(reached["old"], node.old),
         "new_share": _share(reached["new"], node.new),
     }
     if node.status == "moved" and found["old"]["text"] == found["new"]["text"]:
-        for side in ("old", "new"):  # a move that rounding would hide
+        for side in ("old", "new"):  # rounding would hide the move
             found[side]["text"] = found[side]["full"]
     if node.left != NONE:
         found |= {"left": node.left, "right": node.right}
     return found
 
 
-def _words(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any] | None:
-    """What a tree says at a node: a question, or a numbered answer with the share behind it."""
+def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any] | None:
+    """The split of a node, or its numbered leaf with the share of the predicted class."""
     if node == NONE:
         return None
     if not tree.is_leaf[node]:
-        question = ask(tree, node)
-        missing = f" (missing: {question.missing})" if question.missing else ""
-        return {"question": True, "text": question.text + missing, "full": question.full}
+        split = describe_split(tree, node)
+        missing = f" (missing: {split.missing})" if split.missing else ""
+        return {"question": True, "text": split.text + missing, "full": split.full}
     label = one_line(tree.classes.tolist()[tree.label[node]])
     share = percent_text(float(tree.value[node].max()))
-    said = " and ".join(conditions(tree, node))
+    rule = " and ".join(conditions(tree, node))
     return {
         "question": False,
         "number": numbers[node],
         "label": label,
         "text": f"{label} {share}",
-        "full": f"{label} if {said}" if said else label,
+        "full": f"{label} if {rule}" if rule else label,
     }
 
 
@@ -169,10 +157,7 @@ def _rows_at_nodes(tree: Tree, changes: TreeChanges, side: str) -> NDArray[np.fl
     if changes.rows is None:
         return tree.weight
     leaves = changes.rows.old_leaf if side == "old" else changes.rows.new_leaf
-    counts = np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:  # children come later
-        counts[node] = counts[tree.left[node]] + counts[tree.right[node]]
-    return counts
+    return sum_over_leaves(tree, np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64))
 
 
 def _amount(reached: NDArray[np.float64], node: int) -> float | None:
@@ -206,21 +191,10 @@ MOST_ROWS = 20
 
 
 def diff_text(data: dict[str, Any]) -> Text:
-    """The changes as coloured lines: signs tell what colours tell.
-
-    Parameters
-    ----------
-    data : dict
-        What `collect_diff` returned.
-
-    Returns
-    -------
-    text : rich Text
-        Its ``plain`` is the same without colours.
-    """
+    """The changes as coloured lines, with a sign for each colour."""
     text = Text(data["headline"] + "\n")
-    for said in data["classes_text"]:
-        text.append(said + "\n", style="bold")
+    for line in data["classes_text"]:
+        text.append(line + "\n", style="bold")
     text.append("\n")
     stems = [""] * len(data["nodes"])
     for node in data["nodes"]:
@@ -233,7 +207,7 @@ def diff_text(data: dict[str, Any]) -> Text:
         sign = SIGNS[node["status"]]
         text.append(f"{sign} ", style=STYLES[node["status"]])
         text.append(stem + branch, style="dim")
-        text.append(_said(node) + "\n", style=STYLES[node["status"]])
+        text.append(_change_text(node) + "\n", style=STYLES[node["status"]])
     text.append("\n  same   ~ moved   ! replaced or relabelled   + grown   - cut\n", style="dim")
     if data["rows"] is not None:
         text.append(_rows(data["rows"]))
@@ -243,19 +217,13 @@ def diff_text(data: dict[str, Any]) -> Text:
     return text
 
 
-def _said(node: dict[str, Any]) -> str:
+def _change_text(node: dict[str, Any]) -> str:
     old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
-    if node["status"] in ("same", "moved", "replaced", "relabelled") and old != new:
-        return f"{old} → {new}"
-    if node["status"] == "grown":
-        return f"{old} → {new}" if old else new
-    if node["status"] == "cut":
-        return f"{old} → {new}" if new else old
-    return new
+    return f"{old} → {new}" if old and new and old != new else new or old
 
 
 def _rows(rows: dict[str, Any]) -> str:
-    lines = [f"{rows['n_flipped']:,} of {rows_text(rows['n_rows'])} get another decision."]
+    lines = [f"{rows['n_flipped']:,} of {rows_text(rows['n_rows'])} get another prediction."]
     if rows["n_flipped"]:
         listed = ", ".join(str(row) for row in rows["flipped"][:MOST_ROWS])
         more = rows["n_flipped"] - MOST_ROWS
@@ -263,55 +231,54 @@ def _rows(rows: dict[str, Any]) -> str:
     if rows["old_accuracy"] is not None:
         lines.append(
             f"Accuracy {rows['old_accuracy']:.1%} before, {rows['new_accuracy']:.1%} now: "
-            f"{rows_text(rows['mended'])} put right, {rows['broken']:,} put wrong."
+            f"{rows_text(rows['mended'])} corrected, {rows['broken']:,} now wrong."
         )
     return "\n".join(lines) + "\n"
 
 
 class TreeDiff(TreeChanges):
-    """What changed from one tree to another; shows itself in a terminal and in a notebook."""
+    """The changes from one tree to another; shows itself in a terminal and in a notebook."""
 
     @cached_property
-    def words(self) -> dict[str, Any]:
-        """The changes with questions and answers as words, as plain values that JSON can hold."""
-        return collect_diff(self)
+    def formatted(self) -> dict[str, Any]:
+        """The changes with splits and predictions as text, as plain values that JSON can hold."""
+        return build_diff(self)
 
     @cached_property
     def svg(self) -> str:
         """One picture that needs nothing else: both trees as one, and the rows that moved."""
-        return str(draw_diff(self.words))
+        return str(draw_diff(self.formatted))
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the picture to an SVG file, whole or not at all."""
         write_text_atomically(path, self.svg)
 
     def __str__(self) -> str:
-        return diff_text(self.words).plain
+        return diff_text(self.formatted).plain
 
     def __repr__(self) -> str:
-        return f"TreeDiff({self.words['headline']})"
+        return f"TreeDiff({self.formatted['headline']})"
 
     def _repr_html_(self) -> str:
         return self.svg
 
 
 def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
-    """What changed from one tree to another, and which decisions change with it.
+    """Changes from one tree to another, and the predictions that change with them.
 
-    The trees are laid over each other from the root down. A place is "same"; "moved" where the
-    same feature is asked for another value; "replaced" where another feature is asked;
-    "relabelled" where a leaf answers differently; "grown" or "cut" where one tree goes on and the
-    other ends.
+    The trees are aligned from the root down. A node is "same"; "moved" where the same feature has
+    another threshold; "replaced" where another feature is used; "relabelled" where a leaf predicts
+    another class; "grown" or "cut" where one tree has a split and the other a leaf.
 
     Parameters
     ----------
     old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
         Over the same features.
     X : array-like or frame of shape (n_rows, n_features), optional
-        Rows whose decisions are compared.
+        Rows whose predictions are compared.
     y : array-like of shape (n_rows,), optional
-        Their classes: which rows are put right, and which wrong. A class may be new: a tree is
-        wrong on every row of a class that it does not know, and ``classes`` names such classes.
+        Their classes, to count corrected and new errors. A class may be new: a tree is wrong on
+        every row of a class that it does not know, and ``classes`` names such classes.
 
     Returns
     -------
@@ -327,7 +294,7 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> new = DecisionTreeClassifier().fit(X, ["no", "yes", "yes", "yes"])
     >>> found = diff(old, new, X)
     >>> found
-    TreeDiff(Questions: 1 moved; 1 of 4 decisions change (25.0%).)
+    TreeDiff(Splits: 1 moved; 1 of 4 predictions change (25.0%).)
     >>> found.rows.flipped.tolist()
     [1]
     """

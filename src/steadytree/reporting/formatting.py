@@ -1,4 +1,4 @@
-"""Plain values: what JSON can hold, with nothing lost but infinity."""
+"""Formatting: numbers, labels, measurements and comparisons as text and as plain values."""
 
 import math
 from collections.abc import Mapping
@@ -67,22 +67,24 @@ def rows_text(count: int) -> str:
     return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
-def reading_text(reading: Measurement) -> str:
+def measurement_text(measurement: Measurement) -> str:
     """The value of a reading, shares in per cent.
 
     Examples
     --------
-    >>> reading_text(Measurement("accuracy", 0.93449, "share right"))
+    >>> measurement_text(Measurement("accuracy", 0.93449, "share right"))
     '93.4 %'
-    >>> reading_text(Measurement("leaves", 12, "answers"))
+    >>> measurement_text(Measurement("leaves", 12, "answers"))
     '12'
-    >>> reading_text(Measurement("median distance", float("inf"), "no move turns them"))
+    >>> measurement_text(Measurement("median distance", float("inf"), "no move turns them"))
     '∞'
     """
-    return _value_text(reading, reading.value) + (f" {reading.unit}" if reading.unit else "")
+    return _value_text(measurement, measurement.value) + (
+        f" {measurement.unit}" if measurement.unit else ""
+    )
 
 
-def interval_text(reading: Measurement) -> str:
+def interval_text(measurement: Measurement) -> str:
     """The interval of a reading; empty where the value is exact.
 
     Examples
@@ -90,14 +92,14 @@ def interval_text(reading: Measurement) -> str:
     >>> interval_text(Measurement("accuracy", 0.93, "share right", (0.9, 0.955)))
     '90.0 % to 95.5 %'
     """
-    if reading.interval is None:
+    if measurement.interval is None:
         return ""
-    low, high = (_value_text(reading, end) for end in reading.interval)
+    low, high = (_value_text(measurement, end) for end in measurement.interval)
     return f"{low} to {high}"
 
 
-def _value_text(reading: Measurement, value: float) -> str:
-    if reading.name in SHARES:
+def _value_text(measurement: Measurement, value: float) -> str:
+    if measurement.name in SHARES:
         return f"{100 * value:.1f} %"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
@@ -138,10 +140,167 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_reading(reading: Measurement) -> dict[str, Any]:
+def plain_measurement(measurement: Measurement) -> dict[str, Any]:
     """A reading with its texts."""
-    return plain(reading.to_dict()) | {
-        "interval": None if reading.interval is None else plain(list(reading.interval)),
-        "shown": reading_text(reading),
-        "shown_interval": interval_text(reading),
+    return plain(measurement.to_dict()) | {
+        "interval": None if measurement.interval is None else plain(list(measurement.interval)),
+        "shown": measurement_text(measurement),
+        "shown_interval": interval_text(measurement),
     }
+
+
+def one_line(text: Any) -> str:
+    r"""Text without line breaks and other characters that are not seen.
+
+    Examples
+    --------
+    >>> one_line("age\n(years)\x1b[0m")
+    'age (years)[0m'
+    """
+    spaced = " ".join(str(text).split())
+    return "".join(letter for letter in spaced if letter.isprintable())
+
+
+def label_text(label: Any) -> str:
+    """A class as it is shown; one without any letters too.
+
+    Examples
+    --------
+    >>> label_text("high risk"), label_text("")
+    ('high risk', '(empty)')
+    """
+    return one_line(label) or "(empty)"
+
+
+def shorten(text: str, most: int) -> str:
+    """Text of at most so many characters, the middle left out.
+
+    Examples
+    --------
+    >>> shorten("a_very_long_name_of_a_column", 15)
+    'a_very_…_column'
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2
+    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
+
+
+HIGH, LOW, NEITHER = 1, -1, 0
+COMPARED_SHARES = ("accuracy", "certified accuracy", "worst-case accuracy", "changed answers")
+# heading, which direction is better, and the meaning
+COLUMNS: dict[str, tuple[str, int, str]] = {
+    "accuracy": ("accuracy", HIGH, "share of held-out rows predicted correctly"),
+    "AUC": ("AUC", HIGH, "probability that rows of two classes are ranked in the right order"),
+    "size": ("size", NEITHER, "leaves of a tree, conditions of a risk score"),
+    "sensitivity": (
+        "sensitivity",
+        LOW,
+        "mean change of the tree when one row is left out, 0 to 1",
+    ),
+    "changed answers": (
+        "changed predictions",
+        LOW,
+        "rows whose prediction changes when the model is trained on other folds",
+    ),
+    "retraining distance": (
+        "path distance",
+        LOW,
+        "mean path distance between trees trained on other folds",
+    ),
+    "certified accuracy": (
+        "certified, half size",
+        HIGH,
+        "share correct, provably so under every perturbation of half the stated size",
+    ),
+    "worst-case accuracy": (
+        "worst case",
+        HIGH,
+        "accuracy under the worst perturbation within the budget",
+    ),
+    "privacy": ("privacy", NEITHER, "epsilon of learners that are differentially private"),
+    "fit time": ("fit time", LOW, "processor time of one fit"),
+}
+
+
+def format_comparison(data: dict[str, Any]) -> dict[str, Any]:
+    """The figures with a table of texts."""
+    learners = data["learners"]
+    there = [key for key in COLUMNS if key == "privacy" or _any(learners, key)]
+    best = {key: _best(learners, key) for key in there}
+    rows = [
+        {
+            "name": one_line(learner["name"]),
+            "description": one_line(learner["description"]),
+            "cells": [_cell(learner, key, best[key]) for key in there],
+            "notes": learner["notes"],
+        }
+        for learner in learners
+    ]
+    columns = [{"key": key, "head": COLUMNS[key][0], "meaning": COLUMNS[key][2]} for key in there]
+    return data | {"headline": _comparison_headline(data), "columns": columns, "rows": rows}
+
+
+def _any(learners: list[dict[str, Any]], key: str) -> bool:
+    return any(key in learner["readings"] for learner in learners)
+
+
+def _best(learners: list[dict[str, Any]], key: str) -> float | None:
+    values = [one["readings"][key]["value"] for one in learners if key in one["readings"]]
+    way = COLUMNS[key][1]
+    if len(values) < 2 or way == NEITHER or len(set(values)) == 1:
+        return None
+    return max(values) if way == HIGH else min(values)
+
+
+def _cell(learner: dict[str, Any], key: str, best: float | None) -> dict[str, Any]:
+    if key == "privacy":
+        epsilon = learner["epsilon"]
+        return {
+            "shown": "none" if epsilon is None else f"ε = {epsilon:g}",
+            "best": False,
+            "interval": "",
+        }
+    measurement = learner["readings"].get(key)
+    if measurement is None:
+        return {"shown": "–", "best": False, "interval": ""}
+    shown = value_text(key, measurement["value"]) + _unit(measurement)
+    if key == "sensitivity" and not learner["exact_sensitivity"]:
+        shown = f"≈ {shown}"
+    interval = measurement["interval"]
+    within = " to ".join(value_text(key, end) for end in interval or ())
+    return {"shown": shown, "best": measurement["value"] == best, "interval": within}
+
+
+def value_text(key: str, value: float) -> str:
+    """A figure of the table as text.
+
+    Examples
+    --------
+    >>> value_text("accuracy", 0.93456), value_text("fit time", 0.0123)
+    ('93.5 %', '0.012')
+    """
+    if key in COMPARED_SHARES:
+        return f"{100 * value:.1f} %"
+    if key in ("size", "retraining distance"):
+        return f"{value:.1f}".removesuffix(".0")
+    return f"{value:.2g}" if key in ("fit time", "sensitivity") else f"{value:.3f}"
+
+
+def _unit(measurement: dict[str, Any]) -> str:
+    return f" {measurement['unit']}" if measurement["unit"] else ""
+
+
+def _comparison_headline(data: dict[str, Any]) -> str:
+    learners = data["learners"]
+
+    def best_by(key: str, way: int) -> str:
+        there = [one for one in learners if key in one["readings"]]
+        chosen = max(there, key=lambda one: way * one["readings"][key]["value"])
+        return f"{chosen['name']} ({value_text(key, chosen['readings'][key]['value'])})"
+
+    parts = [f"Most accurate: {best_by('accuracy', HIGH)}"]
+    if _any(learners, "worst-case accuracy"):
+        parts.append(f"most accurate in the worst case: {best_by('worst-case accuracy', HIGH)}")
+    parts.append(f"fewest predictions change on retraining: {best_by('changed answers', LOW)}")
+    return "; ".join(parts) + "."

@@ -1,4 +1,4 @@
-"""Render HTML: the collected dict as one offline page."""
+"""HTML: reports, comparisons and studies as offline pages."""
 
 from functools import cache
 from typing import Any
@@ -6,65 +6,50 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from steadytree.reporting.formatting import percent_text, rows_text
-from steadytree.reporting.sections.model import picture_of_card
+from steadytree.models.documents import card_from_dict
+from steadytree.reporting.formatting import percent_text, rows_text, shorten
 from steadytree.reporting.svg.canvas import N_COLOURS, class_colours, colour_style
 from steadytree.reporting.svg.diff import draw_diff
 from steadytree.reporting.svg.figures import (
     calibration_chart,
     certified_curve,
     comparison_pictures,
-    cut_strips,
     distance_strip,
     epsilon_chart,
-    first_heat,
+    first_splits,
     separation_curve,
+    threshold_chart,
 )
-from steadytree.reporting.svg.tree import answer_line, draw_tree, picture_size
+from steadytree.reporting.svg.scorecard import draw_scorecard
+from steadytree.reporting.svg.tree import draw_tree, leaf_line, picture_size
 from steadytree.reporting.text import indented_rules, leaf_rules
-from steadytree.reporting.wording import cut_text
 
 LONGEST_NAME = 40
 CHARTS = (
     calibration_chart,
     certified_curve,
-    cut_strips,
+    threshold_chart,
     distance_strip,
     epsilon_chart,
-    first_heat,
+    first_splits,
     separation_curve,
 )
+NOUNS = {"tree": "tree", "card": "risk score"}
 UNMEASURED = {
-    "stability": "whether a tree learned again on slightly other data would look the same (it "
-    "takes the learner and the rows it was fitted on).",
-    "robustness": "whether small changes of a row would flip its answer.",
-    "separation": "whether alike rows have different classes.",
-    "groups": "whether groups of people are treated alike (name a column with --by).",
-    "change": "what changed since an earlier tree (pass one with --previous).",
-    "comparison": "what other learners would have given (name some with --learners).",
-    "privacy": "what the tree tells about single rows; it makes no privacy promise.",
-}
-UNMEASURED_OF_CARDS = {
-    "stability": "whether a card fitted again to slightly other data would look the same (it takes "
-    "the learner and the rows it was fitted on).",
-    "change": "what changed since an earlier card.",
-    "privacy": "what the card tells about single rows; it makes no privacy promise.",
+    "stability": "how much the {noun} changes when it is retrained on slightly different data "
+    "(this needs the learner and its training rows).",
+    "robustness": "whether small changes of a row change its prediction.",
+    "separation": "whether similar rows belong to different classes.",
+    "groups": "whether the {noun} performs equally well in all groups (name a column with --by).",
+    "change": "what changed since the previous {noun} (pass it with --previous).",
+    "comparison": "what other learners achieve (name some with --learners).",
+    "privacy": "what the {noun} reveals about single rows; it gives no privacy guarantee.",
 }
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
 
 def render_html(data: dict[str, Any]) -> str:
-    """One page with style, picture and data in it; it needs no scripts and fetches nothing.
-
-    Parameters
-    ----------
-    data : dict
-        What `collect` returned.
-
-    Returns
-    -------
-    html : str
-    """
+    """One page with style, picture and data in it; it needs no scripts and fetches nothing."""
     classes = data["data"]["classes"]
     counts = [one["n_rows"] for one in classes]
     return (
@@ -72,13 +57,16 @@ def render_html(data: dict[str, Any]) -> str:
         .get_template("report.html.j2")
         .render(
             data=data,
+            noun=NOUNS[data["kind"]],
             colours=class_colours(counts),
             colour_style=Markup(colour_style("body")),
             legend=_legend(counts, [one["label"] for one in classes]),
             **({} if data["tree"] is None else _tree_parts(data["tree"])),
             confusion=_confusion_rows(data["confusion"]),
             change_picture=draw_diff(data["change"]) if data["change"] else "",
-            card_picture=picture_of_card(data["card"]) if data["card"] else "",
+            card_picture=draw_scorecard(card_from_dict(data["card"]["card"]))
+            if data["card"]
+            else "",
             unmeasured=unmeasured(data),
         )
     )
@@ -94,19 +82,23 @@ def render_comparison(data: dict[str, Any]) -> str:
 def render_study(
     data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, Any]], kept: str
 ) -> str:
-    """What a study printed and drew, as one page that needs no scripts and fetches nothing."""
+    """Output and figures of a study as one page that needs no scripts and fetches nothing."""
     template = _environment().get_template("study.html.j2")
     return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
 def unmeasured(data: dict[str, Any]) -> list[str]:
-    """Sections that are not there, and what would bring them."""
-    texts = UNMEASURED | (UNMEASURED_OF_CARDS if data["kind"] == "card" else {})
-    return [text for section, text in texts.items() if not data[section]]
+    """Sentences on the sections that were not measured, and what they need."""
+    noun = NOUNS[data["kind"]]
+    return [text.format(noun=noun) for name, text in UNMEASURED.items() if not data[name]]
+
+
+def _sheet(section: dict[str, Any]) -> Markup:
+    return draw_scorecard(card_from_dict(section["card"]))
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
-    """What only a tree's page shows: its picture and its rules."""
+    """Picture and rules of a tree."""
     width, height = picture_size(tree)
     return {
         "tree": tree,
@@ -129,7 +121,7 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
-        "answer_line": answer_line,
+        "leaf_line": leaf_line,
         "bar_parts": _bar_parts,
         "comparison_pictures": comparison_pictures,
         "draw_tree": draw_tree,
@@ -139,8 +131,8 @@ def _environment() -> Environment:
 
 
 def _short(name: str) -> Markup:
-    """A name that may be cut; pointing at it shows all of it."""
-    cut = cut_text(name, LONGEST_NAME)
+    """A name that may be shortened; its tooltip is the whole name."""
+    cut = shorten(name, LONGEST_NAME)
     if cut == name:
         return escape(name)
     return Markup('<span title="{}">{}</span>').format(name, cut)
@@ -166,12 +158,12 @@ def _bar_parts(counts: list[int], colours: list[int]) -> list[tuple[int, float]]
 def _confusion_rows(confusion: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of the confusion table, with the share of each cell for its shade."""
     rows = []
-    for place, (label, counts) in enumerate(
+    for index, (label, counts) in enumerate(
         zip(confusion["labels"], confusion["counts"], strict=True)
     ):
         total = sum(counts)
         cells = [
-            {"count": count, "share": count / total if total else 0.0, "right": other == place}
+            {"count": count, "share": count / total if total else 0.0, "correct": other == index}
             for other, count in enumerate(counts)
         ]
         rows.append({"label": label, "cells": cells, "total": total})

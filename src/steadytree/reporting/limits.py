@@ -1,4 +1,4 @@
-"""Limits: what someone asked of a tree, and whether it keeps to it."""
+"""Limits: stated requirements on a model, and whether it meets them."""
 
 import difflib
 import tomllib
@@ -14,7 +14,7 @@ PASS, FAIL, UNMEASURED = "pass", "fail", "not measured"
 
 @dataclass(frozen=True)
 class Rule:
-    """A limit that may be stated: which way it goes, where its figure is, and what it says."""
+    """A limit that may be stated: its direction, how its figure is found, and its meaning."""
 
     way: str
     find: Callable[[Mapping[str, Any]], float | None]
@@ -22,7 +22,7 @@ class Rule:
     is_share: bool = True
 
 
-def _reading(section: str, name: str, scale: float = 1.0) -> Callable[[Any], float | None]:
+def _measured(section: str, name: str, scale: float = 1.0) -> Callable[[Any], float | None]:
     def find(data: Mapping[str, Any]) -> float | None:
         listed = data["readings"].get(section, ())
         found = [one["value"] for one in listed if one["name"] == name]
@@ -56,65 +56,63 @@ def _gap(data: Mapping[str, Any]) -> float | None:
 
 
 RULES: dict[str, Rule] = {
-    "min_accuracy": Rule(AT_LEAST, _reading("accuracy", "accuracy"), "share of rows right"),
-    "min_balanced_accuracy": Rule(
-        AT_LEAST, _reading("accuracy", "balanced accuracy"), "share right, classes alike"
+    "min_accuracy": Rule(
+        AT_LEAST, _measured("accuracy", "accuracy"), "share of rows predicted correctly"
     ),
-    "min_auc": Rule(AT_LEAST, _reading("accuracy", "AUC"), "area under the ROC curve", False),
-    "max_leaves": Rule(AT_MOST, _reading("complexity", "leaves"), "different ends", False),
-    "max_depth": Rule(AT_MOST, _reading("complexity", "depth"), "questions in a row", False),
+    "min_balanced_accuracy": Rule(
+        AT_LEAST, _measured("accuracy", "balanced accuracy"), "mean recall over the classes"
+    ),
+    "min_auc": Rule(AT_LEAST, _measured("accuracy", "AUC"), "area under the ROC curve", False),
+    "max_leaves": Rule(AT_MOST, _measured("complexity", "leaves"), "number of leaves", False),
+    "max_depth": Rule(AT_MOST, _measured("complexity", "depth"), "depth of the tree", False),
     "max_sensitivity": Rule(
         AT_MOST,
-        _reading("stability", "average sensitivity"),
-        "mean change of the tree without one row",
+        _measured("stability", "average sensitivity"),
+        "mean change of the tree when one row is left out",
         False,
     ),
     "max_changed_trees": Rule(
         AT_MOST,
-        _reading("stability", "changed trees", 0.01),
+        _measured("stability", "changed trees", 0.01),
         "rows whose removal changes the tree",
     ),
     "max_retraining_distance": Rule(
         AT_MOST,
-        _reading("refits", "retraining distance"),
-        "mean path distance to trees learned again",
+        _measured("refits", "retraining distance"),
+        "mean path distance to retrained trees",
         False,
     ),
     "min_same_answers": Rule(
         AT_LEAST,
-        _reading("refits", "same answers", 0.01),
-        "rows with the same answer from a tree learned again",
+        _measured("refits", "same answers", 0.01),
+        "rows with the same prediction after retraining",
     ),
-    "max_flips": Rule(AT_MOST, _flips, "decisions that differ from the previous tree's"),
+    "max_flips": Rule(AT_MOST, _flips, "predictions that differ from the previous tree"),
     "max_change_distance": Rule(
         AT_MOST, _change_distance, "path distance to the previous tree", False
     ),
     "min_worst_case_accuracy": Rule(
         AT_LEAST,
-        _reading("robustness", "worst-case accuracy"),
-        "share right after the worst perturbation",
+        _measured("robustness", "worst-case accuracy"),
+        "accuracy under the worst perturbation",
     ),
     "min_separateness": Rule(
-        AT_LEAST, _reading("separation", "separateness"), "share of rows that can stay"
+        AT_LEAST, _measured("separation", "separateness"), "highest accuracy any model can reach"
     ),
     "max_calibration_error": Rule(
         AT_MOST,
-        _reading("calibration", "calibration error"),
-        "mean difference of stated and observed shares",
+        _measured("calibration", "calibration error"),
+        "mean difference of predicted probability and observed frequency",
     ),
-    "min_group_accuracy": Rule(AT_LEAST, _least_group, "accuracy in the worst group"),
-    "max_group_gap": Rule(AT_MOST, _gap, "accuracy between best and worst group"),
+    "min_group_accuracy": Rule(AT_LEAST, _least_group, "accuracy of the worst group"),
+    "max_group_gap": Rule(AT_MOST, _gap, "difference in accuracy between groups"),
     "max_epsilon": Rule(AT_MOST, _epsilon, "privacy budget spent", False),
 }
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits by name, checked.
-
-    Parameters
-    ----------
-    values : mapping of name to number, or to a share such as "5%"
+    """Limits by name: numbers, or shares such as "5%".
 
     Examples
     --------
@@ -146,7 +144,7 @@ class Limits:
             text = Path(path).read_text("utf-8-sig")
             given = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{str(path)!r} is no TOML file: {error}") from None
+            raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
         table = given.pop("limits", {})
         if not isinstance(table, dict):
             raise ValueError(f"{path}: limits must be a table of limits, got {table!r}.")
@@ -164,7 +162,7 @@ class Limits:
         return cls({name: _number(name, value, source) for name, value in given.items()})
 
     def check(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Whether the figures of a report keep to the limits, one plain dict each."""
+        """Whether the figures of a report meet the limits, one plain dict each."""
         return [_verdict(name, limit, data) for name, limit in self.values.items()]
 
 

@@ -1,52 +1,45 @@
-"""Evidence: what a report may look at besides a tree and rows."""
+"""ReportOptions: the one list of what a report may be asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any
 
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.privacy.ledger import Ledger
+from steadytree.reporting.data_set import Origin
 from steadytree.reporting.limits import Limits
 from steadytree.robustness.perturbation import Perturbation
 
 
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
-    """Everything beyond the tree and the rows it is judged on; all of it may be absent.
+    """Everything besides model and rows; made by `report` and the command, read by the sections.
 
-    Parameters
-    ----------
-    previous : tree or None
-        The tree in use so far.
-    learner : learner or None
-        How the tree was learned, to learn it again.
-    train : Dataset or None
-        The rows it was learned from.
-    perturbation : Perturbation or None
-        How far inputs may move; 2 % of each column's range where none is stated.
-    limits : Limits or None
-    groups : mapping of name to labels of the rows
-    card : Scorecard, fitted card learner or None
-    ledger : Ledger or None
-    schema : Schema or None
-        Declared columns, for accuracy against epsilon.
-    comparison : dict or None
-        Words of a comparison, as ``Comparison.words``.
-    quick : bool
-        Leave out what takes long.
-    seed : int
+    All of it may be absent: a section is left out where what it needs was not given.
     """
 
-    previous: Any = None
-    learner: Any = None
-    train: Dataset | None = None
-    perturbation: Perturbation | None = None
+    title: str | None = None
+    date: str | None = None  # today where it is not given
+    origin: Origin = field(default_factory=Origin)  # where data and model came from
+    previous: Any = None  # the tree in use so far
+    learner: Any = None  # unfitted learner that gave the model, for retraining
+    train: Dataset | None = None  # the rows that the model was fitted on
+    perturbation: Perturbation | None = None  # by default 2 % of each column's range
     limits: Limits | None = None
-    groups: Mapping[str, Any] = field(default_factory=dict)
-    card: Any = None
+    groups: Mapping[str, Any] = field(default_factory=dict)  # labels of the rows, by name
+    scorecard: Any = None  # Scorecard or fitted RiskScoreClassifier, shown beside the tree
     ledger: Ledger | None = None
-    schema: Schema | None = None
-    comparison: Mapping[str, Any] | None = None
-    quick: bool = False
+    schema: Schema | None = None  # declared columns, for accuracy against epsilon
+    comparison: Mapping[str, Any] | None = None  # `Comparison.formatted`
+    quick: bool = False  # leave out the slow sections
     seed: int = 0
+    # for `report_file`, which fits what was not given
+    learner_name: str | None = None  # one of TREE_LEARNERS
+    max_depth: int = 5
+    criterion: str = "count"
+    compared_learners: Sequence[str] = ()
+    comparison_file: str | PathLike[str] | None = None  # a page that `compare` wrote
+    n_jobs: int = 1
+    command: str = ""

@@ -1,136 +1,331 @@
-"""draw: what steadytree measures and learns, as pictures for notebooks, pages and files."""
+"""plot: a picture of any model or measurement, for notebooks, pages and files."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
+from steadytree._base.files import write_text_atomically
 from steadytree.comparison.compare import Results, thin_curve
 from steadytree.data.table import Table
+from steadytree.distance.collection import PLACES, CollectionFacts
 from steadytree.distance.diff import TreeChanges
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.scorecard import as_card
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
-from steadytree.reporting.comparison_table import comparison_words
-from steadytree.reporting.diff import collect_diff
-from steadytree.reporting.formatting import plain, plain_reading
-from steadytree.reporting.sections.stability import collect_card_cuts, collect_cut_points
-from steadytree.reporting.svg.axes import Axis
-from steadytree.reporting.svg.canvas import Picture
-from steadytree.reporting.svg.charts import Series, draw_curve
+from steadytree.privacy.simulation import Simulation
+from steadytree.reporting.diff import build_diff, diff_text
+from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurement
+from steadytree.reporting.sections.stability import (
+    collection_thresholds,
+    scorecard_thresholds,
+    tree_thresholds,
+)
+from steadytree.reporting.svg.canvas import Axis, frame_picture, stack
+from steadytree.reporting.svg.charts import Series, curve, heat, strips
 from steadytree.reporting.svg.diff import draw_diff
 from steadytree.reporting.svg.figures import (
+    GREY,
+    SPLITS,
     calibration_chart,
     certified_curve,
     comparison_pictures,
-    cut_strips,
+    threshold_chart,
+    threshold_strips,
 )
-from steadytree.reporting.svg.scorecard import draw_card
+from steadytree.reporting.svg.scorecard import draw_scorecard
 from steadytree.reporting.svg.tree import draw_tree
-from steadytree.reporting.wording import collect_tree
+from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
+from steadytree.reporting.wording import build_nodes
 from steadytree.robustness.certify import Certificate
 from steadytree.stability.curve import StabilityCurve
+from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.refits import Refits, ScorecardRefits
 
+NAMESPACE = "http://www.w3.org/2000/svg"
+MOST_FEATURES = 8
+SUFFIXES = (".svg", ".html", ".txt")
+KINDS = ("model", "frontier")
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ margin: 1.5rem; background: Canvas; }}
+svg {{ max-width: 100%; height: auto; }}
+@page {{ margin: 12mm; }}
+@media print {{ body {{ margin: 0; }} svg {{ width: 100%; max-height: 96vh; }} }}
+</style>
+</head>
+<body>
+{svg}
+</body>
+</html>
+"""
 
-def draw(thing: Any, X: Any = None, y: Any = None) -> Picture:
-    """Draw a model or what was measured about one, as SVG that needs nothing else.
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing as SVG that needs nothing else; shows itself in a notebook.
 
     Parameters
     ----------
-    thing : what to draw
-        A tree, a fitted learner, a scikit-learn tree or a card; or what `certify`, `calibration`,
-        `compare`, `diff`, `refits` or `stability_curve` returned.
+    svg : str
+        One ``<svg>`` element.
+    text : str
+        The same for a terminal, which `str` returns; empty where there is no text form.
+    title : str
+        Title of the HTML page.
+    """
+
+    svg: str
+    text: str = ""
+    title: str = "steadytree"
+
+    @property
+    def html(self) -> str:
+        """A page with the picture; printed, it fills the sheet."""
+        return str(Markup(PAGE).format(title=self.title, svg=Markup(self.svg)))
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write a file, whole or not at all: ``.svg``, ``.html``, or ``.txt`` for the text form."""
+        suffix = Path(path).suffix.lower()
+        if suffix not in SUFFIXES:
+            raise ValueError(f"path must end in one of {', '.join(SUFFIXES)}, got {str(path)!r}.")
+        if suffix == ".txt" and not self.text:
+            raise ValueError(f"{str(path)!r}: this picture has no text form: write .svg or .html.")
+        content = {".svg": self.svg, ".html": self.html, ".txt": f"{self.text}\n"}[suffix]
+        write_text_atomically(path, content)
+
+    def __str__(self) -> str:
+        return self.text or repr(self)
+
+    def __repr__(self) -> str:
+        return f"Picture({self.title!r})"
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+
+def plot(
+    thing: Any, X: Any = None, y: Any = None, *, kind: str = "model", title: str = ""
+) -> Picture:
+    """Plot a model or what was measured about one, as SVG that needs nothing else.
+
+    Parameters
+    ----------
+    thing : model or result
+        A tree, a fitted learner, a scikit-learn tree or a scorecard; or what `certify`,
+        `calibration`, `compare`, `diff`, `refits`, `stability_curve`, `collection_facts` or
+        `simulate` returned.
     X, y : rows and their classes, optional
         For a tree: the rows it shows; without them, those it was fitted on.
+    kind : {"model", "frontier"}, default="model"
+        "frontier" shows score against distance of all candidates of a `ParetoTreeClassifier`.
+    title : str, optional
+        Heading of a scorecard, and title of the HTML page.
 
     Returns
     -------
     picture : Picture
-        Shows itself in a notebook; ``write("tree.svg")`` makes a file.
+        Shows itself in a notebook; ``print`` shows its text form, ``write("tree.svg")`` makes a
+        file.
 
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
-    >>> str(draw(model, [[0.0], [1.0]], ["no", "yes"]))[:4]
-    '<svg'
+    >>> print(plot(model, [[0.0], [1.0]], ["no", "yes"]))
+    x0 = 0?
+    ├─ yes: no (100 % of 1 row)
+    └─ no: yes (100 % of 1 row)
     """
-    for kind, function in DRAWN.items():
-        if isinstance(thing, kind):
-            return Picture(function(thing))
-    card = as_card(thing)
-    if card is not None:
-        return Picture(draw_card(card))
-    return _draw_tree(thing, X, y)
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}.")
+    if kind == "frontier":
+        if not hasattr(thing, "frontier_"):
+            raise TypeError(
+                f"kind='frontier' needs a fitted ParetoTreeClassifier, got {type(thing).__name__}."
+            )
+        svg, text, name = _plot_frontier(thing), "", "Pareto frontier"
+    else:
+        svg, text, name = _plotted(thing, X, y, title)
+    svg = str(svg)  # of Markup, replacing would escape
+    if "xmlns=" not in svg[: svg.index(">")]:  # a file needs it, a part of a page does not
+        svg = svg.replace("<svg ", f'<svg xmlns="{NAMESPACE}" ', 1)
+    return Picture(svg, text, one_line(title) or name)
 
 
-def _draw_tree(model: Any, X: Any, y: Any) -> Picture:
-    if X is None or y is None:
-        if X is not None or y is not None:
-            raise ValueError("a tree is drawn with rows and their classes: pass both X and y.")
-        tree = as_tree(model)
-        return draw_tree(_fitted_nodes(tree))
+def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[str, str, str]:
+    """SVG, text form and name of what is plotted."""
+    result = next((one for one in RESULTS if isinstance(thing, one)), None)
+    scorecard = as_card(thing) if result is None else None
+    if (X is not None or y is not None) and (result or scorecard):
+        raise ValueError(f"X and y are for trees only, got {type(thing).__name__}: omit them.")
+    if result is not None:
+        name, draw = RESULTS[result]
+        return draw(thing), TEXTS[result](thing) if result in TEXTS else "", name
+    if scorecard is not None:
+        return draw_scorecard(scorecard, title=title), scorecard_text(scorecard), "Risk score"
+    nodes = _tree_nodes(thing, X, y)
+    return draw_tree(nodes), indented_rules(nodes), "Decision tree"
+
+
+def _tree_nodes(model: Any, X: Any, y: Any) -> dict[str, Any]:
+    if (X is None) != (y is None):
+        raise ValueError("a tree is plotted with rows and their classes: pass both X and y.")
+    if X is None:
+        return _fitted_nodes(as_tree(model))
     ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
     tree = as_tree(model) if ours else from_sklearn(model, X)
-    return draw_tree(collect_tree(tree, Table.read(X), label_indices(tree.classes, y)))
+    return build_nodes(tree, Table.read(X), label_indices(tree.classes, y))
 
 
 def _fitted_nodes(tree: Tree) -> dict[str, Any]:
-    """Nodes with the rows the tree was fitted on, as far as its weights tell."""
+    """Nodes with the rows the tree was fitted on, by the weights of its nodes."""
     empty = np.zeros((0, len(tree.space)))
-    found = collect_tree(tree, empty, np.zeros(0, np.int64))
-    whole = max(found["nodes"][0]["fitted_weight"], 1e-12)
+    found = build_nodes(tree, empty, np.zeros(0, np.int64))
+    total = max(found["nodes"][0]["fitted_weight"], 1e-12)
     for node in found["nodes"]:
         weight = node["fitted_weight"]
         node["counts"] = [round(weight * share) for share in node["fitted_shares"]]
-        node["n_rows"], node["share"] = round(weight), weight / whole
+        node["n_rows"], node["share"] = round(weight), weight / total
     return found
 
 
-def _draw_certificate(found: Certificate) -> Picture:
+def _plot_certificate(found: Certificate) -> Markup:
     sizes, shares = thin_curve(found.right, found.distance)
     return certified_curve(
         {
             "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
             "perturbation": plain(found.perturbation.to_dict()),
-            "readings": [plain_reading(reading) for reading in found.measurements()],
+            "readings": [plain_measurement(measurement) for measurement in found.measurements()],
         }
     )
 
 
-def _draw_comparison(found: Results) -> Picture:
-    return comparison_pictures(comparison_words(found.to_dict()))[0][1]
-
-
-def _draw_refits(found: Refits) -> Picture:
-    return cut_strips({"cuts": collect_cut_points(found)})
-
-
-def _draw_stability(curve: StabilityCurve) -> Picture:
-    """Sensitivity over epsilon, the greedy tree as a line of its own."""
-    stable = [point for point in curve.points if point.epsilon > 0]
-    greedy = [point.sensitivity for point in curve.points if point.epsilon == 0]
+def _plot_stability(found: StabilityCurve) -> Markup:
+    """Sensitivity and accuracy over epsilon; the greedy tree, epsilon 0, as horizontal lines."""
+    stable = [point for point in found.points if point.epsilon > 0]
     if not stable:
-        raise ValueError("the curve has no point above epsilon 0: there is nothing to draw.")
-    x, y = [one.epsilon for one in stable], [one.sensitivity for one in stable]
-    series = [Series("stable", x, y, dots=True)]
-    if greedy:
-        series.append(Series("greedy", (x[0], x[-1]), (greedy[0],) * 2, colour=7))
-    values = [*y, *greedy]
-    up = Axis.over(values, "average sensitivity", zero=True)
-    return draw_curve(series, Axis.over_ratios(x, "epsilon"), up, "Sensitivity over epsilon")
+        raise ValueError("the curve has no point with epsilon above 0: there is nothing to plot.")
+    x = [point.epsilon for point in stable]
+    ends = (x[0], x[-1])
+    low, high = zip(*(point.sensitivity_interval for point in stable), strict=True)
+    above = [max(value, 0.0) for value in low]
+    changes = [Series("stable", x, [p.sensitivity for p in stable], above, high, dots=True)]
+    low, high = zip(*(point.test_accuracy_interval for point in stable), strict=True)
+    shares = [
+        Series("stable, held out", x, [p.test_accuracy for p in stable], low, high, dots=True),
+        Series("stable, training", x, [p.train_accuracy for p in stable], colour=1, dots=True),
+    ]
+    for greedy in (point for point in found.points if point.epsilon == 0):
+        changes.append(Series("greedy", ends, (greedy.sensitivity,) * 2, colour=GREY))
+        shares.append(Series("greedy, held out", ends, (greedy.test_accuracy,) * 2))
+        shares.append(Series("greedy, training", ends, (greedy.train_accuracy,) * 2, colour=1))
+    without = _removed_text(found.removed)
+    across = Axis.over_ratios(x, "epsilon")
+    parts = [
+        curve(changes, across, Axis.over(_ends(changes), f"sensitivity, {without}", zero=True)),
+        curve(shares, across, Axis.over(_ends(shares), "accuracy", percent=True)),
+    ]
+    return frame_picture(stack(parts), "Sensitivity and accuracy over epsilon")
 
 
-DRAWN: dict[type, Callable[[Any], Any]] = {
-    Certificate: _draw_certificate,
-    Calibration: lambda found: calibration_chart(plain(found.to_dict())),
-    Results: _draw_comparison,
-    TreeChanges: lambda found: draw_diff(collect_diff(found)),
-    Refits: _draw_refits,
-    ScorecardRefits: lambda found: cut_strips({"cuts": collect_card_cuts(found)}, "card"),
-    StabilityCurve: _draw_stability,
-    Scorecard: draw_card,
+def _ends(series: list[Series]) -> list[float]:
+    return [value for one in series for value in (*one.y, *(one.low or ()), *(one.high or ()))]
+
+
+def _removed_text(removed: float) -> str:
+    if removed == 1:
+        return "without one row"
+    rows = f"{removed:,} rows" if removed > 1 else f"{100 * removed:g} % of the rows"
+    return f"without {rows}"
+
+
+def _plot_collection(facts: CollectionFacts) -> Markup:
+    """Importances, first splits and thresholds of the most important features."""
+    columns = {name: column[:MOST_FEATURES] for name, column in facts.columns().items()}
+    names = [one_line(name) for name in columns["feature"].tolist()]
+    shares = np.stack([columns[key] for key in ("importance", *PLACES)], axis=1)
+    texts = [[f"{100 * share:.0f} %" if share else "–" for share in row] for row in shares]
+    for row, deviation in zip(texts, columns["deviation"], strict=True):
+        row[0] = f"{row[0].removesuffix(' %')} ± {100 * deviation:.0f} %"
+    heads = ["importance", *SPLITS.values()]
+    parts = [heat(names, heads, shares.tolist(), texts)]
+    found = collection_thresholds(facts, (facts.importances > 0).mean(axis=0))
+    if found:
+        parts.append(strips(threshold_strips(found)))
+    return frame_picture(stack(parts), f"What {facts.n_trees} trees have in common")
+
+
+def _plot_frontier(model: ParetoTreeClassifier) -> Markup:
+    """Score against distance of all candidates, the frontier, and the chosen tree."""
+    distance, score = (model.candidates_[key].tolist() for key in ("distance", "score"))
+    on_frontier = model.candidates_["on_frontier"].tolist()
+    frontier, chosen = model.frontier_.tolist(), model.chosen_
+    others = [k for k, flag in enumerate(on_frontier) if not flag]
+
+    def series(name: str, indices: list[int], **style: Any) -> Series:
+        return Series(name, [distance[k] for k in indices], [score[k] for k in indices], **style)
+
+    drawn = [
+        series("frontier", frontier, dots=True),
+        series("chosen", [chosen], colour=5, dots=True, line=False),
+    ]
+    if others:
+        drawn.insert(0, series("dominated", others, colour=GREY, dots=True, line=False))
+    to_what = "first collection" if model.first_trees_ else "previous tree"
+    across = Axis.over(distance, f"path distance to the {to_what} (less is more stable)")
+    chart = curve(drawn, across, Axis.over(score, "score on validation rows"))
+    return frame_picture(chart, "Pareto frontier of score and distance")
+
+
+def _plot_simulation(found: Simulation) -> Markup:
+    """Accuracy over epsilon, whiskers around 90 % of the fits."""
+    fits = found.to_dict()["fits"]
+    x, mean, low, high = (
+        [one[key] for one in fits] for key in ("epsilon", "accuracy", "low", "high")
+    )
+    series = [
+        Series("mean, with 90 % of fits", x, mean, low, high, dots=True),
+        Series("majority class", (min(x), max(x)), (found.baseline,) * 2, colour=GREY),
+    ]
+    across = Axis.over_ratios(x, "epsilon (less is more private)")
+    up = Axis.over(_ends(series), "test accuracy", percent=True)
+    return frame_picture(curve(series, across, up), "Accuracy against epsilon")
+
+
+RESULTS: dict[type, tuple[str, Callable[[Any], str]]] = {
+    Certificate: ("Certified accuracy", _plot_certificate),
+    Calibration: ("Calibration", lambda found: calibration_chart(plain(found.to_dict()))),
+    Results: (
+        "Comparison of learners",
+        lambda found: comparison_pictures(format_comparison(found.to_dict()))[0][1],
+    ),
+    TreeChanges: ("Changes of a tree", lambda found: draw_diff(build_diff(found))),
+    Refits: ("Thresholds after retraining", lambda found: threshold_chart(tree_thresholds(found))),
+    ScorecardRefits: (
+        "Thresholds after retraining",
+        lambda found: threshold_chart(scorecard_thresholds(found), "risk score"),
+    ),
+    StabilityCurve: ("Stability curve", _plot_stability),
+    CollectionFacts: ("Collection of trees", _plot_collection),
+    Simulation: ("Accuracy against epsilon", _plot_simulation),
+}
+TEXTS: dict[type, Callable[[Any], str]] = {
+    Results: lambda found: comparison_text(format_comparison(found.to_dict())),
+    TreeChanges: lambda found: diff_text(build_diff(found)).plain,
+    Simulation: str,
 }

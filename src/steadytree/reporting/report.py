@@ -1,4 +1,4 @@
-"""Report: one tree judged on given rows, as a dict, a page or text."""
+"""Report: one model evaluated on given rows, as a dict, a page or text."""
 
 import html
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.privacy.ledger import Ledger
-from steadytree.reporting.build import collect
+from steadytree.reporting.build import build_report
 from steadytree.reporting.data_set import Origin
 from steadytree.reporting.html import render_html
 from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
@@ -24,7 +24,7 @@ from steadytree.robustness.perturbation import Perturbation
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What was found out about a tree or card; shows itself in a terminal and in a notebook.
+    """Measurements of a tree or risk score; shows itself in a terminal and in a notebook.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Report:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """Stated limits that the tree exceeds, or that nobody could measure."""
+        """Limits that the model exceeds, or that could not be measured."""
         return [one for one in self.data["verdict"] if one["verdict"] in (FAIL, UNMEASURED)]
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -84,47 +84,47 @@ def report(
     date: str | None = None,
     origin: Origin | None = None,
 ) -> Report:
-    """Judge a tree or card on given rows: one page that answers "can I trust it?".
+    """Evaluate a tree or risk score on given rows: one page that answers "can I trust it?".
 
-    Always there: the tree, its rules, accuracy, calibration, size, robustness, the separation of
-    the data, and what all this does not prove. Further sections appear with what they need: the
-    change with `previous`, stability with `train`, groups with `by`, and so on. Slow sections use
-    a sample of many rows, and say so.
+    Always included: the model, its rules, accuracy, calibration, complexity, robustness, the
+    separability of the classes, and limitations. Further sections need more: changes need
+    `previous`, stability needs `train`, groups need `by`, and so on. Slow sections use a sample of
+    the rows, and state it.
 
     Parameters
     ----------
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
-        Rows to judge the tree on, best such that it has not seen.
+        Rows to evaluate the model on, preferably held out from fitting.
     y : array-like of shape (n_rows,)
         Their classes.
     path : str or path-like, optional
         Where to write the report as one offline HTML page.
     title : str, optional
     previous : Tree, fitted learner or fitted scikit-learn tree, optional
-        The tree in use so far: what changed since, and which decisions.
+        The tree in use so far: adds what changed since, and which predictions.
     train : pair (X, y), optional
-        The rows the tree was learned from: how it changes when some of them are left out.
+        The training rows: adds how the model changes when some of them are left out.
     learner : learner, optional
-        How it was learned; by default `model`, where that can be fitted again.
+        How the model was fitted; by default `model`, where that can be fitted again.
     perturbation : Perturbation, optional
-        How far inputs may move. By default every number by 2 % of its column's range.
+        How far inputs may change. By default every number by 2 % of its column's range.
     limits : mapping or path of a TOML file, optional
-        Limits such as ``{"min_accuracy": 0.9}``, each of which passes, fails or was not measured.
+        Limits such as ``{"min_accuracy": 0.9}``, each of which passes, fails or is not measured.
     by : names of columns of X, or mapping of name to labels of the rows
-        Groups to judge the tree in.
+        Groups in which the model is evaluated separately.
     card : Scorecard or fitted RiskScoreClassifier, optional
-        A card of points to show beside the tree.
+        A risk score to show beside the tree.
     ledger : Ledger, optional
-        What was spent on the data.
+        The record of privacy budget spent on the data.
     schema : Schema, optional
         Declared columns: adds accuracy against epsilon to the privacy section.
     comparison : Comparison, optional
-        What `compare` returned: adds the learners side by side.
+        What `compare` returned: adds the comparison of learners.
     quick : bool, default=False
         Leave out stability and separation, and robustness too where no `perturbation` is given.
     random_state : int, default=0
-        Which rows are drawn where a sample is used.
+        Seed of the samples.
     date : str, optional
         Date the report shows; today where it is not given. With it the same input gives the
         same file, byte for byte.
@@ -150,28 +150,31 @@ def report(
     if learner is None and hasattr(model, "fit"):
         learner = model
     data = Dataset.of(X, y)
-    evidence = ReportOptions(
+    options = ReportOptions(
+        title=title,
+        date=date,
+        origin=origin or Origin(),
         previous=previous,
         learner=learner,
         train=None if train is None else Dataset.of(*train),
         perturbation=perturbation,
         limits=Limits.of(limits),
         groups=_groups(by, data.table),
-        card=card,
-        ledger=ledger if ledger is not None else getattr(model, "ledger", None),
+        scorecard=card,
+        ledger=ledger,
         schema=schema,
-        comparison=getattr(comparison, "words", comparison),
+        comparison=getattr(comparison, "formatted", comparison),
         quick=quick,
         seed=random_state,
     )
-    made = Report(collect(model, data, y, title, date, origin, evidence))
+    made = Report(build_report(model, data, y, options))
     if path is not None:
         made.write(path)
     return made
 
 
 def _groups(by: Any, table: Table) -> dict[str, Any]:
-    """Labels of the rows by the name of what divides them."""
+    """Labels of the rows by the name of the grouping."""
     if isinstance(by, Mapping):
         return dict(by)
     names = [by] if isinstance(by, str) else list(by)

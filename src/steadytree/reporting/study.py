@@ -13,12 +13,7 @@ from steadytree.reporting.html import render_study
 
 
 class Results:
-    """Finished cells in a file; each is written as soon as it is known, whole or not at all.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Read where it exists.
+    """Finished cells in a file, read where it exists; each is written as soon as it is known.
 
     Examples
     --------
@@ -34,9 +29,9 @@ class Results:
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
         self.cells: list[dict[str, Any]] = [json.loads(line) for line in lines]
 
-    def find(self, **asked: Any) -> dict[str, Any] | None:
+    def find(self, **used: Any) -> dict[str, Any] | None:
         """The first cell with these values, or None."""
-        return next((cell for cell in self.cells if asked.items() <= cell.items()), None)
+        return next((cell for cell in self.cells if used.items() <= cell.items()), None)
 
     def add(self, cell: dict[str, Any]) -> None:
         """Keep a cell."""
@@ -60,24 +55,6 @@ def study_page(
     date: str | None = None,
 ) -> str:
     r"""One page of tables and pictures that needs no scripts and fetches nothing.
-
-    Parameters
-    ----------
-    name, about : str
-        What the study is called, and what it is about, in a line.
-    output : lines that it printed; tables in Markdown become tables of the page
-    pictures : paths of PNG or SVG files
-    command : str
-        How it was run.
-    seconds : float, optional
-        How long it took.
-    kept : str
-        What the study printed when it was last run in full, where that is kept beside it.
-    date : str, optional
-
-    Returns
-    -------
-    html : str
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Render text: the collected dict for a terminal."""
+"""Text: rules, risk scores, reports and comparisons for a terminal."""
 
 import io
 from collections.abc import Collection
@@ -9,20 +9,13 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
+from steadytree.reporting.formatting import label_text, one_line, percent_text, rows_text
 
 
 def indented_rules(tree: dict[str, Any]) -> str:
-    """The tree as indented text, what follows from yes above what follows from no.
-
-    Parameters
-    ----------
-    tree : dict
-        What `collect_tree` returned.
-
-    Returns
-    -------
-    text : str
+    """The tree as indented text, the yes branch above the no branch.
 
     Examples
     --------
@@ -50,23 +43,22 @@ def indented_rules(tree: dict[str, Any]) -> str:
 
 
 def leaf_rules(tree: dict[str, Any]) -> list[dict[str, Any]]:
-    """One rule a leaf, most rows first: its conditions, answer, rows and share that is right."""
+    """One rule a leaf, most rows first: conditions, prediction, and counts of rows."""
     leaves = [node for node in tree["nodes"] if "conditions" in node]
     return [
         {
             "conditions": node["conditions"],
-            "answer": tree["classes"][node["answer"]],
+            "prediction": tree["classes"][node["answer"]],
             "n_rows": node["n_rows"],
             "share": node["share"],
-            "n_right": node["counts"][node["answer"]],
-            "place": node["place"],
+            "n_correct": node["counts"][node["answer"]],
         }
         for node in sorted(leaves, key=lambda node: -node["n_rows"])
     ]
 
 
-def answer_text(node: dict[str, Any], classes: list[str]) -> str:
-    """The answer of a leaf and how often it holds."""
+def leaf_text(node: dict[str, Any], classes: list[str]) -> str:
+    """The prediction of a leaf and how often it is correct."""
     answer = classes[node["answer"]]
     more = f", {node['n_below']:,} leaves not shown" if node["n_below"] > 1 else ""
     if node["n_rows"] == 0:
@@ -77,62 +69,118 @@ def answer_text(node: dict[str, Any], classes: list[str]) -> str:
 
 def _line(node: dict[str, Any], classes: list[str]) -> str:
     if "question" not in node:
-        return answer_text(node, classes)
+        return leaf_text(node, classes)
     return f"{node['question']}?" + (f" (missing: {node['missing']})" if node["missing"] else "")
 
 
-MOST_CLASSES = 8  # more make a table of answers too wide for a terminal
+def scorecard_text(scorecard: Scorecard) -> str:
+    """A risk score as aligned text, with the risk of each total where it is known.
+
+    Examples
+    --------
+    >>> from steadytree.models.scorecard import Condition, Scorecard
+    >>> from steadytree.data.feature_space import FeatureSpace
+    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    >>> scorecard = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
+    >>> print(scorecard_text(scorecard))
+    start with      -1
+    age ≥ 75        +2
+    above 0: goes, else stays
+    """
+    labels = [label_text(label) for label in scorecard.classes.tolist()]
+    heads = [] if scorecard.is_binary else [["points for", *labels]]
+    rows = [["start with", *(str(value) for value in scorecard.offset.tolist())]]
+    for text, points in zip(
+        map(one_line, scorecard.texts()), scorecard.points.tolist(), strict=True
+    ):
+        rows.append([text, *(f"{value:+d}" if value else "" for value in points)])
+    lines = _aligned(heads + rows)
+    if scorecard.n_conditions == 0:
+        lines.append("no conditions: every row gets the same prediction")
+    elif scorecard.is_binary:
+        lines.append(f"above 0: {labels[1]}, else {labels[0]}")
+    else:
+        lines.append("the class with the greatest total is predicted; the first one on ties")
+    if scorecard.risk_table is not None:
+        lines += ["", *_aligned(_risk_lines(scorecard.risk_table, scorecard.is_binary))]
+    return "\n".join(lines)
+
+
+def _risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
+    """Totals, risks, shares and counts as rows of text, headings first."""
+    head = ["total", "risk", "observed", "95 % interval", "rows"]
+    rows = [head if is_binary else ["class", *head]]
+    for row in table.rows:
+        low, high = (percent_text(end) for end in row.interval)
+        line = [
+            str(row.total),
+            percent_text(row.risk),
+            percent_text(row.share),
+            f"{low} to {high}",
+            f"{row.n_rows:,.6g}",
+        ]
+        rows.append(line if is_binary else [label_text(row.label), *line])
+    return rows
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [
+                row[0].ljust(max(widths[0], 12)),
+                *map(str.rjust, row[1:], (w + 2 for w in widths[1:])),
+            ]
+        ).rstrip()
+        for row in rows
+    ]
+
+
+MOST_CLASSES = 8  # more make the confusion matrix too wide for a terminal
 WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
 SECTIONS = {
-    "calibration": "Whether its percentages hold",
-    "stability": "Would it come out again, one row left out",
-    "refits": "Would it come out again, a tenth of the rows left out",
-    "robustness": "How small an error turns a decision",
-    "separation": "Could any tree do better",
+    "calibration": "Calibration",
+    "stability": "Stability when one row is left out",
+    "refits": "Stability when a tenth of the rows is left out",
+    "robustness": "Robustness",
+    "separation": "Separability of the classes",
 }
 
 
 def terminal_view(data: dict[str, Any]) -> RenderableType:
-    """What a rich console shows for a report.
-
-    Parameters
-    ----------
-    data : dict
-        What `collect` returned.
-
-    Returns
-    -------
-    view : a rich renderable
-    """
+    """What a rich console shows for a report."""
     parts: list[RenderableType] = [
         Text(data["title"], style="bold"),
         Text(data["headline"]),
     ]
     if data["origin"]["seen"]:
-        seen = f"These seem to be the rows the {data['kind']} was fitted on."
+        noun = "risk score" if data["kind"] == "card" else "tree"
+        seen = f"These appear to be the rows the {noun} was fitted to."
         parts.append(Text(seen, style="yellow"))
     if data["verdict"]:
-        parts += _titled("Stated limits", _verdict(data["verdict"]))
-    parts += _titled("How often it is right", _readings(data["readings"]["accuracy"]))
+        parts += _titled("Limits", _verdict(data["verdict"]))
+    parts += _titled("Accuracy", _measurements(data["readings"]["accuracy"]))
     if len(data["confusion"]["labels"]) <= MOST_CLASSES:
-        title = "Rows by true class (down) and answer (across)"
+        title = "Confusion matrix, actual (down) and predicted (across)"
         parts += _titled(title, _confusion(data["confusion"]))
-    parts += _titled("How much there is to read", _readings(data["readings"]["complexity"]))
+    parts += _titled("Complexity", _measurements(data["readings"]["complexity"]))
     for section, title in SECTIONS.items():
         if data["readings"].get(section):
-            parts += _titled(title, _readings(data["readings"][section]))
+            parts += _titled(title, _measurements(data["readings"][section]))
             note = (data.get(section) or {}).get("note")
             parts += [Text(note, style="dim")] if note else []
     if data["change"] is not None:
-        said = [data["change"]["headline"], *data["change"]["classes_text"]]
-        parts += _titled("What changed since the previous tree", Text("\n".join(said)))
+        lines = [data["change"]["headline"], *data["change"]["classes_text"]]
+        parts += _titled("Changes since the previous tree", Text("\n".join(lines)))
     if data["comparison"] is not None:
-        parts += _titled("Other learners", comparison_view(data["comparison"], NARROW))
+        parts += _titled(
+            "Comparison with other learners", comparison_view(data["comparison"], NARROW)
+        )
     if data["tree"] is None:
-        return Group(*parts, *_titled("The card", Text(data["card"]["text"], no_wrap=True)))
+        return Group(*parts, *_titled("Risk score", Text(data["card"]["text"], no_wrap=True)))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
-    parts += _titled("The rules", rules)
+    parts += _titled("Rules", rules)
     if data["tree"]["note"]:
         parts += [Text(data["tree"]["note"], style="bold")]
     return Group(*parts)
@@ -150,25 +198,28 @@ def _plain(view: RenderableType, width: int) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines())
 
 
-def comparison_view(words: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
+def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
     """What a rich console shows for a comparison; some columns of it, or all."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("learner", no_wrap=True)
-    shown = [not keys or column["key"] in keys for column in words["columns"]]
-    for column in compress(words["columns"], shown):
+    shown = [not keys or column["key"] in keys for column in formatted["columns"]]
+    for column in compress(formatted["columns"], shown):
         table.add_column(column["head"], justify="right")
-    for row in words["rows"]:
+    for row in formatted["rows"]:
         cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
         table.add_row(Text(row["name"], style="bold"), *cells)
-    folds = f"{words['n_folds']} folds of {rows_text(words['n_rows'])}. {words['note']}"
+    folds = f"{formatted['n_folds']}-fold cross-validation on {rows_text(formatted['n_rows'])}."
     notes = [
         Text(f"{row['name']}: {note}.", style="dim")
-        for row in words["rows"]
+        for row in formatted["rows"]
         for note in row["notes"]
     ]
-    noise = "" if words["perturbation_stated"] else " Noise: 2 % of each column's range."
-    below = Text(f"{folds.strip()}{noise} * best of the column, ≈ sampled.", style="dim")
-    return Group(table, Text(), Text(words["headline"]), below, *notes)
+    noise = "" if formatted["perturbation_stated"] else " Perturbation: 2 % of each column's range."
+    below = Text(
+        f"{folds} {formatted['note']}".strip() + f"{noise} * best of the column, ≈ sampled.",
+        style="dim",
+    )
+    return Group(table, Text(), Text(formatted["headline"]), below, *notes)
 
 
 def _comparison_cell(cell: dict[str, Any]) -> Text:
@@ -176,9 +227,9 @@ def _comparison_cell(cell: dict[str, Any]) -> Text:
     return Text(cell["shown"] + mark, style="bold green" if cell["best"] else "")
 
 
-def comparison_text(words: dict[str, Any], width: int = 140) -> str:
+def comparison_text(formatted: dict[str, Any], width: int = 140) -> str:
     """A comparison as plain text."""
-    return _plain(comparison_view(words), width)
+    return _plain(comparison_view(formatted), width)
 
 
 def _titled(title: str, body: RenderableType) -> list[RenderableType]:
@@ -189,25 +240,25 @@ def _table() -> Table:
     return Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
 
 
-def _readings(measurements: list[dict[str, Any]]) -> Table:
+def _measurements(measurements: list[dict[str, Any]]) -> Table:
     table = _table()
     table.add_column("")
     table.add_column("value", justify="right", no_wrap=True)
-    with_interval = any(reading["interval"] for reading in measurements)
+    with_interval = any(measurement["interval"] for measurement in measurements)
     if with_interval:
         table.add_column("95 % interval", no_wrap=True)
-    table.add_column("what it says", style="dim")
-    for reading in measurements:
-        cells = [reading["name"], reading["shown"], reading["meaning"]]
+    table.add_column("meaning", style="dim")
+    for measurement in measurements:
+        cells = [measurement["name"], measurement["shown"], measurement["meaning"]]
         if with_interval:
-            cells.insert(2, reading["shown_interval"])
+            cells.insert(2, measurement["shown_interval"])
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
 def _verdict(verdict: list[dict[str, Any]]) -> Table:
     table = _table()
-    for head in ("verdict", "limit", "asked for", "found"):
+    for head in ("verdict", "limit", "required", "measured"):
         table.add_column(head)
     styles = {"pass": "green", "fail": "bold red"}
     for one in verdict:

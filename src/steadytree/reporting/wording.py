@@ -1,4 +1,4 @@
-"""Tree nodes: a tree and the rows that reach its nodes, as plain dicts."""
+"""Wording of trees: splits and conditions as text, nodes as plain dicts."""
 
 import itertools
 import math
@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from steadytree.data.column import Column
 from steadytree.models.tree import LEAF, Tree
-from steadytree.reporting.formatting import number_text, plain_text
+from steadytree.reporting.formatting import (
+    label_text,
+    number_text,
+    one_line,
+    plain_text,
+    shorten,
+)
 
 FINEST = 1e-3  # share of a column's range that rounding may move a threshold by
 MOST_CATEGORIES = 4
@@ -19,25 +25,13 @@ MOST_LISTED = 50  # in a tooltip
 
 
 @dataclass(frozen=True)
-class Question:
-    """One split as words.
-
-    Parameters
-    ----------
-    feature : str
-        Name of the column.
-    test : str
-        What is asked of it, such as ``≤ 43`` or ``in {red, blue}``; yes goes left.
-    missing : str
-        Where missing values go, ``"yes"`` or ``"no"``; empty where the column has none.
-    exact : str
-        The test without rounding or cutting.
-    """
+class SplitText:
+    """One split as text."""
 
     feature: str
-    test: str
-    missing: str
-    exact: str
+    test: str  # such as ``≤ 43`` or ``in {red, blue}``; yes goes left
+    missing: str  # branch of missing values, "yes" or "no"; empty where the column has none
+    exact: str  # the test without rounding or shortening
 
     @property
     def text(self) -> str:
@@ -45,22 +39,13 @@ class Question:
 
     @property
     def full(self) -> str:
-        """The whole question, with where missing values go."""
+        """The exact split, with the branch of missing values."""
         where = f"; missing: {self.missing}" if self.missing else ""
         return f"{self.feature} {self.exact}{where}"
 
 
-def ask(tree: Tree, node: int) -> Question:
-    """The question of an inner node.
-
-    Parameters
-    ----------
-    tree : Tree
-    node : int
-
-    Returns
-    -------
-    question : Question
+def describe_split(tree: Tree, node: int) -> SplitText:
+    """The split of an inner node as text.
 
     Examples
     --------
@@ -69,26 +54,26 @@ def ask(tree: Tree, node: int) -> Question:
     >>> space = FeatureSpace.declare({"age": (18, 90)}, kinds={"age": "integer"}, missing=False)
     >>> tree = Tree(space, ["no", "yes"], [0, -1, -1], [43.5, np.nan, np.nan], [1, -1, -1],
     ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    >>> ask(tree, 0).text
+    >>> describe_split(tree, 0).text
     'age ≤ 43'
     """
     if tree.left[node] == LEAF:
-        raise ValueError(f"node {node} is a leaf: it asks nothing.")
+        raise ValueError(f"node {node} is a leaf: it has no split.")
     column = tree.space[int(tree.feature[node])]
     side = ("yes" if tree.missing_left[node] else "no") if column.missing else ""
     if column.is_categorical:
         test, exact = _category_tests(column, tree.subset[node])
     else:
-        test, exact = _number_tests(column, float(tree.threshold[node]), _cuts(tree, node))
+        test, exact = _number_tests(column, float(tree.threshold[node]), _thresholds(tree, node))
     if test in ("is present", "is missing"):
         side = ""
-    return Question(one_line(column.name), test, side, exact)
+    return SplitText(one_line(column.name), test, side, exact)
 
 
 def conditions(tree: Tree, node: int) -> list[str]:
-    """What holds for the rows of a node, one phrase a feature, in order of asking.
+    """Conditions that the rows of a node meet, one a feature, from the root down.
 
-    Repeated questions about a feature are drawn together: ``43 < age ≤ 60``.
+    Repeated splits on a feature are merged: ``43 < age ≤ 60``.
     """
     path = tree.path(node)
     phrases = {}
@@ -103,73 +88,38 @@ def conditions(tree: Tree, node: int) -> list[str]:
 
 
 def _list_text(names: list[str], most: int, longest: int) -> str:
-    """Names in a row, cut after a few."""
-    shown = [cut_text(one_line(name), longest) for name in names[:most]]
+    """A list of names, shortened after a few."""
+    shown = [shorten(one_line(name), longest) for name in names[:most]]
     more = [f"{len(names) - most} more"] if len(names) > most else []
     return ", ".join(shown + more)
 
 
-def one_line(text: Any) -> str:
-    r"""Text without line breaks and other characters that are not seen.
-
-    Examples
-    --------
-    >>> one_line("age\n(years)\x1b[0m")
-    'age (years)[0m'
-    """
-    spaced = " ".join(str(text).split())
-    return "".join(letter for letter in spaced if letter.isprintable())
-
-
-def label_text(label: Any) -> str:
-    """A class as it is shown; one without any letters too.
-
-    Examples
-    --------
-    >>> label_text("high risk"), label_text("")
-    ('high risk', '(empty)')
-    """
-    return one_line(label) or "(empty)"
-
-
-def cut_text(text: str, most: int) -> str:
-    """Text of at most so many characters, the middle left out.
-
-    Examples
-    --------
-    >>> cut_text("a_very_long_name_of_a_column", 15)
-    'a_very_…_column'
-    """
-    if len(text) <= most:
-        return text
-    tail = (most - 1) // 2
-    return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
-
-
-def _number_tests(column: Column, threshold: float, cuts: NDArray[np.float64]) -> tuple[str, str]:
+def _number_tests(
+    column: Column, threshold: float, thresholds: NDArray[np.float64]
+) -> tuple[str, str]:
     if threshold == math.inf:
         return "is present", "is present"
     if threshold == -math.inf:
         return "is missing", "is missing"
     if column.kind == "binary" and 0 <= threshold < 1:
         return "= 0", "= 0"
-    edge = _edge_text(column, threshold, cuts)
-    exact = edge if column.kind == "integer" else plain_text(threshold)
-    return f"≤ {edge}", f"≤ {exact}"
+    text = _threshold_text(column, threshold, thresholds)
+    exact = text if column.kind == "integer" else plain_text(threshold)
+    return f"≤ {text}", f"≤ {exact}"
 
 
-def _edge_text(column: Column, threshold: float, cuts: NDArray[np.float64]) -> str:
+def _threshold_text(column: Column, threshold: float, thresholds: NDArray[np.float64]) -> str:
     if column.kind in ("integer", "binary"):
         return plain_text(float(math.floor(threshold)))
     tolerance = FINEST * ((column.high - column.low) or abs(threshold))
-    others = cuts[cuts != threshold]
+    others = thresholds[thresholds != threshold]
     if len(others):  # different thresholds must read differently
         tolerance = min(tolerance, float(np.abs(others - threshold).min()) / 4)
     return number_text(threshold, tolerance)
 
 
-def _cuts(tree: Tree, node: int) -> NDArray[np.float64]:
-    """All finite thresholds that the tree asks of a node's feature."""
+def _thresholds(tree: Tree, node: int) -> NDArray[np.float64]:
+    """All finite thresholds of a node's feature in the tree."""
     same = tree.threshold[(tree.feature == tree.feature[node]) & (tree.left != LEAF)]
     return np.unique(same[np.isfinite(same)])
 
@@ -205,7 +155,7 @@ def _phrase(tree: Tree, feature: int, steps: list[tuple[int, int]]) -> str:
 
 
 def _number_phrase(tree: Tree, column: Column, nodes: list[tuple[int, bool]]) -> str:
-    cuts = _cuts(tree, nodes[0][0])
+    thresholds = _thresholds(tree, nodes[0][0])
     high = min((float(tree.threshold[node]) for node, yes in nodes if yes), default=math.inf)
     low = max((float(tree.threshold[node]) for node, yes in nodes if not yes), default=-math.inf)
     if low >= high:
@@ -213,10 +163,10 @@ def _number_phrase(tree: Tree, column: Column, nodes: list[tuple[int, bool]]) ->
     name = one_line(column.name)
     if math.isinf(low) and math.isinf(high):
         return f"{name} is present"
-    if column.kind == "binary" and cuts[0] >= 0 and cuts[-1] < 1:
+    if column.kind == "binary" and thresholds[0] >= 0 and thresholds[-1] < 1:
         return f"{name} = {0 if math.isinf(low) else 1}"
-    below = "" if math.isinf(high) else _edge_text(column, high, cuts)
-    above = "" if math.isinf(low) else _edge_text(column, low, cuts)
+    below = "" if math.isinf(high) else _threshold_text(column, high, thresholds)
+    above = "" if math.isinf(low) else _threshold_text(column, low, thresholds)
     if above and below:
         return f"{above} < {name} ≤ {below}"
     return f"{name} ≤ {below}" if below else f"{name} > {above}"
@@ -235,26 +185,15 @@ MOST_LEAVES = 64  # a picture with more cannot be read
 DEEPEST = 10
 
 
-def collect_tree(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
+def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     """Nodes in the order root, left, right, with the rows of X that reach them.
 
-    A tree with more than 64 leaves or 10 levels is cut back to its upper levels; the nodes that
-    stand for a whole sub-tree say in ``n_below`` how many leaves it has.
-
-    Parameters
-    ----------
-    tree : Tree
-    X : rows to send down the tree
-    truth : int64 array
-        Place of each row's class in ``tree.classes``.
-
-    Returns
-    -------
-    dict with classes, nodes, n_leaves (of the whole tree), n_leaves_shown and the tree's note
+    A tree with more than 64 leaves or 10 levels is cut back to its upper levels; ``n_below`` is the
+    number of leaves that a node stands for. `truth` holds the index of each row's class.
     """
     shown, original = cut_back(tree)
     counts = count_rows(shown, X, truth)
-    n_leaves = leaves_below(tree)[original]
+    n_leaves = sum_over_leaves(tree, tree.is_leaf.astype(np.int64))[original]
     places = {int(node): place for place, node in enumerate(shown.preorder)}
     return {
         "classes": [label_text(label) for label in tree.classes.tolist()],
@@ -284,20 +223,16 @@ def cut_back(tree: Tree) -> tuple[Tree, NDArray[np.int64]]:
 def count_rows(tree: Tree, X: Any, truth: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows that reach each node, by class: (n_nodes, n_classes)."""
     n_classes = len(tree.classes)
-    cells = tree.apply(X) * n_classes + truth
-    counts = np.bincount(cells, minlength=tree.n_nodes * n_classes)
-    counts = counts.reshape(tree.n_nodes, n_classes)
+    counts = np.bincount(tree.apply(X) * n_classes + truth, minlength=tree.n_nodes * n_classes)
+    return sum_over_leaves(tree, counts.reshape(tree.n_nodes, n_classes))
+
+
+def sum_over_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
+    """Values of the leaves, summed up for the nodes above them."""
+    total = values.copy()
     for node in np.flatnonzero(~tree.is_leaf)[::-1]:  # children come later
-        counts[node] = counts[tree.left[node]] + counts[tree.right[node]]
-    return counts
-
-
-def leaves_below(tree: Tree) -> NDArray[np.int64]:
-    """Number of leaves under each node; 1 for a leaf."""
-    leaves = tree.is_leaf.astype(np.int64)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-        leaves[node] = leaves[tree.left[node]] + leaves[tree.right[node]]
-    return leaves
+        total[node] = total[tree.left[node]] + total[tree.right[node]]
+    return total
 
 
 def _node(
@@ -326,15 +261,15 @@ def _node(
     }
     if tree.is_leaf[node]:
         return found | {"conditions": conditions(tree, node)}
-    question = ask(tree, node)
+    split = describe_split(tree, node)
     threshold = float(tree.threshold[node])
     return found | {
         "left": places[int(tree.left[node])],
         "right": places[int(tree.right[node])],
-        "feature": question.feature,
-        "test": question.test,
-        "missing": question.missing,
-        "question": question.text,
-        "full": question.full,
+        "feature": split.feature,
+        "test": split.test,
+        "missing": split.missing,
+        "question": split.text,
+        "full": split.full,
         "threshold": threshold if np.isfinite(threshold) else None,
     }

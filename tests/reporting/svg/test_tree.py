@@ -5,7 +5,7 @@ import pytest
 
 from steadytree.reporting.svg.canvas import fit_text, text_width
 from steadytree.reporting.svg.tree import BOX_HEIGHT, draw_tree, lay_out, picture_size
-from steadytree.reporting.wording import collect_tree
+from steadytree.reporting.wording import build_nodes
 from tests.models import trees
 
 EVIL = """<script>alert("x")</script> & 'more' ]]>"""
@@ -15,7 +15,7 @@ def collected(seed, n_leaves=12, n_classes=3):
     rng = np.random.default_rng(seed)
     tree = trees.random_tree(rng, n_leaves=n_leaves, n_classes=n_classes)
     X = trees.random_rows(rng, tree)
-    return collect_tree(tree, X, rng.integers(0, n_classes, len(X)))
+    return build_nodes(tree, X, rng.integers(0, n_classes, len(X)))
 
 
 def texts_of(svg):
@@ -39,7 +39,7 @@ def test_boxes_do_not_overlap_and_stay_inside(n_leaves):
     width, height = picture_size(tree)
     inner = [node for node in tree["nodes"] if "left" in node]
     for one in inner:
-        assert layout.right_edge(one) < layout.answers_x < width
+        assert layout.right_edge(one) < layout.leaves_x < width
         assert 0 <= layout.y[one["place"]] <= layout.height < height
         for other in inner:
             if one["place"] < other["place"] and one["depth"] == other["depth"]:

@@ -1,110 +1,116 @@
-"""Section privacy: what was promised, what it cost, and what accuracy epsilon buys."""
+"""Sections on one model: groups, calibration, risk score, changes, privacy and robustness."""
 
 from typing import Any
 
+import numpy as np
+
+from steadytree.comparison.compare import thin_curve
+from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.dataset import Dataset
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
 from steadytree.metrics.sampling import Sampled
-from steadytree.models.documents import card_from_dict, card_to_dict
+from steadytree.models.documents import card_to_dict
 from steadytree.models.export import card_to_tree
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting.diff import diff
-from steadytree.reporting.formatting import plain, plain_reading
+from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurement
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.scorecard import card_text
-from steadytree.reporting.svg.scorecard import draw_card
-from steadytree.reporting.wording import label_text, one_line
+from steadytree.reporting.text import scorecard_text
+from steadytree.robustness.certify import certify
+from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.separation import MOST_CLASSES, separation
 
-MOST_LISTED = 1_000  # rows whose decision changed; how many there are is told in any case
+MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
+MOST_PRIVATE = 5_000  # rows for accuracy against epsilon
+MOST_CERTIFIED = 20_000
+MOST_SEPARATED = 3_000  # rows of which all pairs are compared
+MOST_ATTACKS = 5
+MOST_NAMES = 8
+NEARER = "Over all rows the classes can only be closer."
 
 
-def collect_groups(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
+def build_groups(
+    judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
-    """How often it is right in each group of each named column."""
+    """Accuracy and rates in each group of each grouping."""
     found = []
-    for name, labels in evidence.groups.items():
+    for name, labels in options.groups.items():
         groups = by_group(judged, X, y, labels, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
-        measurements = [plain_reading(reading) for reading in groups.measurements()]
+        measurements = [plain_measurement(measurement) for measurement in groups.measurements()]
         found.append(shown | {"label": label_text(shown["label"]), "readings": measurements})
     return found
 
 
-def collect_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
-    """Stated shares beside those that came true."""
+def build_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+    """Predicted probabilities beside observed frequencies."""
     found = calibration(judged, X, y)
     shown = plain(found.to_dict())
-    measurements = [plain_reading(reading) for reading in found.measurements()]
+    measurements = [plain_measurement(measurement) for measurement in found.measurements()]
     return shown | {"label": label_text(shown["label"]), "readings": measurements}
 
 
-def collect_card(X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
-    """A card of points for the same decision, drawn and as text."""
-    card = as_card(evidence.card)
-    if card is None:
+def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
+    """A risk score for the same decision, as text and plain values."""
+    scorecard = as_card(options.scorecard)
+    if scorecard is None:
         return None
-    table = card.risk_table
+    table = scorecard.risk_table
     return {
-        "text": card_text(card),
-        "card": plain(card_to_dict(card)),
+        "text": scorecard_text(scorecard),
+        "card": plain(card_to_dict(scorecard)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
-        "readings": [plain_reading(reading) for reading in accuracy(card, X, y).measurements()],
+        "readings": [
+            plain_measurement(measurement)
+            for measurement in accuracy(scorecard, X, y).measurements()
+        ],
     }
 
 
-def picture_of_card(data: dict[str, Any]) -> str:
-    """The card drawn from its plain values."""
-    return draw_card(card_from_dict(data["card"]))
-
-
-def collect_change(
-    judged: Tree | Scorecard, X: Any, y: Any, evidence: ReportOptions
+def build_change(
+    judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any] | None:
-    """What changed since the previous tree, with the picture of it; a small card is told as one."""
-    if evidence.previous is None:
+    """Changes since the previous tree; a small scorecard is written as a tree."""
+    if options.previous is None:
         return None
     tree = card_to_tree(judged) if isinstance(judged, Scorecard) else judged
-    found = diff(evidence.previous, tree, X, y)
-    words = plain(found.words)
-    rows = words["rows"]
+    found = diff(options.previous, tree, X, y)
+    shown = plain(found.formatted)
+    rows = shown["rows"]
     if rows is not None:
         rows["flipped"] = rows["flipped"][:MOST_LISTED]
-    return words | {"text": str(found)}
+    return shown | {"text": str(found)}
 
 
-MOST_ROWS = 5_000
-
-
-def collect_privacy(model: Any, X: Any, y: Any, evidence: ReportOptions) -> dict[str, Any] | None:
-    """The model's statement, the data's ledger and accuracy against epsilon; None without any."""
-    statement, ledger = getattr(model, "privacy_", None), evidence.ledger
+def build_privacy(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
+    """Privacy statement, ledger, and accuracy against epsilon; None without either of the first."""
+    statement = getattr(model, "privacy_", None)
+    ledger = options.ledger if options.ledger is not None else getattr(model, "ledger", None)
     if statement is not None:
         epsilon = statement.epsilon
     elif ledger is not None:
         epsilon = ledger.spent
     else:
         return None
-    schema = evidence.schema or getattr(model, "schema", None)
-    told = None if statement is None else plain(statement.to_dict())
+    schema = options.schema or getattr(model, "schema", None)
     found: dict[str, Any] = {
         "epsilon": epsilon,
-        "statement": told,
+        "statement": None if statement is None else plain(statement.to_dict()),
         "ledger": None if ledger is None else _ledger(ledger),
         "curve": None,
         "note": "",
     }
-    if schema is not None and not evidence.quick:
-        train = evidence.train or Dataset.of(X, y)
-        rows = Sampled.of(train, train.labels, MOST_ROWS, evidence.seed)
+    if schema is not None and not options.quick:
+        train = options.train or Dataset.of(X, y)
+        rows = Sampled.of(train, train.labels, MOST_PRIVATE, options.seed)
         method = getattr(model, "method", "gibbs")
-        points = epsilon_curve(schema, rows.features, rows.labels, method, evidence.seed)
+        points = epsilon_curve(schema, rows.features, rows.labels, method, options.seed)
         found["curve"] = [plain(vars(point)) for point in points]
         found["note"] = rows.note
     return found
@@ -123,4 +129,79 @@ def _ledger(ledger: Any) -> dict[str, Any]:
             }
             for entry in ledger.entries
         ],
+    }
+
+
+def build_robustness(
+    model: Any, judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+) -> dict[str, Any] | None:
+    """Certified accuracy by size, worst case, and the smallest changes that overturn predictions.
+
+    The model itself is certified, since the tree of a scikit-learn model has kinds from these rows.
+    """
+    rows = Sampled.of(X, y, MOST_CERTIFIED, options.seed)
+    noise = options.perturbation
+    if noise is None:
+        noise = usual_perturbation(rows.features)
+        if not noise.radius:
+            return None  # only text and 0/1 columns: there is no default perturbation
+    found = certify(model, rows.features, rows.labels, noise)
+    sizes, shares = thin_curve(found.right, found.distance)
+    return {
+        "note": " ".join(filter(None, [rows.note, _fixed_note(judged, noise)])),
+        "n_rows": len(rows.labels),
+        "stated": options.perturbation is not None,
+        "usual_share": NOISE_SHARE,
+        "perturbation": plain(noise.to_dict()),
+        "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+        "n_attacked": len(found.attacked) if noise.budget is not None else None,
+        "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
+        "attacks": [_attack(example) for example in found.counterexamples(MOST_ATTACKS)],
+    }
+
+
+def _fixed_note(judged: Tree | Scorecard, noise: Perturbation) -> str:
+    """A sentence where columns are used about that the noise does not touch."""
+    if isinstance(judged, Tree):
+        noun, features = "tree", judged.feature[judged.feature >= 0]
+    else:
+        noun, features = "risk score", np.array([c.feature for c in judged.conditions], np.int64)
+    used = np.unique(features)
+    moves = noise.moves(judged.space)
+    fixed = used[np.isinf(np.minimum(moves.up, moves.down))[used]]
+    if not len(fixed):
+        return ""
+    names = [one_line(judged.space.names[k]) for k in fixed[:MOST_NAMES]]
+    more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
+    return (
+        f"The perturbation does not change {len(fixed)} of the {len(used)} columns that the {noun} "
+        f"uses: {', '.join(names)}{more}."
+    )
+
+
+def _attack(example: Any) -> dict[str, Any]:
+    return {
+        "row": example.row,
+        "size": example.size,
+        "answer": label_text(example.answer),
+        "other": label_text(example.other),
+        "steps": [one_line(str(step)) for step in example.steps],
+    }
+
+
+def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
+    """How far apart the classes are, whatever the model."""
+    rows = Sampled.of(X, y, MOST_SEPARATED, options.seed)
+    n_classes = len(np.unique(rows.labels))
+    if not 2 <= n_classes <= MOST_CLASSES:
+        return None
+    found = separation(rows.features, rows.labels, time_limit=10.0)
+    near = np.sort(found.nearest_other_class)
+    indices = np.linspace(0, len(near) - 1, min(len(near), 200)).round().astype(np.int64)
+    return {
+        "note": f"{rows.note} {NEARER}" if rows.note else "",
+        "n_rows": len(rows.labels),
+        "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+        "nearest_other_class": plain(near[indices]),
+        "share": plain((len(near) - indices) / len(near)),
     }

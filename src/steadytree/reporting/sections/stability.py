@@ -1,8 +1,9 @@
-"""Section stability: what of a tree stays when rows are left out."""
+"""Section on stability: how a model changes when training rows are left out."""
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytree.data.column import Column
 from steadytree.distance.collection import PLACES, CollectionFacts
@@ -10,9 +11,9 @@ from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.sampling import Sampled
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import number_text, plain, plain_reading
+from steadytree.reporting.formatting import number_text, one_line, plain, plain_measurement
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.wording import collect_tree, one_line
+from steadytree.reporting.wording import build_nodes
 from steadytree.stability.refits import (
     KEPT,
     Refits,
@@ -26,39 +27,39 @@ from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
 MOST_ROWS = 10_000
 REPEATS = 20
-SAMPLED = 20  # removals where trying all rows takes too long
+SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_FEATURES = 8
-MOST_CARD_ROWS, CARD_REPEATS = 2_000, 10  # a card chooses its settings anew at each fit
+MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
 MOST_ALTERNATIVES = 3
-SMALLER = "The trees compared are learned from those, not from all rows."
+SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
-def collect_stability(evidence: ReportOptions) -> dict[str, Any] | None:
-    """Exact leave-one-out, refits, first questions, cut points and alternative trees.
+def build_stability(options: ReportOptions) -> dict[str, Any] | None:
+    """Leave-one-out, refits, first splits, thresholds and alternative trees.
 
-    None where nobody says how the tree was learned, and from which rows.
+    None where the learner or its training rows are not known.
     """
-    if evidence.learner is None or evidence.train is None:
+    if options.learner is None or options.train is None:
         return None
-    rows = Sampled.of(evidence.train, evidence.train.labels, MOST_ROWS, evidence.seed)
-    again = refits(
-        evidence.learner, rows.features, rows.labels, REPEATS, random_state=evidence.seed
-    )
+    rows = Sampled.of(options.train, options.train.labels, MOST_ROWS, options.seed)
+    again = refits(options.learner, rows.features, rows.labels, REPEATS, random_state=options.seed)
     if isinstance(again, ScorecardRefits):
-        raise ValueError("learner gives cards, but a tree is judged: pass the one that gave it.")
-    exact = is_repeatable(evidence.learner)
+        raise ValueError(
+            "learner fits risk scores, but the model is a tree: pass the learner of the tree."
+        )
+    exact = is_repeatable(options.learner)
     found = average_sensitivity(
-        evidence.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
+        options.learner, rows.features, rows.labels, repeats=None if exact else SAMPLED
     )
     return {
-        "learner": type(evidence.learner).__name__,
-        "note": f"{rows.note} {SMALLER}" if rows.note else "",
+        "learner": type(options.learner).__name__,
+        "note": f"{rows.note} {SMALLER.format('tree')}" if rows.note else "",
         "n_rows": len(rows.labels),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
-        "readings": [plain_reading(reading) for reading in found.measurements],
-        "refit_readings": [plain_reading(reading) for reading in again.measurements()],
+        "readings": [plain_measurement(measurement) for measurement in found.measurements],
+        "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
         "kept": KEPT,
         "distances": plain(again.distances),
         "worst": [
@@ -66,40 +67,40 @@ def collect_stability(evidence: ReportOptions) -> dict[str, Any] | None:
             for removed, distance in found.worst(5)
             if distance > 0
         ],
-        "first": _first_questions(again.facts),
-        "cuts": collect_cut_points(again),
+        "first": _first_splits(again.facts),
+        "cuts": tree_thresholds(again),
         "alternatives": _alternatives(found, rows),
     }
 
 
-def collect_card_stability(evidence: ReportOptions) -> dict[str, Any] | None:
-    """How many answers and columns of a card stay when it is fitted again to part of the rows."""
-    if evidence.learner is None or evidence.train is None:
+def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
+    """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
+    if options.learner is None or options.train is None:
         return None
-    rows = Sampled.of(evidence.train, evidence.train.labels, MOST_CARD_ROWS, evidence.seed)
+    rows = Sampled.of(options.train, options.train.labels, MOST_SCORECARD_ROWS, options.seed)
     again = refits(
-        evidence.learner, rows.features, rows.labels, CARD_REPEATS, random_state=evidence.seed
+        options.learner, rows.features, rows.labels, SCORECARD_REPEATS, random_state=options.seed
     )
     if not isinstance(again, ScorecardRefits):
-        raise ValueError("learner gives trees, but a card is judged: pass the one that gave it.")
+        raise ValueError("learner fits trees, but the model is a risk score: pass its own learner.")
     return {
-        "learner": type(evidence.learner).__name__,
-        "note": f"{rows.note} {SMALLER.replace('trees', 'cards')}" if rows.note else "",
+        "learner": type(options.learner).__name__,
+        "note": f"{rows.note} {SMALLER.format('risk score')}" if rows.note else "",
         "n_rows": len(rows.labels),
         "n_cards": len(again.cards),
         "kept": KEPT,
-        "readings": [],  # nothing is said of single rows left out
-        "refit_readings": [plain_reading(reading) for reading in again.measurements()],
+        "readings": [],  # single rows are not left out
+        "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
         "columns": [
             {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]
         ],
-        "cuts": collect_card_cuts(again),
+        "cuts": scorecard_thresholds(again),
     }
 
 
-def collect_card_cuts(again: ScorecardRefits) -> list[dict[str, Any]]:
-    """Where the cards cut the columns of numbers that the card itself asks about."""
+def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
+    """Thresholds of the refitted scorecards, for the numeric columns of the scorecard itself."""
     shares, found = again.columns(), []
     for column in again.whole.space:
         own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
@@ -109,10 +110,10 @@ def collect_card_cuts(again: ScorecardRefits) -> list[dict[str, Any]]:
     return found
 
 
-def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
-    """How often each feature is asked at the root and right below it."""
+def _first_splits(facts: CollectionFacts) -> dict[str, Any]:
+    """How often each feature is used at the root and its children."""
     shares = facts.first_splits / facts.n_trees
-    names = [*(one_line(name) for name in facts.space.names), "(an answer)"]
+    names = [*(one_line(name) for name in facts.space.names), "(leaf)"]
     order = np.argsort(-shares.max(axis=0), kind="stable")[:MOST_FEATURES]
     kept = [int(k) for k in order if shares[:, k].max() > 0]
     return {
@@ -123,24 +124,35 @@ def _first_questions(facts: CollectionFacts) -> dict[str, Any]:
     }
 
 
-def collect_cut_points(again: Refits) -> list[dict[str, Any]]:
-    """Where the features asked most often are cut, and where the tree itself cuts them."""
-    facts = again.facts
-    columns = facts.columns()
+def tree_thresholds(again: Refits) -> list[dict[str, Any]]:
+    """Thresholds of the most important features over all trees, and those of the tree itself."""
+    trees = (again.whole, *again.trees)
+    used = np.array([[len(_own_thresholds(t, n)) > 0 for n in t.space.names] for t in trees])
+    return collection_thresholds(again.facts, used.mean(axis=0), again.whole)
+
+
+def collection_thresholds(
+    facts: CollectionFacts, shares: NDArray[np.float64], own: Tree | None = None
+) -> list[dict[str, Any]]:
+    """Thresholds of the most important features; those of the tree `own` are marked.
+
+    `shares` holds the share of trees that use each feature.
+    """
     found: list[dict[str, Any]] = []
-    by_name: dict[str, Column] = {column.name: column for column in facts.space}
-    for name in columns["feature"].tolist():
-        cuts, column = facts.cuts.get(name, np.empty(0)), by_name[name]
+    columns = {
+        column.name: (column, share) for column, share in zip(facts.space, shares, strict=True)
+    }
+    for name in facts.columns()["feature"].tolist():
+        cuts, (column, share) = facts.cuts.get(name, np.empty(0)), columns[name]
         if not len(cuts) or not column.high > column.low or len(found) == MOST_FEATURES:
             continue
-        own = _own_cuts(again.whole, name)
-        trees = sum(bool(len(_own_cuts(tree, name))) for tree in (again.whole, *again.trees))
-        found.append(_strip(column, cuts, own, trees / facts.n_trees))
+        marked = np.empty(0) if own is None else _own_thresholds(own, name)
+        found.append(_strip(column, cuts, marked, share))
     return found
 
 
 def _strip(column: Column, cuts: Any, own: Any, share: float) -> dict[str, Any]:
-    """Cut points of one column, with the ends of its range in words."""
+    """Thresholds of one column, with the ends of its range as text."""
     tolerance = (column.high - column.low) * 1e-3
     return {
         "feature": one_line(column.name),
@@ -154,19 +166,18 @@ def _strip(column: Column, cuts: Any, own: Any, share: float) -> dict[str, Any]:
     }
 
 
-def _own_cuts(tree: Tree, name: str) -> Any:
-    asked = tree.space.names.index(name)
-    cuts = tree.threshold[tree.feature == asked]
-    return np.sort(cuts[np.isfinite(cuts)])
+def _own_thresholds(tree: Tree, name: str) -> Any:
+    found = tree.threshold[tree.feature == tree.space.names.index(name)]
+    return np.sort(found[np.isfinite(found)])
 
 
 def _alternatives(found: Sensitivity, rows: Sampled) -> list[dict[str, Any]]:
-    """The most frequent trees that come out without one row, the usual one left out."""
+    """The most frequent other trees that are fitted without one row."""
     listed = [one for one in found.alternatives if one.distance > 0][:MOST_ALTERNATIVES]
     shown = []
     for one in listed:
         tree = one.tree if isinstance(one.tree, Tree) else from_sklearn(one.tree, rows.features)
         truth = label_indices(tree.classes, rows.labels)
-        drawn = collect_tree(tree, rows.features, truth)
+        drawn = build_nodes(tree, rows.features, truth)
         shown.append({"share": one.share, "distance": one.distance, "tree": drawn})
     return shown

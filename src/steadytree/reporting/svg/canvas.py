@@ -1,11 +1,14 @@
-"""Picture: what all drawings share, so that they look alike and need nothing else."""
+"""Canvas: colours, text widths, axes and the elements that all drawings share."""
 
+import math
 import unicodedata
-from os import PathLike
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
-from steadytree._base.files import write_text_atomically
+from steadytree.reporting.formatting import plain_text
 
 OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 OTHERS = "#8A919B"
@@ -89,7 +92,7 @@ def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> s
     >>> fit_text("a name that is much too long", 80)
     'a name…ong'
     """
-    if text_width(text, size, bold) <= width:
+    if text_width(text, size, bold) <= width + 1e-6:  # a box made for the text has room for it
         return text
     for kept in range(len(text) - 1, 1, -1):
         tail = kept // 3
@@ -106,7 +109,6 @@ def _width_of(letter: str) -> float:
 
 
 RECT = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:g}" rx="{}"/>')
-FORMAT = "http://www.w3.org/2000/svg"
 SMALLEST = 0.8  # share of its size a picture may shrink to before it scrolls
 
 STYLE = """
@@ -138,47 +140,37 @@ STYLE = """
 """
 
 
-class Picture(Markup):
-    """One ``<svg>`` element that needs nothing else; shows itself in a notebook."""
+class Part(NamedTuple):
+    """Drawn elements and the room they take, in pixels."""
 
-    __slots__ = ()
-
-    def _repr_html_(self) -> str:
-        return str(self)
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write it to an SVG file, whole or not at all."""
-        # a file of its own names its format; inside a page nothing has to
-        text = str(self)
-        if "xmlns=" not in text[: text.index(">")]:
-            text = text.replace("<svg ", f'<svg xmlns="{FORMAT}" ', 1)
-        write_text_atomically(path, text)
+    body: Markup
+    width: float
+    height: float
 
 
-def frame_picture(width: float, height: float, label: str, body: Markup) -> Picture:
-    """An ``<svg>`` element around parts that are drawn already.
+def stack(parts: Sequence[Part], gap: float = 10) -> Part:
+    """Parts one below the other."""
+    bodies, top = [], 0.0
+    for part in parts:
+        bodies.append(Markup('<g transform="translate(0 {:.1f})">{}</g>').format(top, part.body))
+        top += part.height + gap
+    return Part(Markup("").join(bodies), max(part.width for part in parts), top - gap)
 
-    Parameters
-    ----------
-    width, height : float
-        In pixels.
-    label : str
-        What the picture shows, for those who cannot see it.
-    body : Markup
-    """
-    return Picture(
-        Markup(
-            '<svg class="steadytree-picture" '
-            'viewBox="0 0 {w} {h}" width="{w}" height="{h}" style="min-width:{least}px" '
-            'role="img" aria-label="{label}"><style>{style}</style>{body}</svg>'
-        ).format(
-            w=round(width),
-            h=round(height),
-            least=round(min(SMALLEST * width, 320) if width <= 480 else SMALLEST * width),
-            label=label,
-            style=Markup(STYLE + colour_style(".steadytree-picture")),
-            body=body,
-        )
+
+def frame_picture(part: Part, label: str) -> Markup:
+    """An ``<svg>`` element around a drawn part; `label` describes it for screen readers."""
+    width, height = part.width, part.height
+    return Markup(
+        '<svg class="steadytree-picture" '
+        'viewBox="0 0 {w} {h}" width="{w}" height="{h}" style="min-width:{least}px" '
+        'role="img" aria-label="{label}"><style>{style}</style>{body}</svg>'
+    ).format(
+        w=round(width),
+        h=round(height),
+        least=round(min(SMALLEST * width, 320) if width <= 480 else SMALLEST * width),
+        label=label,
+        style=Markup(STYLE + colour_style(".steadytree-picture")),
+        body=part.body,
     )
 
 
@@ -200,3 +192,123 @@ def line_at(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 def titled(body: Markup, title: str) -> Markup:
     """Parts with what a pointer at them shows."""
     return Markup("<g><title>{}</title>{}</g>").format(title, body)
+
+
+WIDTH, HEIGHT = 460, 320
+LEFT, RIGHT, TOP, BOTTOM = 56, 22, 12, 46
+STEPS = (1, 2, 2.5, 5, 10)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One direction of a chart, from `low` to `high`."""
+
+    low: float
+    high: float
+    label: str
+    ticks: tuple[float, ...]
+    log: bool = False
+    percent: bool = False  # whether values are shares, shown in per cent
+
+    @classmethod
+    def over(
+        cls, values: Sequence[float], label: str, *, percent: bool = False, zero: bool = False
+    ) -> "Axis":
+        """An axis that holds all the values, with round ends.
+
+        Examples
+        --------
+        >>> Axis.over([0.93, 0.96], "accuracy").ticks
+        (0.93, 0.94, 0.95, 0.96)
+        """
+        low, high = min(values), max(values)
+        low = min(low, 0.0) if zero else low
+        if high - low < 1e-9:
+            low, high = (low - 0.01, high + 0.01) if percent else (low, low + (abs(low) or 1.0))
+        step = _step((high - low) / 4)
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        ticks = tuple(round(k * step, 12) for k in range(first, last + 1))
+        if percent:  # no share is below 0 or above 1
+            ticks = tuple(tick for tick in ticks if -1e-9 <= tick <= 1 + 1e-9)
+        return cls(min(ticks[0], low), max(ticks[-1], high), label, ticks, percent=percent)
+
+    @classmethod
+    def over_ratios(cls, values: Sequence[float], label: str) -> "Axis":
+        """A logarithmic axis over positive values; the values themselves are its ticks."""
+        ticks = tuple(sorted(set(values)))
+        return cls(ticks[0] / 1.25, ticks[-1] * 1.25, label, ticks, log=True)
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies, 0 to 1."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def text(self, value: float) -> str:
+        """A tick as text."""
+        if self.percent:
+            return f"{round(100 * value, 6):g} %"
+        return plain_text(float(f"{value:.6g}"))
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A frame with two axes; says where values lie in it."""
+
+    x: Axis
+    y: Axis
+    width: float = WIDTH
+    height: float = HEIGHT
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Pixels of a point."""
+        across, up = self.x.share(x), self.y.share(y)
+        return (
+            LEFT + across * (self.width - LEFT - RIGHT),
+            self.height - BOTTOM - up * (self.height - TOP - BOTTOM),
+        )
+
+    def draw(self) -> Markup:
+        """Grid, ticks and the names of the axes."""
+        bottom, right = self.height - BOTTOM, self.width - RIGHT
+        parts = []
+        for tick in self.y.ticks:
+            _, y = self.at(self._any_x, tick)
+            parts += [line_at(LEFT, y, right, y, "grid")]
+            parts += [text_at(LEFT - 6, y + 4, self.y.text(tick), "small", "end")]
+        for tick in _thinned(self.x, self.width - LEFT - RIGHT):
+            x, _ = self.at(tick, self._any_y)
+            parts += [line_at(x, bottom, x, bottom + 4, "axis")]
+            parts += [text_at(x, bottom + 17, self.x.text(tick), "small", "middle")]
+        parts += [line_at(LEFT, bottom, right, bottom, "axis")]
+        parts += [text_at((LEFT + right) / 2, self.height - 10, self.x.label, "small", "middle")]
+        middle = (TOP + bottom) / 2
+        name = text_at(12, middle, self.y.label, "small", "middle")
+        parts += [Markup('<g transform="rotate(-90 12 {:.1f})">{}</g>').format(middle, name)]
+        return Markup("").join(parts)
+
+    @property
+    def _any_x(self) -> float:
+        return self.x.ticks[0]
+
+    @property
+    def _any_y(self) -> float:
+        return self.y.ticks[0]
+
+
+def _step(rough: float) -> float:
+    """The least round number that is not below."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(step * power for step in STEPS if step * power >= rough * (1 - 1e-9))
+
+
+def _thinned(axis: Axis, room: float) -> list[float]:
+    """Ticks whose texts do not run into each other."""
+    kept: list[float] = []
+    end = -math.inf
+    for tick in axis.ticks:
+        place, half = axis.share(tick) * room, text_width(axis.text(tick), 11) / 2
+        if place - half > end + 6:
+            kept.append(tick)
+            end = place + half
+    return kept

@@ -1,4 +1,4 @@
-"""Scatter SVG: named points over two axes, with intervals and sizes."""
+"""Charts: curves, tables of shares, strips of values and named points."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from steadytree.reporting.formatting import percent_text
-from steadytree.reporting.svg.axes import LEFT, RIGHT, Axis, Chart
 from steadytree.reporting.svg.canvas import (
+    LEFT,
     RECT,
-    Picture,
+    RIGHT,
+    Axis,
+    Chart,
+    Part,
     fit_text,
-    frame_picture,
     line_at,
     text_at,
     text_width,
@@ -24,37 +26,21 @@ DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart.
-
-    Parameters
-    ----------
-    name : str
-    x, y : sequences of float
-    low, high : sequences of float, optional
-        Ends of intervals, drawn as whiskers.
-    steps : bool
-        Whether y holds until the next x, as for shares that drop at some sizes.
-    colour : int
-        Place in the palette.
-    dots : bool
-        Whether points are marked.
-    line : bool
-        Whether points are joined.
-    """
+    """A line of a chart."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float] | None = None
+    low: Sequence[float] | None = None  # ends of intervals, drawn as whiskers
     high: Sequence[float] | None = None
-    steps: bool = False
-    colour: int = 0
+    steps: bool = False  # y holds until the next x
+    colour: int = 0  # index into the palette
     dots: bool = False
     line: bool = True
 
 
-def draw_curve(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Picture:
-    """Draw lines over two axes, with a legend above where there are several.
+def curve(series: Sequence[Series], x: Axis, y: Axis) -> Part:
+    """Lines over two axes, with a legend above where there are several.
 
     Each line has a colour and a dash of its own, so that they differ in print too.
 
@@ -62,18 +48,18 @@ def draw_curve(series: Sequence[Series], x: Axis, y: Axis, label: str) -> Pictur
     --------
     >>> line = Series("tree", [0, 1, 2], [0.9, 0.8, 0.5], steps=True)
     >>> axes = Axis.over(line.x, "size"), Axis.over(line.y, "accuracy", percent=True)
-    >>> str(draw_curve([line], *axes, "certified accuracy"))[:4]
-    '<svg'
+    >>> curve([line], *axes).body.count("<path")
+    1
     """
     chart = Chart(x, y)
     legend, lines = _legend(series, chart.width) if len(series) > 1 else (Markup(""), 0)
     parts = [chart.draw()]
-    for place, one in enumerate(series):
-        parts.append(_line(one, chart, DASHES[place % len(DASHES)]))
+    for index, one in enumerate(series):
+        parts.append(_line(one, chart, DASHES[index % len(DASHES)]))
     body = Markup('{}<g transform="translate(0 {})">{}</g>').format(
         legend, lines * LEGEND, Markup("").join(parts)
     )
-    return frame_picture(chart.width, chart.height + lines * LEGEND, label, body)
+    return Part(body, chart.width, chart.height + lines * LEGEND)
 
 
 def _line(series: Series, chart: Chart, dash: str) -> Markup:
@@ -133,20 +119,17 @@ HEAT_WIDTH, HEAT_NAMES, HEAT_ROW, TOP = 460, 170, 26, 24
 DARK = 0.6  # from which a white text reads better
 
 
-def draw_heat(
-    rows: Sequence[str], columns: Sequence[str], shares: Sequence[Sequence[float]], label: str
-) -> Picture:
-    """Draw a table of shares.
-
-    Parameters
-    ----------
-    rows, columns : names
-    shares : one sequence a row, of values between 0 and 1
-    label : str
+def heat(
+    rows: Sequence[str],
+    columns: Sequence[str],
+    shares: Sequence[Sequence[float]],
+    texts: Sequence[Sequence[str]] | None = None,
+) -> Part:
+    """A table of shares between 0 and 1, one sequence a row; `texts` replace their percentages.
 
     Examples
     --------
-    >>> draw_heat(["age", "income"], ["root"], [[0.9], [0.1]], "at the root").count('="heat"')
+    >>> heat(["age", "income"], ["root"], [[0.9], [0.1]]).body.count('="heat"')
     2
     """
     wide = (HEAT_WIDTH - HEAT_NAMES) / max(len(columns), 1)
@@ -156,20 +139,18 @@ def draw_heat(
     ]
     for r, (name, values) in enumerate(zip(rows, shares, strict=True)):
         y = TOP + r * HEAT_ROW
-        whole = text_at(0, y + 17, fit_text(name, HEAT_NAMES - 10, 12.5))
-        parts.append(titled(whole, name))
+        parts.append(titled(text_at(0, y + 17, fit_text(name, HEAT_NAMES - 10, 12.5)), name))
         for k, value in enumerate(values):
-            parts.append(_cell(HEAT_NAMES + k * wide, y, wide, value))
-    height = TOP + HEAT_ROW * len(rows) + 4
-    return frame_picture(HEAT_WIDTH, height, label, Markup("").join(parts))
+            shown = texts[r][k] if texts else percent_text(value) if value > 0 else "–"
+            parts.append(_cell(HEAT_NAMES + k * wide, y, wide, value, shown))
+    return Part(Markup("").join(parts), HEAT_WIDTH, TOP + HEAT_ROW * len(rows) + 4)
 
 
-def _cell(x: float, y: float, wide: float, value: float) -> Markup:
+def _cell(x: float, y: float, wide: float, value: float, shown: str) -> Markup:
     back = Markup(
         '<rect class="heat" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" '
         'fill-opacity="{:.3f}"/>'
     ).format(x + 1, y + 1, wide - 2, HEAT_ROW - 2, value)
-    shown = percent_text(value) if value > 0 else "–"
     ink = "cell on-heat-text" if value >= DARK else "cell"
     empty = RECT.format("empty", x + 1, y + 1, wide - 2, HEAT_ROW - 2, 0)
     return empty + back + text_at(x + wide / 2, y + 17, shown, ink, "middle")
@@ -180,44 +161,28 @@ STRIP_WIDTH, STRIP_ROW, STRIP_NAMES, NOTES = 470, 34, 136, 88
 
 @dataclass(frozen=True)
 class Strip:
-    """Values between two ends.
-
-    Parameters
-    ----------
-    name : str
-    values : sequence of float
-        Each a thin line.
-    low, high : float
-        Values at the ends of the strip.
-    own : sequence of float
-        Values to stand out: those of the tree itself.
-    note : str
-        Written at the right.
-    low_text, high_text : str
-    """
+    """Values between two ends, each a thin line."""
 
     name: str
     values: Sequence[float]
     low: float
     high: float
-    own: Sequence[float] = ()
-    note: str = ""
+    own: Sequence[float] = ()  # values of the model itself, drawn thicker
+    note: str = ""  # at the right
     low_text: str = ""
     high_text: str = ""
 
 
-def draw_strips(strips: Sequence[Strip], label: str) -> Picture:
-    """Draw strips one under the other; where lines are dense, values are frequent.
+def strips(listed: Sequence[Strip]) -> Part:
+    """Strips one below the other; where lines are dense, values are frequent.
 
     Examples
     --------
-    >>> draw_strips([Strip("age", [40, 41, 60], 18, 90, own=[41])], "cut points").count('"own"')
+    >>> strips([Strip("age", [40, 41, 60], 18, 90, own=[41])]).body.count('"own"')
     1
     """
-    parts = []
-    for place, strip in enumerate(strips):
-        parts.append(_strip(strip, 6 + place * STRIP_ROW))
-    return frame_picture(STRIP_WIDTH, 10 + STRIP_ROW * len(strips), label, Markup("").join(parts))
+    parts = [_strip(strip, 6 + index * STRIP_ROW) for index, strip in enumerate(listed)]
+    return Part(Markup("").join(parts), STRIP_WIDTH, 10 + STRIP_ROW * len(listed))
 
 
 def _strip(strip: Strip, y: float) -> Markup:
@@ -245,39 +210,26 @@ LEAST, MOST = 5.0, 15.0  # radius of points
 
 @dataclass(frozen=True)
 class Point:
-    """A named point.
-
-    Parameters
-    ----------
-    name : str
-    x, y : float
-    weight : float
-        Drawn as the area of the point.
-    x_interval, y_interval : pairs of float, optional
-    colour : int
-        Place in the palette.
-    note : str
-        What a pointer at it shows.
-    """
+    """A named point."""
 
     name: str
     x: float
     y: float
-    weight: float = 1.0
+    weight: float = 1.0  # drawn as the area
     x_interval: tuple[float, float] | None = None
     y_interval: tuple[float, float] | None = None
     colour: int = 0
-    note: str = ""
+    note: str = ""  # tooltip
 
 
-def draw_scatter(points: Sequence[Point], x: Axis, y: Axis, label: str) -> Picture:
-    """Draw named points; names are moved up or down where they would overlap.
+def scatter(points: Sequence[Point], x: Axis, y: Axis) -> Part:
+    """Named points; names are moved up or down where they would overlap.
 
     Examples
     --------
     >>> points = [Point("a", 0.1, 0.9), Point("b", 0.4, 0.95, weight=9)]
     >>> axes = Axis.over([0, 0.4], "distance"), Axis.over([0.9, 0.95], "accuracy", percent=True)
-    >>> draw_scatter(points, *axes, "two learners").count("<circle")
+    >>> scatter(points, *axes).body.count("<circle")
     2
     """
     chart = Chart(x, y)
@@ -293,7 +245,7 @@ def draw_scatter(points: Sequence[Point], x: Axis, y: Axis, label: str) -> Pictu
         ).format(point.colour, px, py, radius)
         parts.append(titled(dot, point.note or point.name))
     parts += _names(points, chart, heaviest)
-    return frame_picture(chart.width, chart.height, label, Markup("").join(parts))
+    return Part(Markup("").join(parts), chart.width, chart.height)
 
 
 def _whiskers(point: Point, chart: Chart) -> Markup:

@@ -16,21 +16,7 @@ BAR = 8
 
 
 def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, float]:
-    """Draw the flows; bands whose decision changes are red.
-
-    Parameters
-    ----------
-    rows : dict
-        Flows and leaves of both trees, with their rows.
-    width : float
-    top : float
-        Upper edge of the drawing.
-
-    Returns
-    -------
-    drawing : Markup
-    height : float
-    """
+    """Draw the flows; bands whose decision changes are red."""
     leaves = {side: [x for x in rows[f"{side}_leaves"] if x["n_rows"]] for side in ("old", "new")}
     tall = max(TALLEST, PER_LEAF * max(map(len, leaves.values())))
     x = {"old": 0.32 * width, "new": 0.68 * width}
@@ -46,7 +32,7 @@ def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, f
 
 def _head(rows: dict[str, Any], width: float, top: float) -> Markup:
     n, total = rows["n_flipped"], rows["n_rows"]
-    said = f"Where the {rows_text(total)} went: {n:,} decisions change ({n / total:.1%})"
+    said = f"Old and new leaves of {rows_text(total)}: {n:,} predictions change ({n / total:.1%})"
     head = Markup('<text class="name" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>')
     small = Markup('<text class="small" text-anchor="{}" x="{:.1f}" y="{:.1f}">{}</text>')
     return Markup("").join(
@@ -98,7 +84,7 @@ def _bands(
             f"V{low2:.2f}C{middle:.1f} {low2:.2f} {middle:.1f} {low1:.2f} {left:.1f} {low1:.2f}Z"
         )
         says = f"{rows_text(n)} from old {numbers['old'][a]} to new {numbers['new'][b]}"
-        says += ": the decision changes" if flow["flips"] else ""
+        says += ": the prediction changes" if flow["flips"] else ""
         parts.append(
             Markup('<path class="{}" d="{}" data-rows="{}"><title>{}</title></path>').format(
                 "flip" if flow["flips"] else "stay", path, n, says
@@ -137,14 +123,14 @@ def _labels(
 
 MARGIN, TOP = 8, 92
 CLASS_LINE = 19  # height of a sentence on a class that is new or gone
-ANSWER_HEIGHT = 26
-ANSWER, ROWS = 150, 96  # widths of the columns of answers
+LEAF_HEIGHT = 26
+PREDICTION, ROWS = 150, 96  # widths of the columns of answers
 THICKEST = 9.0
 MOST_LEAVES = 64
 NARROWEST = 640
 LEGEND = (
     ("same", "same"),
-    ("moved", "moved: same feature, other value"),
+    ("moved", "moved: same feature, other threshold"),
     ("replaced", "replaced or relabelled"),
     ("grown", "grown"),
     ("cut", "cut"),
@@ -178,25 +164,18 @@ STYLE = """
 
 
 def draw_diff(data: dict[str, Any]) -> Markup:
-    """Draw what `collect_diff` returned.
+    """Draw what `build_diff` returned.
 
     Grey boxes stayed, amber ones moved, vermilion ones were replaced, green ones grew and pink
     ones were cut; what no longer holds is struck through.
-
-    Returns
-    -------
-    svg : Markup
-        One ``<svg>`` element; its texts are escaped.
     """
     nodes = shown_nodes(data["nodes"])
     layout = lay_out([_as_laid_out(node) for node in nodes])
-    width = max(layout.answers_x + 2 * ANSWER + ROWS + PADDING, NARROWEST)
+    width = max(layout.leaves_x + 2 * PREDICTION + ROWS + PADDING, NARROWEST)
     said = data["classes_text"]
     top = TOP + CLASS_LINE * len(said)
     parts = [_legend(data["headline"], said, width), _edges(nodes, layout), _heads(layout)]
-    parts += [
-        _question(node, layout) if "left" in node else _answer(node, layout) for node in nodes
-    ]
+    parts += [_split(node, layout) if "left" in node else _leaf(node, layout) for node in nodes]
     height = layout.height
     if data["rows"] is not None:
         flow, flow_height = draw_flow(data["rows"], width, height + 34)
@@ -243,10 +222,14 @@ def _as_laid_out(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(node: dict[str, Any], side: str) -> str:
-    words = node[side]
-    if words is None:
+    formatted = node[side]
+    if formatted is None:
         return ""
-    return words["text"] if words["question"] else f"{side} {words['number']}: {words['text']}"
+    return (
+        formatted["text"]
+        if formatted["question"]
+        else f"{side} {formatted['number']}: {formatted['text']}"
+    )
 
 
 def _legend(headline: str, classes: list[str], width: float) -> Markup:
@@ -268,8 +251,8 @@ def _legend(headline: str, classes: list[str], width: float) -> Markup:
 
 
 def _heads(layout: Layout) -> Markup:
-    x = layout.answers_x + PADDING
-    heads = {"old answer": x, "new answer": x + ANSWER, "rows": x + 2 * ANSWER}
+    x = layout.leaves_x + PADDING
+    heads = {"old prediction": x, "new prediction": x + PREDICTION, "rows": x + 2 * PREDICTION}
     return Markup("").join(text_at(place, -9, head, "small") for head, place in heads.items())
 
 
@@ -288,7 +271,7 @@ def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
     return Markup("").join(parts + labels)
 
 
-def _question(node: dict[str, Any], layout: Layout) -> Markup:
+def _split(node: dict[str, Any], layout: Layout) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
     width = layout.widths[node["depth"]]
     top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
@@ -310,22 +293,24 @@ def _question(node: dict[str, Any], layout: Layout) -> Markup:
     return Markup("<g>{}{}{}</g>").format(_title(node), box, Markup("").join(lines + foot))
 
 
-def _answer(node: dict[str, Any], layout: Layout) -> Markup:
+def _leaf(node: dict[str, Any], layout: Layout) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
     inner = x + PADDING
     changed = node["status"] != "same"
     parts = [
-        _box(x, y - ANSWER_HEIGHT / 2, 2 * ANSWER + ROWS + PADDING, ANSWER_HEIGHT, node["status"])
+        _box(x, y - LEAF_HEIGHT / 2, 2 * PREDICTION + ROWS + PADDING, LEAF_HEIGHT, node["status"])
     ]
-    for side, place, kind in (("old", inner, "gone"), ("new", inner + ANSWER, "name")):
-        words = node[side]
-        text = "—" if words is None else words["text"]
-        if words is not None and not words["question"]:
-            text = f"{words['number']}: {text}"
-        kind = kind if words is not None and (changed or side == "new") else "small"
-        parts.append(text_at(place, y + 4.5, fit_text(text, ANSWER - 12, TEXT, bold=True), kind))
+    for side, place, kind in (("old", inner, "gone"), ("new", inner + PREDICTION, "name")):
+        formatted = node[side]
+        text = "—" if formatted is None else formatted["text"]
+        if formatted is not None and not formatted["question"]:
+            text = f"{formatted['number']}: {text}"
+        kind = kind if formatted is not None and (changed or side == "new") else "small"
+        parts.append(
+            text_at(place, y + 4.5, fit_text(text, PREDICTION - 12, TEXT, bold=True), kind)
+        )
     rows = fit_text(_rows(node), ROWS - 4, SMALL)
-    parts.append(text_at(inner + 2 * ANSWER, y + 4, rows, "small"))
+    parts.append(text_at(inner + 2 * PREDICTION, y + 4, rows, "small"))
     return Markup("<g>{}{}</g>").format(_title(node), Markup("").join(parts))
 
 

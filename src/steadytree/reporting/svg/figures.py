@@ -1,28 +1,28 @@
-"""Compare pictures: learners as points and their certified accuracy as curves."""
+"""Figures: the charts of reports and comparisons, from their plain values."""
 
 from typing import Any
 
-from steadytree.reporting.comparison_table import value_text
-from steadytree.reporting.formatting import percent_text
-from steadytree.reporting.svg.axes import Axis
-from steadytree.reporting.svg.canvas import N_COLOURS, Picture
+from markupsafe import Markup
+
+from steadytree.reporting.formatting import COLUMNS, percent_text, value_text
+from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
 from steadytree.reporting.svg.charts import (
     Point,
     Series,
     Strip,
-    draw_curve,
-    draw_heat,
-    draw_scatter,
-    draw_strips,
+    curve,
+    heat,
+    scatter,
+    strips,
 )
 
-PLACES = {"root": "first question", "left": "next, if yes", "right": "next, if no"}
+SPLITS = {"root": "first split", "left": "next, if yes", "right": "next, if no"}
 FARTHEST = 4.0  # times the budget that a curve is drawn to
 GREY = 7
 
 
-def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Picture:
-    """Certified accuracy by size of move, beside the most frequent answer."""
+def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
+    """Certified accuracy by size of perturbation, beside the majority baseline."""
     sizes, shares = robustness["curve"]["size"], robustness["curve"]["certified_accuracy"]
     budget = robustness["perturbation"].get("budget")
     row = robustness["perturbation"].get("scope", "row") == "row"
@@ -33,14 +33,16 @@ def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Picture:
     baseline = next(r["value"] for r in robustness["readings"] if r["name"] == "majority baseline")
     series = [
         Series(f"this {kind}", x, y, steps=True),
-        Series("always the most frequent answer", (0.0, most), (baseline,) * 2, colour=GREY),
+        Series("majority class", (0.0, most), (baseline,) * 2, colour=GREY),
     ]
-    label = "size of move" + (" (1 is the whole noise)" if budget == 1 and row else "")
-    up = Axis.over([0.0, 1.0], "right, and stays so", percent=True)
-    return draw_curve(series, Axis.over([0.0, most or 1.0], label), up, "Certified accuracy")
+    label = "size of perturbation" + (" (1 is the stated one)" if budget == 1 and row else "")
+    up = Axis.over([0.0, 1.0], "certified accuracy", percent=True)
+    return frame_picture(
+        curve(series, Axis.over([0.0, most or 1.0], label), up), "Certified accuracy"
+    )
 
 
-def separation_curve(separation: dict[str, Any]) -> Picture:
+def separation_curve(separation: dict[str, Any]) -> Markup:
     """Share of rows whose nearest row of another class is at least so far away."""
     x, y = separation["nearest_other_class"], separation["share"]
     pairs = [(a, b) for a, b in zip(x, y, strict=True) if a is not None] or [(0.0, 0.0)]
@@ -48,28 +50,35 @@ def separation_curve(separation: dict[str, Any]) -> Picture:
     across = Axis.over([0.0, max(x)], "distance to the nearest row of another class")
     up = Axis.over([0.0, 1.0], "share of rows", percent=True)
     line = Series("rows", x, y, steps=True)
-    return draw_curve([line], across, up, "How far rows are from another class")
+    return frame_picture(curve([line], across, up), "Distance of rows to another class")
 
 
-def distance_strip(stability: dict[str, Any]) -> Picture:
-    """Distances of the trees learned again, each a line."""
+def distance_strip(stability: dict[str, Any]) -> Markup:
+    """Path distances of retrained trees, each a line."""
     found = stability["distances"]
     most = max(*found, 1e-9)
-    strip = Strip("trees learned again", found, 0.0, most, (), f"{len(found)} trees")
+    strip = Strip("retrained trees", found, 0.0, most, (), f"{len(found)} trees")
     shown = Strip(**{**vars(strip), "low_text": "0: same tree", "high_text": f"{most:.3g}"})
-    return draw_strips([shown], "Distances of trees that were learned again")
+    return frame_picture(strips([shown]), "Path distances of retrained trees")
 
 
-def first_heat(stability: dict[str, Any]) -> Picture:
-    """How often each feature is asked first."""
+def first_splits(stability: dict[str, Any]) -> Markup:
+    """How often each feature is used in the first splits."""
     first = stability["first"]
-    heads = [PLACES[place] for place in first["places"]]
-    return draw_heat(first["features"], heads, first["shares"], "Which features are asked first")
+    heads = [SPLITS[place] for place in first["places"]]
+    return frame_picture(
+        heat(first["features"], heads, first["shares"]), "Features of the first splits"
+    )
 
 
-def cut_strips(stability: dict[str, Any], kind: str = "tree") -> Picture:
-    """Where the trees or cards cut the features they ask about."""
-    strips = [
+def threshold_chart(thresholds: list[dict[str, Any]], kind: str = "tree") -> Markup:
+    """Thresholds of the features that retrained trees or risk scores use."""
+    return frame_picture(strips(threshold_strips(thresholds, kind)), "Thresholds by feature")
+
+
+def threshold_strips(thresholds: list[dict[str, Any]], kind: str = "tree") -> list[Strip]:
+    """One strip a feature, with the share of models that use it."""
+    return [
         Strip(
             one["feature"],
             one["cuts"],
@@ -80,13 +89,12 @@ def cut_strips(stability: dict[str, Any], kind: str = "tree") -> Picture:
             one["low_text"],
             one["high_text"],
         )
-        for one in stability["cuts"]
+        for one in thresholds
     ]
-    return draw_strips(strips, "Where features are cut")
 
 
-def epsilon_chart(privacy: dict[str, Any]) -> Picture:
-    """Accuracy against epsilon, whiskers from the least to the greatest of several seeds."""
+def epsilon_chart(privacy: dict[str, Any]) -> Markup:
+    """Accuracy against epsilon, whiskers from the lowest to the highest of several seeds."""
     points = privacy["curve"]
     x = [point["epsilon"] for point in points]
     line = Series(
@@ -99,11 +107,13 @@ def epsilon_chart(privacy: dict[str, Any]) -> Picture:
     )
     ends = [*line.low, *line.high]  # type: ignore[misc]
     up = Axis.over(ends, "accuracy on held-out rows", percent=True)
-    return draw_curve([line], Axis.over_ratios(x, "epsilon"), up, "Accuracy against epsilon")
+    return frame_picture(
+        curve([line], Axis.over_ratios(x, "epsilon"), up), "Accuracy against epsilon"
+    )
 
 
-def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Picture:
-    """Observed against stated shares; on the diagonal they agree."""
+def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
+    """Observed frequency against predicted probability; on the diagonal they agree."""
     bins = found["bins"]
     line = Series(
         f"this {kind}",
@@ -114,36 +124,37 @@ def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Picture:
         dots=True,
         line=False,
     )
-    equal = Series("stated = observed", (0.0, 1.0), (0.0, 1.0), colour=GREY)
-    across = Axis.over([0.0, 1.0], "stated share", percent=True)
-    up = Axis.over([0.0, 1.0], "share that came true", percent=True)
-    return draw_curve([line, equal], across, up, "Calibration")
+    equal = Series("well calibrated", (0.0, 1.0), (0.0, 1.0), colour=GREY)
+    across = Axis.over([0.0, 1.0], "predicted probability", percent=True)
+    up = Axis.over([0.0, 1.0], "observed frequency", percent=True)
+    return frame_picture(curve([line, equal], across, up), "Calibration")
 
 
 NAMES = ("retraining distance", "changed answers")
 FARTHEST_COMPARED = 3.0  # times the budget that a curve is drawn to
 
 
-def comparison_pictures(words: dict[str, Any]) -> list[tuple[str, Picture]]:
+def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:
     """Captions and pictures of a comparison."""
-    learners = words["learners"]
+    learners = formatted["learners"]
     captions = {
-        "retraining distance": "Trees: right and steady is up and to the left. "
+        "retraining distance": "Trees: accurate and stable is up and to the left. "
         "A larger point is a larger model.",
-        "changed answers": "All learners: how often answers change on retraining.",
+        "changed answers": "All learners: how often predictions change on retraining.",
     }
     found = []
     for key in NAMES:
         shown = [one for one in learners if key in one["readings"]]
         if len(shown) > 1:
             found.append((captions[key], _scatter(learners, key)))
-    budget = words["perturbation"].get("budget")
+    budget = formatted["perturbation"].get("budget")
     if budget and len(learners) <= 8:
-        found.append(("Right and provably stays so, by size of move.", _curves(learners, budget)))
+        found.append(("Certified accuracy by size of perturbation.", _curves(learners, budget)))
     return found
 
 
-def _scatter(learners: list[dict[str, Any]], key: str) -> Picture:
+def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
+    label = COLUMNS[key][0]
     points = []
     for place, one in enumerate(learners):
         measurements = one["readings"]
@@ -151,7 +162,7 @@ def _scatter(learners: list[dict[str, Any]], key: str) -> Picture:
             continue
         right, size = measurements["accuracy"], measurements["size"]
         note = (
-            f"{one['name']}: accuracy {value_text('accuracy', right['value'])}, {key} "
+            f"{one['name']}: accuracy {value_text('accuracy', right['value'])}, {label} "
             f"{value_text(key, measurements[key]['value'])}, {size['value']:g} {size['unit']}"
         )
         interval = tuple(right["interval"])
@@ -168,13 +179,13 @@ def _scatter(learners: list[dict[str, Any]], key: str) -> Picture:
         )
     ends = [end for point in points for end in point.y_interval or ()]
     across = Axis.over(
-        [0.0, *(point.x * 1.08 for point in points)], key, percent=key == "changed answers"
+        [0.0, *(point.x * 1.08 for point in points)], label, percent=key == "changed answers"
     )
     up = Axis.over(ends, "accuracy", percent=True)
-    return draw_scatter(points, across, up, f"Accuracy against {key}")
+    return frame_picture(scatter(points, across, up), f"Accuracy against {label}")
 
 
-def _curves(learners: list[dict[str, Any]], budget: float) -> Picture:
+def _curves(learners: list[dict[str, Any]], budget: float) -> Markup:
     most = FARTHEST_COMPARED * budget
     series = []
     for place, one in enumerate(learners):
@@ -184,6 +195,6 @@ def _curves(learners: list[dict[str, Any]], budget: float) -> Picture:
         x, y = zip(*kept, strict=True)
         series.append(Series(one["name"], x, y, steps=True, colour=place % N_COLOURS))
     values = [value for one in series for value in one.y]
-    across = Axis.over([0.0, most], "size of move (1 is the whole noise)")
+    across = Axis.over([0.0, most], "size of perturbation (1 is the stated one)")
     up = Axis.over([min(values), max(values)], "certified accuracy", percent=True)
-    return draw_curve(series, across, up, "Certified accuracy by size of move")
+    return frame_picture(curve(series, across, up), "Certified accuracy by size of perturbation")

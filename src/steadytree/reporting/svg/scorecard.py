@@ -1,16 +1,14 @@
-"""Card SVG: a card of points as one picture, to print and to fill in by hand."""
+"""The sheet of a risk score: one picture to print and to fill in by hand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from steadytree.models.risk_table import RiskRow, RiskTable
-from steadytree.models.scorecard import Scorecard, card_of
-from steadytree.reporting.formatting import percent_text
+from steadytree.models.scorecard import Scorecard
+from steadytree.reporting.formatting import label_text, one_line, percent_text
 from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
-from steadytree.reporting.wording import label_text, one_line
 
 ROW, MARGIN, TEXT = 34, 24, 15
 CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
@@ -83,15 +81,8 @@ POINTS, BOX = 46, 58  # widths of a class's points and of its box
 NARROWEST, WIDEST = 300, 640
 WIDEST_NAME = 150
 GAP = 40  # between strips
-NOTE = "thin lines: 95 % interval of the share among the rows behind it"
-EMPTY = "no conditions: every row gets the same answer"
-
-
-class ScorecardPicture(Markup):
-    """An ``<svg>`` element that notebooks show."""
-
-    def _repr_html_(self) -> str:
-        return str(self)
+NOTE = "thin lines: 95 % interval of the observed share"
+EMPTY = "no conditions: every row gets the same prediction"
 
 
 @dataclass(frozen=True)
@@ -109,14 +100,19 @@ class Layout:
         return self.ends[0] - BOX - self.points - MARGIN
 
     @classmethod
-    def of(cls, card: Scorecard, widest_strip: float) -> "Layout":
+    def of(cls, scorecard: Scorecard, widest_strip: float) -> "Layout":
         """Columns as wide as their names need, conditions as wide as theirs."""
-        labels = [label_text(label) for label in card.classes.tolist()]
-        names = [""] if card.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
-        given = [f"{value:+d}" for value in (*card.points.ravel(), *card.offset)]
+        labels = [label_text(label) for label in scorecard.classes.tolist()]
+        names = (
+            [""] if scorecard.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
+        )
+        given = [f"{value:+d}" for value in (*scorecard.points.ravel(), *scorecard.offset)]
         points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
         columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
-        texts = [*map(one_line, card.texts()), *([EMPTY] if card.n_conditions == 0 else [])]
+        texts = [
+            *map(one_line, scorecard.texts()),
+            *([EMPTY] if scorecard.n_conditions == 0 else []),
+        ]
         wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
         room = min(max(wanted, NARROWEST), WIDEST)
         needed = 2 * MARGIN + room + sum(columns)
@@ -125,66 +121,41 @@ class Layout:
         return cls(names, ends, width, points)
 
 
-def draw_card(card: Any, table: RiskTable | None = None, title: str = "") -> ScorecardPicture:
-    """Draw a card: conditions, points, boxes to fill in, and risk by total.
+def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
+    """The sheet of a risk score: conditions, points, boxes to fill in, and the risk of each total.
 
-    Above two classes every class has a column of points and a strip of its totals.
-
-    Parameters
-    ----------
-    card : Scorecard or fitted RiskScoreClassifier
-        A fitted or saved one brings its table.
-    table : RiskTable, optional
-        Adds a strip of totals with their risk and the rows behind it.
-    title : str, optional
-
-    Returns
-    -------
-    svg : ScorecardPicture
-        One ``<svg>`` element as text that needs nothing else, its own texts escaped; notebooks
-        show it.
-
-    Examples
-    --------
-    >>> from steadytree.models.scorecard import Condition
-    >>> from steadytree.data.feature_space import FeatureSpace
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> card = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> "age ≥ 75" in draw_card(card)
-    True
+    With more than two classes every class has a column of points and a strip of its totals.
     """
-    card = card_of(card)
-    table = table or card.risk_table
-    labels = [label_text(label) for label in card.classes.tolist()]
-    strips = _strips(table, card.is_binary)
-    place = Layout.of(card, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
+    labels = [label_text(label) for label in scorecard.classes.tolist()]
+    strips = _strips(scorecard.risk_table, scorecard.is_binary)
+    place = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
     heading = one_line(title) or (
-        f"Points for: {labels[1]}" if card.is_binary else "Points for each answer"
+        f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
     )
     room = place.width - 2 * MARGIN
     parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
     y: float = MARGIN + 34
-    if not card.is_binary:
+    if not scorecard.is_binary:
         parts += [
             text_at(end, y + 20, name, "points", "end")
             for name, end in zip(place.names, place.ends, strict=True)
         ]
         y += ROW
     lines = [
-        ("start with", card.offset),
-        *zip(map(one_line, card.texts()), card.points, strict=True),
+        ("start with", scorecard.offset),
+        *zip(map(one_line, scorecard.texts()), scorecard.points, strict=True),
     ]
     for text, points in lines:
         parts.append(_row(y, place, text, [int(value) for value in points]))
         y += ROW
-    if card.n_conditions == 0:
+    if scorecard.n_conditions == 0:
         parts.append(text_at(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
         y += ROW
     parts.append(_total(y, place, labels))
     y += ROW + 26
     below, y = _below(strips, place, y)
     body = Markup("\n").join([*parts, *below])
-    return ScorecardPicture(_sheet(place.width, y + 4, card.n_conditions, body))
+    return _sheet(place.width, y + 4, scorecard.n_conditions, body)
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
@@ -235,7 +206,7 @@ def _total(y: float, place: Layout, labels: list[str]) -> Markup:
     if len(place.ends) == 1:
         rule = f"above 0: {labels[1]} · else: {labels[0]}"
     else:
-        rule = "the greatest total wins, the first on ties"
+        rule = "the class with the greatest total is predicted; the first one on ties"
     parts = [text_at(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
     parts.append(text_at(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
     parts += [draw_box(end - BOX, y + 6, BOX) for end in place.ends]
@@ -252,7 +223,7 @@ def _sheet(width: float, height: float, n_conditions: int, body: Markup) -> Mark
         h=round(height),
         iw=round(width) - 2,
         ih=round(height) - 2,
-        label=f"Card of points with {n_conditions} conditions",
+        label=f"Risk score with {n_conditions} conditions",
         style=Markup(STYLE),
         body=body,
     )

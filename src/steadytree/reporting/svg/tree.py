@@ -9,7 +9,7 @@ from markupsafe import Markup
 from steadytree.reporting.formatting import percent_text, rows_text
 from steadytree.reporting.svg.canvas import (
     RECT,
-    Picture,
+    Part,
     class_colours,
     fit_text,
     frame_picture,
@@ -28,24 +28,12 @@ NARROWEST, WIDEST = 124, 200
 
 @dataclass(frozen=True)
 class Layout:
-    """Places of all boxes.
+    """Positions of all boxes, in the order of the nodes."""
 
-    Parameters
-    ----------
-    x, y : list of float
-        Left edge and vertical middle of each node, in order of the nodes.
-    widths : list of float
-        Width of the questions' boxes by level.
-    answers_x : float
-        Left edge of the column of answers.
-    height : float
-        From the first answer's top to the last one's bottom.
-    """
-
-    x: list[float]
-    y: list[float]
-    widths: list[float]
-    answers_x: float
+    x: list[float]  # left edges
+    y: list[float]  # vertical middles
+    widths: list[float]  # of the boxes of splits, by level
+    leaves_x: float  # left edge of the column of leaves
     height: float
 
     def right_edge(self, node: dict[str, Any]) -> float:
@@ -60,7 +48,7 @@ class Layout:
 
 
 def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
-    """Place the nodes of `collect_tree`, which come in the order root, left, right.
+    """Place the nodes of `build_nodes`, which come in the order root, left, right.
 
     Examples
     --------
@@ -85,18 +73,18 @@ def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
     return Layout(x, y, widths, starts[-1], max(SLOT * n_leaves, float(BOX_HEIGHT)))
 
 
-def test_line(node: dict[str, Any]) -> str:
+def split_line(node: dict[str, Any]) -> str:
     """What is asked of the feature, and where missing values go."""
     return f"{node['test']} (missing: {node['missing']})" if node["missing"] else node["test"]
 
 
 def _level_widths(nodes: Sequence[dict[str, Any]]) -> list[float]:
     """Room for the longest text of each level, within limits."""
-    questions = [node for node in nodes if "left" in node]
-    widths = [float(NARROWEST)] * (max((node["depth"] for node in questions), default=-1) + 1)
-    for node in questions:
+    splits = [node for node in nodes if "left" in node]
+    widths = [float(NARROWEST)] * (max((node["depth"] for node in splits), default=-1) + 1)
+    for node in splits:
         wanted = max(
-            text_width(node["feature"], TEXT, bold=True), text_width(test_line(node), TEXT)
+            text_width(node["feature"], TEXT, bold=True), text_width(split_line(node), TEXT)
         )
         level = node["depth"]
         widths[level] = min(max(widths[level], wanted + 2 * PADDING), WIDEST)
@@ -106,63 +94,52 @@ def _level_widths(nodes: Sequence[dict[str, Any]]) -> list[float]:
 TOP = 30  # room for the heads of the columns
 MARGIN = 6
 BAR, ROWS = 92, 86  # widths of these columns of answers
-NARROWEST_ANSWER, WIDEST_ANSWER = 64, 160
+NARROWEST_LEAF, WIDEST_LEAF = 64, 160
 THICKEST = 9.0
-ANSWER_HEIGHT = 26
+LEAF_HEIGHT = 26
 BAR_HEIGHT = 9
 
 
-def draw_tree(tree: dict[str, Any]) -> Picture:
-    """Draw what `collect_tree` returned.
-
-    Parameters
-    ----------
-    tree : dict
-        Classes and nodes.
-
-    Returns
-    -------
-    svg : Markup
-        One ``<svg>`` element; its texts are escaped.
-    """
+def draw_tree(tree: dict[str, Any]) -> Markup:
+    """Draw what `build_nodes` returned."""
     nodes = tree["nodes"]
     layout = lay_out(nodes)
     colours = class_colours(nodes[0]["counts"])
-    answer = _answer_width(tree)
+    answer = _leaf_width(tree)
     width, height = _size(layout, answer)
-    parts = [_edges(nodes, layout), _heads(layout.answers_x + PADDING, answer)]
+    parts = [_edges(nodes, layout), _heads(layout.leaves_x + PADDING, answer)]
     for node in nodes:
         if "left" in node:
-            parts.append(_question(node, layout, tree["classes"], colours))
+            parts.append(_split(node, layout, tree["classes"], colours))
         else:
-            parts.append(_answer(node, layout, tree["classes"], colours, answer))
+            parts.append(_leaf(node, layout, tree["classes"], colours, answer))
     body = Markup('<g transform="translate({} {})">{}</g>').format(
         MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
-    label = f"Decision tree with {tree['n_leaves_shown']} answers"
-    return frame_picture(width, height, label, body)
+    label = f"Decision tree with {tree['n_leaves_shown']} leaves"
+    return frame_picture(Part(body, width, height), label)
 
 
 def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
     """Width and height of the picture in pixels."""
-    return _size(lay_out(tree["nodes"]), _answer_width(tree))
+    return _size(lay_out(tree["nodes"]), _leaf_width(tree))
 
 
-def _answer_width(tree: dict[str, Any]) -> float:
+def _leaf_width(tree: dict[str, Any]) -> float:
     """Room for the longest answer, within limits."""
-    answers = [answer_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
+    answers = [leaf_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
     longest = max(text_width(answer, TEXT, bold=True) for answer in answers) + 14
-    return min(max(longest, NARROWEST_ANSWER), WIDEST_ANSWER)
+    return min(max(longest, NARROWEST_LEAF), WIDEST_LEAF)
 
 
-def answer_line(node: dict[str, Any], classes: list[str]) -> str:
+def leaf_line(node: dict[str, Any], classes: list[str]) -> str:
     """The answer, and how many more leaves it stands for."""
     more = f" (+{node['n_below'] - 1:,})" if node["n_below"] > 1 else ""
     return classes[node["answer"]] + more
 
 
 def _size(layout: Layout, answer: float) -> tuple[int, int]:
-    width = layout.answers_x + answer + BAR + ROWS + PADDING + 2 * MARGIN
+    width = layout.leaves_x + answer + BAR + ROWS + PADDING + 2 * MARGIN
     return round(width), round(layout.height + TOP + 2 * MARGIN)
 
 
@@ -180,13 +157,11 @@ def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
 
 
 def _heads(x: float, answer: float) -> Markup:
-    places = {"answer": x, "true classes": x + answer, "rows": x + answer + BAR}
+    places = {"prediction": x, "actual classes": x + answer, "rows": x + answer + BAR}
     return Markup("").join(text_at(place, -9, head, "small") for head, place in places.items())
 
 
-def _question(
-    node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int]
-) -> Markup:
+def _split(node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int]) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
     width = layout.widths[node["depth"]]
     top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
@@ -196,18 +171,18 @@ def _question(
         _title(node, classes),
         RECT.format("box", x, top, width, BOX_HEIGHT, 5),
         text_at(x + PADDING, top + 18, fit_text(node["feature"], room, TEXT, bold=True), "name"),
-        text_at(x + PADDING, top + 34, fit_text(test_line(node), room, TEXT)),
+        text_at(x + PADDING, top + 34, fit_text(split_line(node), room, TEXT)),
         _bar(x + PADDING, top + 42, bar, node["counts"], colours),
         text_at(x + width - PADDING, top + 50, rows, "small", anchor="end"),
     )
 
 
-def _answer(
+def _leaf(
     node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int], width: float
 ) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
-    top, inner, height = y - ANSWER_HEIGHT / 2, x + PADDING, ANSWER_HEIGHT
-    line = fit_text(answer_line(node, classes), width - 10, TEXT, bold=True)
+    top, inner, height = y - LEAF_HEIGHT / 2, x + PADDING, LEAF_HEIGHT
+    line = fit_text(leaf_line(node, classes), width - 10, TEXT, bold=True)
     rows = f"{node['n_rows']:,} · {percent_text(node['share'])}"
     return Markup("<g>{}{}{}{}{}{}</g>").format(
         _title(node, classes),
@@ -236,7 +211,7 @@ def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]
 
 def _title(node: dict[str, Any], classes: list[str]) -> Markup:
     """What a pointer at the box shows: nothing cut, nothing rounded."""
-    lines = [f"{node['full']}?"] if "full" in node else [f"answer: {classes[node['answer']]}"]
+    lines = [f"{node['full']}?"] if "full" in node else [f"prediction: {classes[node['answer']]}"]
     lines.append(f"{rows_text(node['n_rows'])}, {percent_text(node['share'])} of all")
     found = [(count, name) for count, name in zip(node["counts"], classes, strict=True) if count]
     lines += [f"{name}: {count:,}" for count, name in sorted(found, reverse=True)[:10]]
