@@ -20,7 +20,7 @@ from steadytree.data.table import Table
 from steadytree.models.boxes import rebase, with_classes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.stability.near_previous import leaves_of
+from steadytree.stability.near_previous import leaves_of, pick_rows
 
 PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 Settings = dict[str, Any]
@@ -73,7 +73,8 @@ class Sample:
     def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
         """A tree learned from some of the rows, over the sample's space and classes."""
         learner = clone(estimator).set_params(**settings)
-        tree = as_tree(learner.fit(Table.pick(self.X, rows), self.classes[self.labels[rows]]))
+        part = pick_rows(self.X, self.values, rows)
+        tree = as_tree(learner.fit(part, self.classes[self.labels[rows]]))
         if isinstance(estimator, DecisionTreeClassifier):
             tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
         else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -258,6 +259,26 @@ def leaves_of(tree: Tree, values: NDArray[Any]) -> NDArray[np.int64]:
     )
 
 
+def pick_rows(X: Any, values: NDArray[Any], rows: NDArray[np.int64]) -> Any:
+    """Some rows of X in the form the user passed; values (n, p) are all rows, encoded.
+
+    Learners refuse a column without any observed value. Such a column gets a constant here, on
+    which no tree splits.
+    """
+    picked = Table.pick(X, rows)
+    empty = np.flatnonzero(np.isnan(values[rows]).all(axis=0))
+    if len(empty) == 0:
+        return picked
+    frame = nw.from_native(picked, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        constants = [nw.lit(0.0).alias(frame.columns[j]) for j in empty]
+        return nw.to_native(frame.with_columns(*constants))
+    if isinstance(picked, list):
+        return [[0.0 if j in empty else v for j, v in enumerate(row)] for row in picked]
+    picked[:, empty] = 0.0  # a copy already, since rows are picked by number
+    return picked
+
+
 def neighbours(regrower: Regrower) -> Iterator[tuple[Renewal, Tree]]:
     """All neighbours of a tree, with what was grown anew in each."""
     for renewal in renewals(regrower.tree):
@@ -281,7 +302,8 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) ->
     def regrower(rows: NDArray[np.int64]) -> Regrower:
         def grow(own: NDArray[np.int64], depth: int) -> Tree:
             learner = clone(plain).set_params(max_depth=depth)
-            return rebase(learner.fit(Table.pick(X, rows[own]), y[rows[own]]).tree_, space)
+            part = pick_rows(X, values, rows[own])
+            return rebase(learner.fit(part, y[rows[own]]).tree_, space)
 
         deepest = max(int(estimator.max_depth), previous.depth)
         return Regrower(previous, reached[rows], labels[rows], classes, grow, deepest)
