@@ -107,9 +107,9 @@ def bootstrap_trees(
     seeded = "random_state" in estimator.get_params()
     jobs = []
     for one in settings:
-        drawn = rng.choice(rows, len(rows))
+        sampled = rng.choice(rows, len(rows))
         seed = {"random_state": int(rng.integers(2**31 - 1))} if seeded else {}
-        jobs.append((one | seed, drawn))
+        jobs.append((one | seed, sampled))
     return many(fit_one, jobs, sample, estimator)
 
 
@@ -175,9 +175,9 @@ def _mean_area(tree: Tree, values: NDArray[Any], truth: NDArray[np.int64]) -> fl
 
 def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
     """Chance that a positive row scores above a negative one, ties counting half."""
-    levels, place = np.unique(scores, return_inverse=True)
-    up = np.bincount(place[positive], minlength=len(levels))
-    down = np.bincount(place[~positive], minlength=len(levels))
+    levels, index = np.unique(scores, return_inverse=True)
+    up = np.bincount(index[positive], minlength=len(levels))
+    down = np.bincount(index[~positive], minlength=len(levels))
     below = np.cumsum(down) - down
     return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))
 

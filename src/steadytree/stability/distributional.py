@@ -111,28 +111,28 @@ def distributional_sensitivity(
             f"{type(estimator).__name__}: its draws must be repeatable on fewer rows."
         )
     check_whole_number(n_trees, "n_trees", 2)
-    recipe = clone(estimator).recipe(X, y)
-    if recipe.lookahead > 1:
+    prepared = clone(estimator).prepare(X, y)
+    if prepared.lookahead > 1:
         raise ValueError("distributional_sensitivity works with lookahead=1 only.")
-    rows = np.arange(recipe.n_rows)
+    rows = np.arange(prepared.n_rows)
     if n_rows is not None:
-        check_whole_number(n_rows, "n_rows", 1, recipe.n_rows)
+        check_whole_number(n_rows, "n_rows", 1, prepared.n_rows)
         rows = np.sort(check_random_state(random_state).choice(rows, n_rows, replace=False))
-    whole = _sample(recipe, np.arange(recipe.n_rows), n_trees)
+    whole = _sample(prepared, np.arange(prepared.n_rows), n_trees)
     pairs = [
-        _transport(whole, _sample(recipe, np.delete(np.arange(recipe.n_rows), row), n_trees))
+        _transport(whole, _sample(prepared, np.delete(np.arange(prepared.n_rows), row), n_trees))
         for row in rows
     ]
-    scale = 2.0 ** (recipe.max_depth + 2) - 2 if normalise else 1.0
+    scale = 2.0 ** (prepared.max_depth + 2) - 2 if normalise else 1.0
     transported, coupled = np.array(pairs).T / scale
     return DistributionalSensitivity(rows, transported, coupled)
 
 
-def _sample(recipe: PreparedFit, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
+def _sample(prepared: PreparedFit, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
     """Trees of the seeds 0, 1, ..., grown on some of the rows."""
-    draws = [recipe.with_seed(seed).draw for seed in range(n_trees)]
-    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)
-    return [grow_rows(*shared, draw, rows, recipe.max_depth) for draw in draws]
+    samplings = [prepared.with_seed(seed).sampling for seed in range(n_trees)]
+    shared = (prepared.binned, prepared.labels, prepared.n_classes, prepared.splits.table)
+    return [grow_rows(*shared, sampling, rows, prepared.max_depth) for sampling in samplings]
 
 
 def _transport(ours: list[FlatTree], theirs: list[FlatTree]) -> tuple[float, float]:

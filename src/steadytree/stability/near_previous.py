@@ -140,10 +140,10 @@ class Regrower:
 
     def _add(self, kept: Tree, node: int, fresh: dict[int, Tree], parts: list[Any]) -> int:
         """Add a node and all below it; returns its place."""
-        place = len(parts)
+        index = len(parts)
         if node in fresh:
-            parts.extend(_moved(fresh[node], place))
-            return place
+            parts.extend(_moved(fresh[node], index))
+            return index
         rows = self._rows(node)
         value, weight = kept.value[node], 0.0
         if len(rows):
@@ -155,8 +155,8 @@ class Regrower:
         if not kept.is_leaf[node]:
             left = self._add(kept, int(kept.left[node]), fresh, parts)
             right = self._add(kept, int(kept.right[node]), fresh, parts)
-            parts[place] = (*asked, left, right, *rest)
-        return place
+            parts[index] = (*asked, left, right, *rest)
+        return index
 
     def _fresh(self, node: int) -> Tree:
         """What is learned anew from the rows that reach a node."""
@@ -315,5 +315,5 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) ->
     ]
     scores = np.array(found)
     least = scores[list(made).index(ANEW)] - estimator.max_score_loss
-    place, _ = closest(list(made.values()), scores, previous, space, least)
-    return regrower(np.arange(len(labels))).make(list(made)[place])
+    index, _ = closest(list(made.values()), scores, previous, space, least)
+    return regrower(np.arange(len(labels))).make(list(made)[index])

@@ -69,7 +69,7 @@ class Removal:
 
 def is_repeatable(estimator: Any) -> bool:
     """Whether an estimator can make its fit ready once and repeat it on some of its rows."""
-    able = all(callable(getattr(estimator, name, None)) for name in ("recipe", "grow"))
+    able = all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
     # a recipe knows nothing of a tree to stay close to
     return able and getattr(estimator, "previous", None) is None
 
@@ -83,38 +83,38 @@ def fresh(estimator: Any) -> Any:
     return copy
 
 
-def remove_from_recipe(
+def remove_from_prepared(
     estimator: Any,
-    recipe: PreparedFit,
+    prepared: PreparedFit,
     removed: NDArray[np.int64],
     distance: Distance,
     n_alternatives: int,
 ) -> Removal:
     """Repeat a ready fit without each set of rows; bins, rules and noise stay those of all rows."""
-    if recipe.lookahead > 1:
-        regrown = [_grow_without(estimator, recipe, rows) for rows in removed]
-        whole = estimator.grow(recipe)
-        return _compare(whole, regrown, removed, distance, n_alternatives, recipe.max_depth)
-    distances, tags = _distances_and_tags(recipe, removed)
+    if prepared.lookahead > 1:
+        regrown = [_grow_without(estimator, prepared, rows) for rows in removed]
+        whole = estimator.grow(prepared)
+        return _compare(whole, regrown, removed, distance, n_alternatives, prepared.max_depth)
+    distances, tags = _distances_and_tags(prepared, removed)
     _, first, inverse, counts = np.unique(
         tags, return_index=True, return_inverse=True, return_counts=True
     )
     if distance == "node-features":
-        distances = _feature_distances(recipe, removed[first])[inverse.ravel()]
+        distances = _feature_distances(prepared, removed[first])[inverse.ravel()]
     elif distance != "node":
-        whole = estimator.grow(recipe)
-        trees = (_grow_without(estimator, recipe, removed[k]) for k in first)
+        whole = estimator.grow(prepared)
+        trees = (_grow_without(estimator, prepared, removed[k]) for k in first)
         known = np.array([measure_distance(whole, tree, distance) for tree in trees])
         distances = known[inverse.ravel()]
     alternatives = tuple(
         Alternative(
             float(counts[k] / len(removed)),
             float(distances[first[k]]),
-            partial(_grow_without, estimator, recipe, removed[first[k]]),
+            partial(_grow_without, estimator, prepared, removed[first[k]]),
         )
         for k in np.argsort(-counts, kind="stable")[:n_alternatives]
     )
-    return Removal(removed, distances, alternatives, recipe.max_depth)
+    return Removal(removed, distances, alternatives, prepared.max_depth)
 
 
 def refit_without(
@@ -159,20 +159,20 @@ def _tree_of(fitted: Any, X: Any) -> Tree:
     return fitted.tree_ if is_ours else from_sklearn(fitted, X)
 
 
-def _grow_without(estimator: Any, recipe: PreparedFit, rows: NDArray[np.int64]) -> Tree:
-    kept = np.ones(recipe.n_rows, bool)
+def _grow_without(estimator: Any, prepared: PreparedFit, rows: NDArray[np.int64]) -> Tree:
+    kept = np.ones(prepared.n_rows, bool)
     kept[rows] = False
-    return estimator.grow(recipe.take(kept))
+    return estimator.grow(prepared.take(kept))
 
 
 def _distances_and_tags(
-    recipe: PreparedFit, removed: NDArray[np.int64]
+    prepared: PreparedFit, removed: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Node distances and tags: single rows all at once, larger sets by growing each tree."""
-    table, draw, n = recipe.rules.table, recipe.draw, recipe.n_rows
-    shared = (recipe.codes, recipe.labels, recipe.n_classes, table, draw)
-    if removed.shape[1] > 1 or (draw.coupling != GUMBEL and draw.sharpness > 0):
-        _, distances, tags = regrow_without(*shared, removed, recipe.max_depth)
+    table, sampling, n = prepared.splits.table, prepared.sampling, prepared.n_rows
+    shared = (prepared.binned, prepared.labels, prepared.n_classes, table, sampling)
+    if removed.shape[1] > 1 or (sampling.coupling != GUMBEL and sampling.sharpness > 0):
+        _, distances, tags = regrow_without(*shared, removed, prepared.max_depth)
         return distances.astype(np.float64), tags
     rows, asked = np.arange(n), np.unique(removed[:, 0])
     out = (
@@ -181,17 +181,23 @@ def _distances_and_tags(
         np.zeros(n, np.uint64),
         np.zeros(n, np.int64),
     )
-    leave_out(*shared, rows, asked, np.uint64(0), recipe.max_depth, out)
+    leave_out(*shared, rows, asked, np.uint64(0), prepared.max_depth, out)
     return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
 
 
-def _feature_distances(recipe: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
+def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
     """Node distances where a question is its feature alone."""
-    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table, recipe.draw)
-    every = np.arange(recipe.n_rows)
+    shared = (
+        prepared.binned,
+        prepared.labels,
+        prepared.n_classes,
+        prepared.splits.table,
+        prepared.sampling,
+    )
+    every = np.arange(prepared.n_rows)
 
     def features_of(rows: NDArray[np.int64]) -> FlatTree:
-        tree = grow_rows(*shared, rows, recipe.max_depth)
+        tree = grow_rows(*shared, rows, prepared.max_depth)
         return tree._replace(key=tree.key >> FEATURE_BITS)
 
     whole = features_of(every)

@@ -23,7 +23,7 @@ from steadytree.stability.removal import (
     fresh,
     is_repeatable,
     refit_without,
-    remove_from_recipe,
+    remove_from_prepared,
 )
 
 DEFAULT_REPEATS = 100
@@ -97,8 +97,8 @@ class Sensitivity:
         """The removed sets of rows that change the tree of the first seed most."""
         order = np.argsort(-self.distances[0], kind="stable")[:n]
         return [
-            (tuple(self.removed[0, place].tolist()), float(self.distances[0, place]))
-            for place in order
+            (tuple(self.removed[0, index].tolist()), float(self.distances[0, index]))
+            for index in order
         ]
 
     def __str__(self) -> str:
@@ -166,8 +166,8 @@ def average_sensitivity(
     n_sets = _check_repeats(repeats, n_removed)
     random = _generator(random_state)
     jobs = [
-        (one, _choose_sets(n_rows, n_removed, n_sets, random), place == 0)
-        for place, one in enumerate(_with_seeds(estimator, seeds, random))
+        (one, _choose_sets(n_rows, n_removed, n_sets, random), index == 0)
+        for index, one in enumerate(_with_seeds(estimator, seeds, random))
     ]
     if is_repeatable(estimator):
         removals = fan_out(_repeat, jobs, X, y, distance, n_jobs=n_jobs)
@@ -195,7 +195,7 @@ def _repeat(
     estimator, sets, is_first = job
     estimator = copy(estimator)  # the caller's own learns nothing of these columns
     n_alternatives = N_ALTERNATIVES if is_first else 0
-    return remove_from_recipe(estimator, estimator.recipe(X, y), sets, distance, n_alternatives)
+    return remove_from_prepared(estimator, estimator.prepare(X, y), sets, distance, n_alternatives)
 
 
 def _with_seeds(

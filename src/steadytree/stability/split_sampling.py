@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows
 from steadytree.data.splits import SplitTable
-from steadytree.stability._kernels.choose import Draw, choose_rules, draw_rule
+from steadytree.stability._kernels.choose import SplitSampling, choose_splits, sample_split
 from steadytree.stability._kernels.grow import score_ahead
 
 
@@ -36,11 +36,11 @@ class PreparedFit:
     """
 
     space: FeatureSpace
-    codes: NDArray[Any]
+    binned: NDArray[Any]
     labels: NDArray[np.int32]
     classes: NDArray[Any]
-    rules: SplitTable
-    draw: Draw
+    splits: SplitTable
+    sampling: SplitSampling
     max_depth: int
     lookahead: int = 1
     weights: NDArray[np.float64] | None = None
@@ -55,13 +55,13 @@ class PreparedFit:
 
     def with_seed(self, seed: int) -> "PreparedFit":
         """The same fit with other noise."""
-        return replace(self, draw=self.draw._replace(seed=int(seed)))
+        return replace(self, sampling=self.sampling._replace(seed=int(seed)))
 
     def take(self, rows: NDArray[Any]) -> "PreparedFit":
         """The same fit on some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        codes = np.ascontiguousarray(self.codes[:, rows])
-        return replace(self, codes=codes, labels=self.labels[rows], weights=weights)
+        binned = np.ascontiguousarray(self.binned[:, rows])
+        return replace(self, binned=binned, labels=self.labels[rows], weights=weights)
 
 
 MOST_CELLS = 5_000_000  # scores kept of one tree: 40 MB; nodes beyond are grown all the same
@@ -93,65 +93,67 @@ class SplitSampler:
         The source that the tree is grown from; looked at where the recipe looks ahead.
     """
 
-    def __init__(self, recipe: PreparedFit, rows: Rows | None = None) -> None:
-        self._recipe = recipe
+    def __init__(self, prepared: PreparedFit, rows: Rows | None = None) -> None:
+        self._prepared = prepared
         self._rows = rows
         self._n_cells = 0
         self.levels: list[tuple[NDArray[np.uint64], NDArray[np.float64]]] = []
 
     def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
-        recipe = self._recipe
-        if recipe.lookahead > 1 and self._rows is not None:
-            rules, thresholds, scores = self._look_ahead(self._rows, positions)
+        prepared = self._prepared
+        if prepared.lookahead > 1 and self._rows is not None:
+            splits, thresholds, scores = self._look_ahead(self._rows, positions)
         else:
-            table, draw = recipe.rules.table, recipe.draw
-            rules, thresholds, scores = choose_rules(counts.values, positions, table, draw)
+            table, sampling = prepared.splits.table, prepared.sampling
+            splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
         self._n_cells += scores.size
         if self._n_cells <= MOST_CELLS:
             self.levels.append((positions, scores))
-        return rules, thresholds
+        return splits, thresholds
 
     def _look_ahead(
         self, source: Rows, positions: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        recipe, table = self._recipe, self._recipe.rules.table
-        rules = np.full(len(positions), -1)
+        prepared, table = self._prepared, self._prepared.splits.table
+        splits = np.full(len(positions), -1)
         thresholds = np.full(len(positions), -1)
-        scores = np.full((len(positions), recipe.rules.n_rules), -1.0)
-        for slot, position in enumerate(positions):
+        scores = np.full((len(positions), prepared.splits.n_rules), -1.0)
+        for node, position in enumerate(positions):
             depth = (int(position) + 1).bit_length() - 1
-            levels = min(recipe.lookahead, recipe.max_depth - depth)
-            rows = source.rows_in(slot)
-            data = (recipe.codes, recipe.labels, recipe.n_classes)
-            scores[slot] = score_ahead(*data, table, rows, levels, recipe.draw.min_leaf)
-            rules[slot], thresholds[slot] = draw_rule(scores[slot], table, recipe.draw, position)
-        return rules, thresholds, scores
+            levels = min(prepared.lookahead, prepared.max_depth - depth)
+            rows = source.rows_in(node)
+            data = (prepared.binned, prepared.labels, prepared.n_classes)
+            scores[node] = score_ahead(*data, table, rows, levels, prepared.sampling.min_leaf)
+            splits[node], thresholds[node] = sample_split(
+                scores[node], table, prepared.sampling, position
+            )
+        return splits, thresholds, scores
 
 
 def split_probabilities(
-    space: FeatureSpace, rules: SplitTable, draw: Draw, scores: NDArray[np.float64]
+    space: FeatureSpace, splits: SplitTable, sampling: SplitSampling, scores: NDArray[np.float64]
 ) -> list[SplitProbability]:
     """Every question with a chance, the likeliest first, from the scores of one node's rules."""
-    table = rules.table
+    table = splits.table
     valid = np.flatnonzero(scores >= 0)
     best = scores.max(initial=-1.0)
     size = (table.last - table.first + 1)[valid]
-    if draw.sharpness > 0 and best > 0:
-        chance = size * np.exp(draw.sharpness / best * (scores[valid] - best))
+    if sampling.sharpness > 0 and best > 0:
+        chance = size * np.exp(sampling.sharpness / best * (scores[valid] - best))
     else:
         chance = size * (scores[valid] == best)
     chance = chance / chance.sum()
     order = np.argsort(-chance, kind="stable")
-    return [_describe(space, rules, valid[k], float(chance[k])) for k in order if chance[k] > 0]
+    return [_describe(space, splits, valid[k], float(chance[k])) for k in order if chance[k] > 0]
 
 
 def _describe(
-    space: FeatureSpace, rules: SplitTable, rule: int, probability: float
+    space: FeatureSpace, splits: SplitTable, split: int, probability: float
 ) -> SplitProbability:
-    table = rules.table
-    column = space[int(table.feature[rule])]
-    first, last = int(table.first[rule]), int(table.last[rule])
-    missing_left = bool(table.missing_left[rule])
+    table = splits.table
+    column = space[int(table.feature[split])]
+    first, last = int(table.first[split]), int(table.last[split])
+    missing_left = bool(table.missing_left[split])
     if column.is_categorical:
         asked = first < len(column.categories)
         category = column.categories[first] if asked else None

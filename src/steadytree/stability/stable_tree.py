@@ -24,7 +24,7 @@ from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.grower import grow, tree_positions
 from steadytree.models.tree import Tree
-from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, Draw
+from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
 from steadytree.stability.near_previous import stay_close
 from steadytree.stability.split_sampling import (
     PreparedFit,
@@ -163,11 +163,13 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             return self._fit_elsewhere(parts)
         if client is not None:
             raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
-        recipe = self.recipe(X, y, sample_weight)
-        rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
-        self._fit_from(recipe, rows)
+        prepared = self.prepare(X, y, sample_weight)
+        rows = Rows(
+            prepared.binned, prepared.labels, prepared.splits, prepared.n_classes, prepared.weights
+        )
+        self._fit_from(prepared, rows)
         if self.previous is not None:
-            self._stay_close(X, recipe, seen)
+            self._stay_close(X, prepared, seen)
         return self
 
     def fit_files(
@@ -213,23 +215,33 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.feature_names_in_ = np.array(files.names, dtype=object)
         return self
 
-    def _fit_from(self, recipe: PreparedFit, source: Source) -> None:
-        self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
-        self.tree_, chooser = self._grow(recipe, source)
-        self._rules, self._draw_, self._levels = recipe.rules, recipe.draw, chooser.levels
-        best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
+    def _fit_from(self, prepared: PreparedFit, source: Source) -> None:
+        self.classes_, self.space_, self.seed_ = (
+            prepared.classes,
+            prepared.space,
+            prepared.sampling.seed,
+        )
+        self.tree_, sampler = self._grow(prepared, source)
+        self._splits, self._sampling_of_fit, self._levels = (
+            prepared.splits,
+            prepared.sampling,
+            sampler.levels,
+        )
+        best = sampler.levels[0][1].max(initial=-1.0) if sampler.levels else -1.0
         self.score_bound_ = self._score_bound(max(best, self._majority()))
 
     def _fit_elsewhere(self, parts: OutOfCore) -> "StableTreeClassifier":
         space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
-        self._fit_from(self._recipe_without_rows(space, classes, source.rules), source)
+        self._fit_from(self._prepare_without_rows(space, classes, source.rules), source)
         return self
 
-    def _recipe_without_rows(
-        self, space: FeatureSpace, classes: NDArray[Any], rules: SplitTable
+    def _prepare_without_rows(
+        self, space: FeatureSpace, classes: NDArray[Any], splits: SplitTable
     ) -> PreparedFit:
-        codes, labels = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
-        return PreparedFit(space, codes, labels, classes, rules, self._draw(rules), self.max_depth)
+        binned, labels = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
+        return PreparedFit(
+            space, binned, labels, classes, splits, self._sampling(splits), self.max_depth
+        )
 
     def _check_elsewhere(self, sample_weight: Any = None) -> None:
         """Refuse what needs all rows in memory."""
@@ -242,15 +254,15 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             if given:
                 raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
 
-    def _stay_close(self, X: Any, recipe: PreparedFit, seen: Any) -> None:
+    def _stay_close(self, X: Any, prepared: PreparedFit, seen: Any) -> None:
         """Put a tree near `previous` in place of the one learned wholly anew."""
-        if recipe.weights is not None:
+        if prepared.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
-        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_, seen)
+        self.tree_ = stay_close(self, X, prepared.classes[prepared.labels], self.seed_, seen)
         self.classes_ = self.tree_.classes
         self.score_bound_, self._levels = None, []  # both are about the other tree
 
-    def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
         self._check_parameters()
         table, y, weights = read_rows(self, X, y, sample_weight)
@@ -258,33 +270,35 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace.observe(table)
         values = space.encode(table)
         space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
-        codes = space.codes(values)
-        rules = space.rules(codes)
-        codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
-        _check_trials(rules.n_rules, codes.size, lookahead, weights)
+        binned = space.codes(values)
+        splits = space.rules(binned)
+        binned, lookahead = splits.recode(binned), min(self.lookahead, self.max_depth)
+        _check_trials(splits.n_rules, binned.size, lookahead, weights)
         return PreparedFit(
             space,
-            codes,
+            binned,
             labels.astype(np.int32),
             classes,
-            rules,
-            self._draw(rules),
+            splits,
+            self._sampling(splits),
             self.max_depth,
             lookahead,
             weights,
         )
 
-    def grow(self, recipe: PreparedFit) -> Tree:
+    def grow(self, prepared: PreparedFit) -> Tree:
         """Grow the tree of a recipe: what `fit` does with it."""
         if self.previous is not None:
             raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
-        rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
-        return self._grow(recipe, rows)[0]
+        rows = Rows(
+            prepared.binned, prepared.labels, prepared.splits, prepared.n_classes, prepared.weights
+        )
+        return self._grow(prepared, rows)[0]
 
-    def _grow(self, recipe: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
-        chooser = SplitSampler(recipe, source if isinstance(source, Rows) else None)
-        tree = grow(source, chooser, recipe.space, recipe.classes, recipe.max_depth)
-        return tree, chooser
+    def _grow(self, prepared: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
+        sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
+        tree = grow(source, sampler, prepared.space, prepared.classes, prepared.max_depth)
+        return tree, sampler
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
         """How likely each question was at a node of ``tree_``, given the questions above it.
@@ -307,7 +321,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         for positions, scores in self._levels:
             here = np.flatnonzero(positions == position)
             if len(here):
-                return split_probabilities(self.space_, self._rules, self._draw_, scores[here[0]])
+                return split_probabilities(
+                    self.space_, self._splits, self._sampling_of_fit, scores[here[0]]
+                )
         raise ValueError(f"node {node} is too deep: scores are kept for the upper levels only.")
 
     def _majority(self) -> float:
@@ -320,10 +336,10 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         steps = 1 if self.lookahead == 1 else self.max_depth
         return float(max(1 - self.epsilon, 0.0) ** steps * best / self.tree_.weight[0])
 
-    def _draw(self, rules: SplitTable) -> Draw:
-        n_candidates = max(rules.n_candidates, 2)
+    def _sampling(self, splits: SplitTable) -> SplitSampling:
+        n_candidates = max(splits.n_candidates, 2)
         sharpness = 2 * np.log(n_candidates) / self.epsilon if self.epsilon else 0.0
-        return Draw(
+        return SplitSampling(
             CRITERIA[self.criterion],
             float(self.min_samples_leaf),
             float(sharpness),
