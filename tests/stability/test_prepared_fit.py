@@ -1,4 +1,4 @@
-"""A recipe repeats a fit on some of its rows, with the bins and the noise of all of them."""
+"""A prepared fit is repeated on some of its rows, with the bins and the noise of all of them."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.data.row_sets import random_rows
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_recipe_grows_what_fit_grows(seed):
+def test_a_prepared_fit_grows_what_fit_grows(seed):
     X, y = random_rows(np.random.default_rng(seed))
     model = StableTreeClassifier(epsilon=0.1, random_state=seed)
     prepared = model.prepare(X, y)

@@ -131,6 +131,6 @@ def test_alternatives_are_grown_when_asked_for_and_travel():
         assert pickle.loads(pickle.dumps(each)).tree == each.tree
 
 
-def test_only_learners_with_a_recipe_repeat_their_fit():
+def test_only_learners_that_prepare_a_fit_repeat_it():
     assert is_repeatable(StableTreeClassifier())
     assert not is_repeatable(DecisionTreeClassifier())

@@ -1,4 +1,4 @@
-"""Distributional sensitivity: how far the trees of two data sets are apart as distributions."""
+"""Distributional sensitivity: distance between the tree distributions of two data sets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,19 +23,13 @@ from steadytree.stability.split_sampling import PreparedFit
 class DistributionalSensitivity:
     """Earth mover's distance between the trees with and without a row, over many seeds.
 
-    Parameters
-    ----------
-    rows : int64 array of shape (n_rows,)
-        The rows that were removed, one at a time.
-    transported : float64 array of shape (n_rows,)
-        Mean distance under the cheapest pairing of trees with and trees without the row.
-    coupled : float64 array of shape (n_rows,)
-        Mean distance when trees of the same seed are paired: never less.
+    `transported` is the mean distance under the best pairing of trees with and trees without the
+    row, `coupled` that of pairing by seed, which is never less.
     """
 
-    rows: NDArray[np.int64]
-    transported: NDArray[np.float64]
-    coupled: NDArray[np.float64]
+    rows: NDArray[np.int64]  # (n_rows,), removed one at a time
+    transported: NDArray[np.float64]  # (n_rows,)
+    coupled: NDArray[np.float64]  # (n_rows,)
 
     @property
     def value(self) -> float:
@@ -44,7 +38,7 @@ class DistributionalSensitivity:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The figures with their meanings; intervals are over the sampled rows."""
+        """The values with their meanings; intervals are over the sampled rows."""
         several = len(self.rows) > 1
         return (
             Measurement(
@@ -108,7 +102,7 @@ def distributional_sensitivity(
     if not is_repeatable(estimator):
         raise TypeError(
             f"distributional_sensitivity needs a StableTreeClassifier, got "
-            f"{type(estimator).__name__}: its draws must be repeatable on fewer rows."
+            f"{type(estimator).__name__}: its fit must be repeatable on fewer rows."
         )
     check_whole_number(n_trees, "n_trees", 2)
     prepared = clone(estimator).prepare(X, y)
@@ -130,9 +124,8 @@ def distributional_sensitivity(
 
 def _sample(prepared: PreparedFit, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
     """Trees of the seeds 0, 1, ..., grown on some of the rows."""
-    samplings = [prepared.with_seed(seed).sampling for seed in range(n_trees)]
-    shared = (prepared.binned, prepared.labels, prepared.n_classes, prepared.splits.table)
-    return [grow_rows(*shared, sampling, rows, prepared.max_depth) for sampling in samplings]
+    seeded = [prepared.with_seed(seed).arrays for seed in range(n_trees)]
+    return [grow_rows(*arrays, rows, prepared.max_depth) for arrays in seeded]
 
 
 def _transport(ours: list[FlatTree], theirs: list[FlatTree]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Removal: refit a tree without some of its rows, as fast as the learner allows."""
+"""Removal: refit a tree without some of its rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,21 +25,11 @@ from steadytree.stability.split_sampling import PreparedFit
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """A tree that comes out when rows are removed: how often, and how far from the whole one.
+    """A tree that results when rows are removed."""
 
-    Parameters
-    ----------
-    share : float
-        Share of the removals that lead to it.
-    distance : float
-        From the tree on all rows.
-    grow : callable
-        Returns the tree; called when `tree` is first asked for, since it costs a fit.
-    """
-
-    share: float
-    distance: float
-    grow: Callable[[], Tree]
+    share: float  # of the removals that lead to it
+    distance: float  # from the tree on all rows
+    grow: Callable[[], Tree]  # called when `tree` is first read, since it costs a fit
 
     @cached_property
     def tree(self) -> Tree:
@@ -49,28 +39,18 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """Trees without each of several sets of rows, for one seed.
+    """Trees without each of several sets of rows, for one seed."""
 
-    Parameters
-    ----------
-    removed : int64 array of shape (n_sets, n_removed)
-    distances : float64 array of shape (n_sets,)
-    alternatives : tuple of Alternative
-        The distinct trees, the most frequent first.
-    depth : int
-        Depth that distances may be normalised by.
-    """
-
-    removed: NDArray[np.int64]
-    distances: NDArray[np.float64]
-    alternatives: tuple[Alternative, ...]
-    depth: int
+    removed: NDArray[np.int64]  # (n_sets, n_removed)
+    distances: NDArray[np.float64]  # (n_sets,)
+    alternatives: tuple[Alternative, ...]  # the distinct trees, the most frequent first
+    depth: int  # that distances may be normalised by
 
 
 def is_repeatable(estimator: Any) -> bool:
-    """Whether an estimator can make its fit ready once and repeat it on some of its rows."""
+    """Whether an estimator can prepare its fit once and repeat it on some of its rows."""
     able = all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
-    # a recipe knows nothing of a tree to stay close to
+    # a prepared fit does not include the previous tree
     return able and getattr(estimator, "previous", None) is None
 
 
@@ -90,7 +70,7 @@ def remove_from_prepared(
     distance: Distance,
     n_alternatives: int,
 ) -> Removal:
-    """Repeat a ready fit without each set of rows; bins, rules and noise stay those of all rows."""
+    """Repeat a fit without each set of rows; bins, splits and noise are those of all rows."""
     if prepared.lookahead > 1:
         regrown = [_grow_without(estimator, prepared, rows) for rows in removed]
         whole = estimator.grow(prepared)
@@ -126,7 +106,7 @@ def refit_without(
     n_alternatives: int,
     n_jobs: int | None,
 ) -> Removal:
-    """Clone and refit any estimator that ends in a tree; bins are then those of the rows left."""
+    """Clone and refit any estimator of a tree; bins are then those of the remaining rows."""
     whole = _refit(np.empty(0, np.int64), estimator, X, y)
     trees = fan_out(_refit, list(removed), estimator, X, y, n_jobs=n_jobs)
     depth = max(tree.depth for tree in (whole, *trees))
@@ -143,7 +123,7 @@ def fit_tree(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -
 
 
 def fit_model(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> Tree | Scorecard:
-    """The tree or card that a fresh copy of an estimator learns from some of the rows."""
+    """The tree or scorecard that a fresh copy of an estimator learns from some of the rows."""
     fitted = _fit(rows, estimator, X, y)
     card = as_card(fitted)
     return _tree_of(fitted, X) if card is None else card
@@ -154,7 +134,7 @@ def _fit(rows: NDArray[np.int64], estimator: Any, X: Any, y: NDArray[Any]) -> An
 
 
 def _tree_of(fitted: Any, X: Any) -> Tree:
-    # scikit-learn's trees do not tell whether there were missing values: all rows do
+    # scikit-learn's trees do not keep whether there were missing values: the rows show it
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, X)
 
@@ -169,35 +149,23 @@ def _distances_and_tags(
     prepared: PreparedFit, removed: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Node distances and tags: single rows all at once, larger sets by growing each tree."""
-    table, sampling, n = prepared.splits.table, prepared.sampling, prepared.n_rows
-    shared = (prepared.binned, prepared.labels, prepared.n_classes, table, sampling)
+    sampling, n = prepared.sampling, prepared.n_rows
     if removed.shape[1] > 1 or (sampling.coupling != GUMBEL and sampling.sharpness > 0):
-        _, distances, tags = regrow_without(*shared, removed, prepared.max_depth)
+        _, distances, tags = regrow_without(*prepared.arrays, removed, prepared.max_depth)
         return distances.astype(np.float64), tags
-    rows, asked = np.arange(n), np.unique(removed[:, 0])
-    out = (
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.uint64),
-        np.zeros(n, np.int64),
-    )
-    leave_out(*shared, rows, asked, np.uint64(0), prepared.max_depth, out)
+    kinds = (np.int64, np.int64, np.uint64, np.int64)
+    out = tuple(np.zeros(n, kind) for kind in kinds)  # label, size, tag and distance
+    single = np.unique(removed[:, 0])
+    leave_out(*prepared.arrays, np.arange(n), single, np.uint64(0), prepared.max_depth, out)
     return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
 
 
 def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Node distances where a question is its feature alone."""
-    shared = (
-        prepared.binned,
-        prepared.labels,
-        prepared.n_classes,
-        prepared.splits.table,
-        prepared.sampling,
-    )
+    """Node distances where two splits are equal if their features are."""
     every = np.arange(prepared.n_rows)
 
     def features_of(rows: NDArray[np.int64]) -> FlatTree:
-        tree = grow_rows(*shared, rows, prepared.max_depth)
+        tree = grow_rows(*prepared.arrays, rows, prepared.max_depth)
         return tree._replace(key=tree.key >> FEATURE_BITS)
 
     whole = features_of(every)
@@ -213,7 +181,7 @@ def _compare(
     n_alternatives: int,
     depth: int,
 ) -> Removal:
-    """Distances and frequencies of trees that are all at hand."""
+    """Distances and frequencies of trees that are all known."""
     numbers = TreeNumbers([whole, *trees])
     tags = np.array([numbers.flat(tree).tag[0] for tree in trees])
     _, first, inverse, counts = np.unique(
@@ -222,11 +190,13 @@ def _compare(
     known = np.array([measure_distance(whole, trees[k], distance) for k in first])
     order = np.argsort(-counts, kind="stable")[:n_alternatives]
     alternatives = tuple(
-        Alternative(float(counts[k] / len(trees)), float(known[k]), partial(_the, trees[first[k]]))
+        Alternative(
+            float(counts[k] / len(trees)), float(known[k]), partial(_known, trees[first[k]])
+        )
         for k in order
     )
     return Removal(removed, known[inverse.ravel()], alternatives, depth)
 
 
-def _the(tree: Tree) -> Tree:
+def _known(tree: Tree) -> Tree:  # a lambda could not be pickled
     return tree

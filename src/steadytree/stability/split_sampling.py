@@ -1,4 +1,4 @@
-"""SplitSampler: which rule each open node gets, and how likely every other one was."""
+"""Sampled splits: a fit prepared once, the splits its nodes get, and their probabilities."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,29 +15,15 @@ from steadytree.stability._kernels.grow import score_ahead
 
 @dataclass(frozen=True, eq=False)
 class PreparedFit:
-    """Rows as codes, the rules that may be asked, and how one is drawn.
+    """Binned rows, the candidate splits, and how one is sampled.
 
-    Refits on fewer rows share the bins, the rules and the noise with the fit on all rows; only
-    so is a change of the tree a change caused by the rows.
-
-    Parameters
-    ----------
-    space : FeatureSpace
-        With the cuts that the rules were made from.
-    codes : array of shape (n_features, n_rows)
-    labels : int32 array of shape (n_rows,)
-        Places among the classes; kernels never see the labels themselves.
-    classes : array of labels
-    rules : SplitTable
-    draw : Draw
-    max_depth : int
-    lookahead : int
-    weights : float64 array of shape (n_rows,), or None
+    Refits on fewer rows share the bins, the splits and the noise with the fit on all rows, so
+    that only the removed rows can change the tree.
     """
 
-    space: FeatureSpace
-    binned: NDArray[Any]
-    labels: NDArray[np.int32]
+    space: FeatureSpace  # with the thresholds of the splits
+    binned: NDArray[Any]  # (n_features, n_rows)
+    labels: NDArray[np.int32]  # (n_rows,), indices of classes
     classes: NDArray[Any]
     splits: SplitTable
     sampling: SplitSampling
@@ -48,6 +34,15 @@ class PreparedFit:
     @property
     def n_rows(self) -> int:
         return len(self.labels)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The first arguments of the kernels that grow trees."""
+        return self.binned, self.labels, self.n_classes, self.splits.table, self.sampling
+
+    def source(self) -> Rows:
+        """Class counts of the rows, for level-wise growth."""
+        return Rows(self.binned, self.labels, self.splits, self.n_classes, self.weights)
 
     @property
     def n_classes(self) -> int:
@@ -64,15 +59,15 @@ class PreparedFit:
         return replace(self, binned=binned, labels=self.labels[rows], weights=weights)
 
 
-MOST_CELLS = 5_000_000  # scores kept of one tree: 40 MB; nodes beyond are grown all the same
+MAX_SCORES = 5_000_000  # scores kept of one tree: 40 MB; deeper levels grow without being kept
 Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class SplitProbability(NamedTuple):
-    """One question a node could have got, and how likely it was.
+    """A candidate split of a node and its probability.
 
     Thresholds from `low` to `high` divide the training rows alike; both are nan for a category,
-    and infinite where only presence is asked.
+    and infinite for the split of observed from missing values.
     """
 
     feature: str
@@ -84,19 +79,12 @@ class SplitProbability(NamedTuple):
 
 
 class SplitSampler:
-    """Draws rules from class counts, or by looking ahead on the rows themselves.
-
-    Parameters
-    ----------
-    recipe : PreparedFit
-    rows : Rows, optional
-        The source that the tree is grown from; looked at where the recipe looks ahead.
-    """
+    """Samples splits from class counts or, with a look-ahead, from the rows themselves."""
 
     def __init__(self, prepared: PreparedFit, rows: Rows | None = None) -> None:
         self._prepared = prepared
         self._rows = rows
-        self._n_cells = 0
+        self._n_scores = 0
         self.levels: list[tuple[NDArray[np.uint64], NDArray[np.float64]]] = []
 
     def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
@@ -106,8 +94,8 @@ class SplitSampler:
         else:
             table, sampling = prepared.splits.table, prepared.sampling
             splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
-        self._n_cells += scores.size
-        if self._n_cells <= MOST_CELLS:
+        self._n_scores += scores.size
+        if self._n_scores <= MAX_SCORES:
             self.levels.append((positions, scores))
         return splits, thresholds
 
@@ -122,18 +110,16 @@ class SplitSampler:
             depth = (int(position) + 1).bit_length() - 1
             levels = min(prepared.lookahead, prepared.max_depth - depth)
             rows = source.rows_in(node)
-            data = (prepared.binned, prepared.labels, prepared.n_classes)
-            scores[node] = score_ahead(*data, table, rows, levels, prepared.sampling.min_leaf)
-            splits[node], thresholds[node] = sample_split(
-                scores[node], table, prepared.sampling, position
-            )
+            *data, sampling = prepared.arrays
+            scores[node] = score_ahead(*data, rows, levels, sampling.min_leaf)
+            splits[node], thresholds[node] = sample_split(scores[node], table, sampling, position)
         return splits, thresholds, scores
 
 
 def split_probabilities(
     space: FeatureSpace, splits: SplitTable, sampling: SplitSampling, scores: NDArray[np.float64]
 ) -> list[SplitProbability]:
-    """Every question with a chance, the likeliest first, from the scores of one node's rules."""
+    """Every split that can be chosen, the most probable first, from the scores of one node."""
     table = splits.table
     valid = np.flatnonzero(scores >= 0)
     best = scores.max(initial=-1.0)
@@ -155,10 +141,10 @@ def _describe(
     first, last = int(table.first[split]), int(table.last[split])
     missing_left = bool(table.missing_left[split])
     if column.is_categorical:
-        asked = first < len(column.categories)
-        category = column.categories[first] if asked else None
-        edge = np.nan if asked else np.inf
-        return SplitProbability(column.name, edge, edge, category, missing_left, probability)
-    cuts = np.append(column.cuts, np.inf)
-    low, high = float(cuts[first]), float(cuts[last])
+        named = first < len(column.categories)
+        category = column.categories[first] if named else None
+        bound = np.nan if named else np.inf
+        return SplitProbability(column.name, bound, bound, category, missing_left, probability)
+    thresholds = np.append(column.cuts, np.inf)
+    low, high = float(thresholds[first]), float(thresholds[last])
     return SplitProbability(column.name, low, high, None, missing_left, probability)

@@ -1,4 +1,4 @@
-"""StableTreeClassifier: splits that stay when rows go."""
+"""StableTreeClassifier: splits that stay the same when few rows are removed."""
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
@@ -6,7 +6,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -35,24 +34,24 @@ from steadytree.stability.split_sampling import (
 
 CRITERIA = {"count": COUNT, "gini": GINI}
 COUPLINGS = {"gumbel": GUMBEL, "rejection": REJECTION}
-MOST_TRIALS = 20_000_000_000  # cells a look-ahead may read: about a minute
+MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 DEEPEST = 30
 
 
 class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """A tree whose splits are drawn so that few rows more or less leave it as it is.
+    """A tree whose splits are sampled so that adding or removing few rows rarely changes it.
 
-    At each node a rule is drawn with probability proportional to
-    ``exp(2 log(n_rules) / epsilon * score / best score)``; the noise of the draw is tied to the
-    place in the tree, the feature and the threshold, so data sets that differ little share it.
-    With ``epsilon=0`` the best rule is taken and ties are broken by the same noise.
+    At each node a split is sampled with probability proportional to
+    ``exp(2 log(n_splits) / epsilon * score / best score)``. The noise depends on the position in
+    the tree, the feature and the threshold only, so that similar data sets share it.
+    With ``epsilon=0`` the best split is taken and ties are broken by the same noise.
     Sibling leaves with equal labels are merged. Data of one class, or without any valid split,
     give a single leaf.
 
     Parameters
     ----------
     max_depth : int, default=5
-        Most questions from root to leaf, 1 to 30.
+        Maximum depth, 1 to 30.
     epsilon : float, default=0.1
         How much of a split's score may be given up, on average, for stability; 0 is greedy.
     n_thresholds : int, default=500
@@ -63,19 +62,19 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     criterion : {"count", "gini"}, default="count"
         Rows in the majority class of their side, or rows times one minus Gini impurity.
     coupling : {"gumbel", "rejection"}, default="gumbel"
-        How trees of neighbouring data share their noise: hashed Gumbel noise a threshold, or
-        the published rejection sampling, which gives the same trees as often and changes them
-        more. No matter for ``epsilon=0``.
+        How fits on similar data share their noise: hashed Gumbel noise for each threshold, or
+        the published rejection sampling, which has the same distribution of trees but changes
+        them more often. Not used with ``epsilon=0``.
     lookahead : int, default=1
-        Judge a split by the best tree of this depth below it, found by trying all of them; 1
-        judges by the split alone. Above 1 for small data only, and with the criterion "count".
+        Score a split by the best tree of this depth that starts with it, found by exhaustive
+        search; 1 scores the split alone. Above 1 for small data and the criterion "count" only.
     min_samples_leaf : int, default=1
-        Least rows (or summed weights, from 2 up) on each side of a split.
+        Minimum number of rows (or sum of weights, from 2 up) on each side of a split.
     random_state : int, RandomState or None, default=None
         Seed of the noise.
     previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use, to stay close to: as much of it is kept as the accuracy allows. The new
-        tree has its classes and those of ``y``.
+        The tree in use. As much of it is kept as the accuracy allows. The new tree has its
+        classes and those of ``y``.
     max_score_loss : float, default=0.01
         Accuracy on held-out rows that may be given up to stay close to `previous`.
 
@@ -86,10 +85,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Labels seen in ``fit``; columns of ``predict_proba`` follow their order.
     space_ : FeatureSpace
-        The columns with their candidate cuts.
+        The columns with their candidate thresholds.
     score_bound_ : float or None
-        Share of training rows that trees of this fit get right at least, on average over seeds;
-        None for the criterion "gini".
+        Lower bound on the training accuracy, on average over seeds; None for "gini".
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
 
@@ -136,16 +134,16 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Numbers, text, categories; missing values welcome. A dask array or dataframe is read,
-            binned and counted where its partitions lie, and gives the same tree.
+            Numbers, text, categories; may have missing values. A dask array or dataframe is
+            read, binned and counted where its partitions lie, and gives the same tree.
         y : array-like of shape (n_samples,)
             Class labels; a Dask collection where X is one.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out. Not for Dask
             collections.
         seen : bool array-like of shape (n_samples,), optional
-            Rows that `previous` was learned from. They do not judge it, since on them it would
-            look better than it is.
+            Rows that `previous` was learned from. They are not used to validate it, since its
+            accuracy on them is too optimistic.
         client : distributed.Client, optional
             The cluster that a Dask collection is computed on; by default the active client, and
             without one Dask's own scheduler.
@@ -155,19 +153,16 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : StableTreeClassifier
         """
         if seen is not None and self.previous is None:
-            raise ValueError("seen tells which rows previous was learned from: give previous too.")
+            raise ValueError("seen marks the rows previous was learned from: give previous too.")
         if is_dask(X) or is_dask(y):
             parts = DaskParts(X, y, client)
-            self._check_elsewhere(sample_weight)
+            self._check_out_of_core(sample_weight)
             validate_data(self, parts.sample, skip_check_array=True)
-            return self._fit_elsewhere(parts)
+            return self._fit_out_of_core(parts)
         if client is not None:
             raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
         prepared = self.prepare(X, y, sample_weight)
-        rows = Rows(
-            prepared.binned, prepared.labels, prepared.splits, prepared.n_classes, prepared.weights
-        )
-        self._fit_from(prepared, rows)
+        self._fit_from(prepared, prepared.source())
         if self.previous is not None:
             self._stay_close(X, prepared, seen)
         return self
@@ -196,54 +191,44 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             The columns to learn from; by default all others.
         cache : path, optional
             Folder for the binned rows. It is kept, and a later fit on the same files, columns and
-            grid begins there. By default a temporary folder is used and removed.
+            grid reuses it. By default a temporary folder is used and removed.
         progress : callable, optional
-            Told in words, a few times a second, what is being done; ``print`` will do.
+            Called with a line of text a few times a second, for example ``print``.
 
         Returns
         -------
         self : StableTreeClassifier
         """
-        self._check_elsewhere()
+        self._check_out_of_core()
         files = DataFiles(paths, target, columns)
         if cache is not None:
             read = [Place(path, "read", "paths") for path in files.paths]
             check_apart([*read, Place(cache, "fill", "cache")])
         with FileParts(files, cache, progress) as parts:
-            self._fit_elsewhere(parts)
+            self._fit_out_of_core(parts)
         self.n_features_in_ = len(files.names)
         self.feature_names_in_ = np.array(files.names, dtype=object)
         return self
 
     def _fit_from(self, prepared: PreparedFit, source: Source) -> None:
-        self.classes_, self.space_, self.seed_ = (
-            prepared.classes,
-            prepared.space,
-            prepared.sampling.seed,
-        )
+        self.classes_, self.space_ = prepared.classes, prepared.space
+        self.seed_ = prepared.sampling.seed
         self.tree_, sampler = self._grow(prepared, source)
-        self._splits, self._sampling_of_fit, self._levels = (
-            prepared.splits,
-            prepared.sampling,
-            sampler.levels,
-        )
+        self._splits, self._sampling_of_fit = prepared.splits, prepared.sampling
+        self._levels = sampler.levels
         best = sampler.levels[0][1].max(initial=-1.0) if sampler.levels else -1.0
-        self.score_bound_ = self._score_bound(max(best, self._majority()))
+        majority = float(self.tree_.value[0].max() * self.tree_.weight[0])
+        self.score_bound_ = self._score_bound(max(best, majority))
 
-    def _fit_elsewhere(self, parts: OutOfCore) -> "StableTreeClassifier":
+    def _fit_out_of_core(self, parts: OutOfCore) -> "StableTreeClassifier":
         space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
-        self._fit_from(self._prepare_without_rows(space, classes, source.rules), source)
+        no_rows = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
+        splits = source.rules
+        how = self._sampling(splits), self.max_depth
+        self._fit_from(PreparedFit(space, *no_rows, classes, splits, *how), source)
         return self
 
-    def _prepare_without_rows(
-        self, space: FeatureSpace, classes: NDArray[Any], splits: SplitTable
-    ) -> PreparedFit:
-        binned, labels = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
-        return PreparedFit(
-            space, binned, labels, classes, splits, self._sampling(splits), self.max_depth
-        )
-
-    def _check_elsewhere(self, sample_weight: Any = None) -> None:
+    def _check_out_of_core(self, sample_weight: Any = None) -> None:
         """Refuse what needs all rows in memory."""
         self._check_parameters()
         for name, given in (
@@ -255,15 +240,15 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
 
     def _stay_close(self, X: Any, prepared: PreparedFit, seen: Any) -> None:
-        """Put a tree near `previous` in place of the one learned wholly anew."""
+        """Replace the tree fitted without `previous` by one near it."""
         if prepared.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
         self.tree_ = stay_close(self, X, prepared.classes[prepared.labels], self.seed_, seen)
         self.classes_ = self.tree_.classes
-        self.score_bound_, self._levels = None, []  # both are about the other tree
+        self.score_bound_, self._levels = None, []  # they describe the replaced tree
 
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
-        """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
+        """Everything that `fit` needs; it can be repeated on some of the rows by `grow`."""
         self._check_parameters()
         table, y, weights = read_rows(self, X, y, sample_weight)
         classes, labels = np.unique(y, return_inverse=True)
@@ -273,7 +258,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         binned = space.codes(values)
         splits = space.rules(binned)
         binned, lookahead = splits.recode(binned), min(self.lookahead, self.max_depth)
-        _check_trials(splits.n_rules, binned.size, lookahead, weights)
+        _check_lookahead(splits.n_rules, binned.size, lookahead, weights)
         return PreparedFit(
             space,
             binned,
@@ -287,13 +272,10 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         )
 
     def grow(self, prepared: PreparedFit) -> Tree:
-        """Grow the tree of a recipe: what `fit` does with it."""
+        """Grow the tree of a prepared fit, as `fit` does."""
         if self.previous is not None:
             raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
-        rows = Rows(
-            prepared.binned, prepared.labels, prepared.splits, prepared.n_classes, prepared.weights
-        )
-        return self._grow(prepared, rows)[0]
+        return self._grow(prepared, prepared.source())[0]
 
     def _grow(self, prepared: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
         sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
@@ -301,7 +283,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         return tree, sampler
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
-        """How likely each question was at a node of ``tree_``, given the questions above it.
+        """Probability of each split at a node of ``tree_``, given the splits above it.
 
         Parameters
         ----------
@@ -311,12 +293,12 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of SplitProbability
-            The likeliest first; probabilities sum to 1.
+            The most probable first; probabilities sum to 1.
         """
         check_is_fitted(self)
         check_whole_number(node, "node", 0, self.tree_.n_nodes - 1)
         if self.tree_.is_leaf[node]:
-            raise ValueError(f"node {node} is a leaf: nothing is asked there.")
+            raise ValueError(f"node {node} is a leaf: it has no split.")
         position = tree_positions(self.tree_)[node]
         for positions, scores in self._levels:
             here = np.flatnonzero(positions == position)
@@ -326,11 +308,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
                 )
         raise ValueError(f"node {node} is too deep: scores are kept for the upper levels only.")
 
-    def _majority(self) -> float:
-        return float(self.tree_.value[0].max() * self.tree_.weight[0])
-
     def _score_bound(self, best: float) -> float | None:
-        """Share of training rows that the tree gets right at least, on average over seeds."""
+        """Lower bound on the training accuracy, on average over seeds."""
         if self.criterion != "count":
             return None
         steps = 1 if self.lookahead == 1 else self.max_depth
@@ -362,28 +341,28 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         check_whole_number(self.lookahead, "lookahead", 1, DEEPEST)
         if self.lookahead > 1 and self.criterion != "count":
             raise ValueError(
-                f"lookahead={self.lookahead} counts rows that are right: use criterion='count'."
+                f"lookahead={self.lookahead} counts correct rows: use criterion='count'."
             )
         if self.criterion not in CRITERIA:
             raise ValueError(f"criterion must be one of {tuple(CRITERIA)}, got {self.criterion!r}.")
 
 
 def _seed(random_state: Any) -> int:
-    """A seed for hashed noise; a plain number is one already."""
+    """Seed of the hashed noise; a plain number is used as it is."""
     if isinstance(random_state, Integral) and 0 <= int(random_state) <= np.iinfo(np.int64).max:
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _check_trials(n_rules: int, n_cells: int, lookahead: int, weights: Any) -> None:
-    """Refuse a look-ahead that would not end."""
+def _check_lookahead(n_splits: int, n_values: int, lookahead: int, weights: Any) -> None:
+    """Refuse a look-ahead that would take too long."""
     if lookahead == 1:
         return
     if weights is not None:
         raise ValueError("sample_weight works with lookahead=1 only: leave one of them out.")
-    trials = float(n_rules) ** (lookahead - 1) * n_cells
-    if trials > MOST_TRIALS:
+    reads = float(n_splits) ** (lookahead - 1) * n_values
+    if reads > MAX_READS:
         raise ValueError(
-            f"lookahead={lookahead} would read about {trials:.0e} cells, more than "
-            f"{MOST_TRIALS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
+            f"lookahead={lookahead} would read about {reads:.0e} values, more than "
+            f"{MAX_READS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
         )

@@ -17,7 +17,7 @@ from steadytree.stability.refits import (
     KEPT,
     Refits,
     ScorecardRefits,
-    columns_asked,
+    columns_used,
     refits,
     thresholds,
 )
@@ -86,12 +86,12 @@ def collect_card_stability(evidence: ReportOptions) -> dict[str, Any] | None:
         "learner": type(evidence.learner).__name__,
         "note": f"{rows.note} {SMALLER.replace('trees', 'cards')}" if rows.note else "",
         "n_rows": len(rows.labels),
-        "n_cards": len(again.cards),
+        "n_cards": len(again.scorecards),
         "kept": KEPT,
         "readings": [],  # nothing is said of single rows left out
         "refit_readings": [plain_reading(reading) for reading in again.measurements()],
         "columns": [
-            {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
+            {"name": one_line(name), "share": share, "own": name in columns_used(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]
         ],
         "cuts": collect_card_cuts(again),
@@ -104,7 +104,7 @@ def collect_card_cuts(again: ScorecardRefits) -> list[dict[str, Any]]:
     for column in again.whole.space:
         own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
         if len(own) and column.high > column.low:
-            cuts = again.cuts(column.name)
+            cuts = again.thresholds(column.name)
             found.append(_strip(column, cuts, own, shares[column.name]))
     return found
 

@@ -1,4 +1,4 @@
-"""The best tree of small depth below a split, by trying everything."""
+"""Grow trees from binned rows, on all rows or some; exhaustive look-ahead."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from steadytree.distance._kernels import node_distance
 from steadytree.models._kernels import flatten
 from steadytree.stability._kernels.choose import COUNT, INVALID, sample_split, score_splits
 
-FEATURE_BITS = 32  # a question's number is its feature above these bits, the rest below
+FEATURE_BITS = 32  # the key of a split is its feature above these bits, the rest below
 
 
 @kernel
 def count_rows(binned, labels, rows, table, counts):
     """Fill counts (n_bins, n_classes) with those of the given rows."""
     counts[:] = 0
-    own_labels = labels[rows]  # looked up once, not once a feature
+    own_labels = labels[rows]
     for feature in range(binned.shape[0]):
         start = table.bin_offsets[feature]
         for index in range(rows.shape[0]):
@@ -27,7 +27,7 @@ def count_rows(binned, labels, rows, table, counts):
 def count_children(binned, labels, to_left, to_right, table, counts):
     """Counts of the rows on the left and on the right of a split, counts being those of both.
 
-    Only the smaller side is counted where to subtract it costs less than to count the other.
+    Only the smaller side is counted where subtracting it is cheaper than counting the other.
     """
     left, right = np.empty_like(counts), np.empty_like(counts)
     left_is_small = to_left.shape[0] <= to_right.shape[0]
@@ -71,8 +71,8 @@ def majority(totals):
 
 
 @kernel
-def split_rows(binned, rows, table, split):
-    """The rows that go left by a rule, and those that go right, in order."""
+def partition_rows(binned, rows, table, split):
+    """The rows that a split sends left, and those that it sends right, in order."""
     feature = table.feature[split]
     left, right = np.empty_like(rows), np.empty_like(rows)
     n_left, n_right = 0, 0
@@ -89,7 +89,7 @@ def split_rows(binned, rows, table, split):
 
 @kernel
 def split_key(table, split, threshold):
-    """One number for a question: feature, threshold, and the side of missing values."""
+    """One number for a split: feature, threshold, and the side of missing values."""
     side = 1 if table.missing_left[split] else 0
     return (table.feature[split] << FEATURE_BITS) | (threshold << 1) | side
 
@@ -106,7 +106,7 @@ def grow_rows(binned, labels, n_classes, table, sampling, rows, max_depth):
     left, right = np.full(most, -1, np.int64), np.full(most, -1, np.int64)
     counts = np.empty((table.bin_offsets[-1], n_classes), dtype=np.int64)
     scores = np.empty(table.feature.shape[0])
-    stack = [(rows, np.uint64(0), 0, -1)]  # rows, position, depth, parent whose right child it is
+    stack = [(rows, np.uint64(0), 0, -1)]  # rows, position, depth, parent of a right child
     n_nodes = 0
     while len(stack) > 0:
         own, position, depth, parent = stack.pop()
@@ -125,7 +125,7 @@ def grow_rows(binned, labels, n_classes, table, sampling, rows, max_depth):
             continue
         key[node], left[node] = split_key(table, split, threshold), node + 1
         below = np.uint64(2) * position
-        to_left, to_right = split_rows(binned, own, table, split)
+        to_left, to_right = partition_rows(binned, own, table, split)
         stack.append((to_right, below + np.uint64(2), depth + 1, node))
         stack.append((to_left, below + np.uint64(1), depth + 1, -1))
     return flatten(key[:n_nodes], left[:n_nodes], right[:n_nodes], label[:n_nodes], True)
@@ -155,7 +155,7 @@ def regrow_without(binned, labels, n_classes, table, sampling, removed, max_dept
 
 @kernel
 def best_hits(binned, labels, n_classes, table, rows, levels, min_leaf):
-    """Most rows that a tree of at most `levels` levels gets right."""
+    """Most rows that a tree of at most `levels` levels classifies correctly."""
     totals = count_labels(labels, rows, n_classes)
     most = totals.max()
     if levels == 0 or most == rows.shape[0]:
@@ -170,7 +170,7 @@ def best_hits(binned, labels, n_classes, table, rows, levels, min_leaf):
     for split in range(scores.shape[0]):
         if scores[split] < 0.0:
             continue
-        left, right = split_rows(binned, rows, table, split)
+        left, right = partition_rows(binned, rows, table, split)
         below = best_hits(binned, labels, n_classes, table, left, levels - 1, min_leaf)
         if below + right.shape[0] > best:  # else not even a perfect right side would help
             below += best_hits(binned, labels, n_classes, table, right, levels - 1, min_leaf)
@@ -182,7 +182,7 @@ def best_hits(binned, labels, n_classes, table, rows, levels, min_leaf):
 
 @kernel
 def score_ahead(binned, labels, n_classes, table, rows, levels, min_leaf):
-    """Score of every rule: hits of the best tree of `levels` levels that starts with it."""
+    """Score of every split: correct rows of the best tree of that depth that starts with it."""
     counts = np.empty((table.bin_offsets[-1], n_classes), dtype=np.int64)
     count_rows(binned, labels, rows, table, counts)
     scores = np.empty(table.feature.shape[0])
@@ -190,7 +190,7 @@ def score_ahead(binned, labels, n_classes, table, rows, levels, min_leaf):
     if levels > 1:
         for split in range(scores.shape[0]):
             if scores[split] >= 0.0:
-                left, right = split_rows(binned, rows, table, split)
+                left, right = partition_rows(binned, rows, table, split)
                 scores[split] = best_hits(
                     binned, labels, n_classes, table, left, levels - 1, min_leaf
                 )

@@ -1,8 +1,8 @@
-"""What removing each single row would do to a tree, without growing n trees.
+"""How the removal of each single row changes a tree, without growing n trees.
 
-Removing a row changes every score by little, so at each node only rules near the winner can
-win instead. Where the winner stays, the row's own child is looked at; where it changes, all rows
-that lead to the same new winner share one look at the new children.
+Removing a row changes every score by little, so at each node only splits near the winner can
+win instead. Where the winner stays, the search goes on in the row's own child; where it changes,
+all rows that lead to the same new winner share one evaluation of the new children.
 """
 
 import numpy as np
@@ -28,11 +28,11 @@ from steadytree.stability._kernels.grow import (
     count_observed,
     count_rows,
     majority,
+    partition_rows,
     split_key,
-    split_rows,
 )
 
-SLACK = 1e-6  # candidates are kept a little beyond what the bounds ask, for rounding
+SLACK = 1e-6  # candidates are kept a little beyond the bounds, against rounding errors
 BECOMES_LEAF = -1
 
 
@@ -47,7 +47,7 @@ def best_score(scores):
 
 @kernel
 def valid_splits(scores):
-    """Rules that leave no side empty."""
+    """Splits that leave no side empty."""
     found = np.empty(scores.shape[0], dtype=np.int64)
     n_found = 0
     for split in range(scores.shape[0]):
@@ -59,25 +59,25 @@ def valid_splits(scores):
 
 @kernel
 def count_left(splits, counts, table):
-    """Class counts (n_given, n_classes) on the left of the given rules, which come in order."""
+    """Class counts (n_given, n_classes) on the left of the given splits, which come in order."""
     n_classes = counts.shape[1]
     left = np.empty((splits.shape[0], n_classes), dtype=np.int64)
     for class_ in range(n_classes):
         below, reached, before = 0, 0, -1
         for index in range(splits.shape[0]):
             split = splits[index]
-            feature, asked = table.feature[split], table.bin[split]
+            feature, bin_index = table.feature[split], table.bin[split]
             start, size = table.bin_offsets[feature], table.bin_sizes[feature]
             if feature != before:
                 below, reached, before = 0, 0, feature
-            if asked < 0:
-                asked = size - 1
+            if bin_index < 0:
+                bin_index = size - 1
             if table.by_value[feature] and table.bin[split] >= 0:
-                left[index, class_] = counts[start + asked, class_]
+                left[index, class_] = counts[start + bin_index, class_]
             else:
-                for bin_ in range(reached, asked + 1):
+                for bin_ in range(reached, bin_index + 1):
                     below += counts[start + bin_, class_]
-                reached = max(reached, asked + 1)
+                reached = max(reached, bin_index + 1)
                 left[index, class_] = below
             if table.missing_left[split]:
                 left[index, class_] += counts[start + size, class_]
@@ -112,7 +112,7 @@ def score_moves(score):
 
 @kernel
 def note_noise(split, table, node_bits, noted):
-    """Draw and note the largest of the uniform numbers of a rule's thresholds, and whose it is."""
+    """Note the largest uniform number among those of a split's thresholds, and its threshold."""
     bits = hash_feature(node_bits, table.feature[split])
     noted[0][split], noted[1][split] = largest_uniform(
         bits, table.first[split], table.last[split], table.missing_left[split]
@@ -121,7 +121,7 @@ def note_noise(split, table, node_bits, noted):
 
 @kernel
 def find_candidates(scores, table, sampling, node_bits, winner, noted):
-    """Rules that can win, or set the best score, after any one row is removed, in order.
+    """Splits that can win, or set the best score, after any one row is removed, in order.
 
     A key is linear in the slope, so its two ends are enough.
     """
@@ -149,7 +149,7 @@ def find_candidates(scores, table, sampling, node_bits, winner, noted):
 
 @kernel
 def noise_of(splits, table, sampling, node_bits, noted):
-    """Noise of the given rules, as in `pick_split`."""
+    """Noise of the given splits, as in `pick_split`."""
     noise = np.empty(splits.shape[0])
     for index in range(splits.shape[0]):
         if noted[0][splits[index]] == UNKNOWN:
@@ -163,7 +163,7 @@ def noise_of(splits, table, sampling, node_bits, noted):
 def score_after(left, totals, sampling):
     """Scores (n_classes, n_rules, 2) after one row of a class leaves the left or the right side.
 
-    left (n_rules, n_classes) holds the class counts on the left of each rule.
+    left (n_rules, n_classes) holds the class counts on the left of each split.
     """
     after = np.empty((totals.shape[0], left.shape[0], 2))
     for class_ in range(totals.shape[0]):
@@ -177,11 +177,10 @@ def score_after(left, totals, sampling):
 
 @kernel
 def win_without(binned, row, candidates, after, table, noise, sampling, own):
-    """The rule that wins without a row, -1 where none is valid, and the best score then.
+    """The split that wins without a row, -1 where none is valid, and the best score then.
 
     after (n_candidates, 2) holds scores with the row taken from the left or the right side, noise
-    (n_candidates,) what is added to them; own
-    (at least n_candidates,) is overwritten: to make it anew for each row would cost most of all.
+    (n_candidates,) is added to them; own (at least n_candidates,) is a buffer, reused for speed.
     """
     best = INVALID
     for index in range(candidates.shape[0]):
@@ -206,14 +205,14 @@ def win_without(binned, row, candidates, after, table, noise, sampling, own):
 
 @kernel
 def winners_without(
-    binned, labels, asked, table, sampling, scores, position, counts, totals, winner, noted
+    binned, labels, removed, table, sampling, scores, position, counts, totals, winner, noted
 ):
-    """For each asked row the rule that wins without it, or BECOMES_LEAF.
+    """For each removed row the split that wins without it, or BECOMES_LEAF.
 
-    Notes the noise of each rule that could win.
+    Notes the noise of each split that could win.
     """
-    result = np.full(asked.shape[0], BECOMES_LEAF)
-    if asked.shape[0] == 0:
+    result = np.full(removed.shape[0], BECOMES_LEAF)
+    if removed.shape[0] == 0:
         return result
     floor = best_score(scores) - score_moves(sampling.score)[0] - SLACK
     node_bits = hash_node(sampling.seed, position)
@@ -223,8 +222,8 @@ def winners_without(
     of_winner = after[:, np.searchsorted(candidates, winner)]
     own = np.empty(scores.shape[0])
     n_observed = count_observed(totals)
-    for index in range(asked.shape[0]):
-        row = asked[index]
+    for index in range(removed.shape[0]):
+        row = removed[index]
         class_ = labels[row]
         if n_observed - (totals[class_] == 1) < 2:
             continue
@@ -233,7 +232,7 @@ def winners_without(
         result[index], best = win_without(
             binned, row, candidates, after[class_], table, noise, sampling, own
         )
-        if still < 0.0 or best < floor:  # a side ran out of rows: look at every rule
+        if still < 0.0 or best < floor:  # a side ran out of rows: try every split
             every = valid_splits(scores)
             of_every = score_after(count_left(every, counts, table), totals, sampling)
             result[index], best = win_without(
@@ -245,7 +244,7 @@ def winners_without(
 
 @kernel
 def set_distance(out, row, own, same_split):
-    """Record the distance from the whole sub-tree; the child's stands where the rule is kept."""
+    """Record the distance from the whole sub-tree; that of the child where the split is kept."""
     label, size = out[0][row], out[1][row]
     if own[0] >= 0 and label >= 0:
         out[3][row] = 0 if own[0] == label else 2
@@ -254,10 +253,10 @@ def set_distance(out, row, own, same_split):
 
 
 @kernel
-def leave_leaf(out, asked, labels, totals, own):
-    """Record that without any one asked row the sub-tree is a leaf."""
-    for index in range(asked.shape[0]):
-        row = asked[index]
+def leave_leaf(out, removed, labels, totals, own):
+    """Record that without any one of the removed rows the sub-tree is a leaf."""
+    for index in range(removed.shape[0]):
+        row = removed[index]
         totals[labels[row]] -= 1
         label = majority(totals)
         totals[labels[row]] += 1
@@ -267,7 +266,7 @@ def leave_leaf(out, asked, labels, totals, own):
 
 @kernel
 def join_rows(out, share, is_left, key, left, right, own, same_split):
-    """Put the question's other child beside what each row's own child became."""
+    """Join the other child of a split with what each row's own child became."""
     for index in range(share.shape[0]):
         row = share[index]
         mine = (out[0][row], out[1][row], out[2][row])
@@ -290,7 +289,7 @@ def select(rows, values, wanted):
 
 @kernel
 def list_winners(winners, first, n_splits):
-    """The rules that win for some row, each once, `first` being the first of them."""
+    """The splits that win for some row, each once, starting with `first`."""
     seen = np.zeros(n_splits, dtype=np.bool_)
     listed = np.empty(winners.shape[0] + 1, dtype=np.int64)
     listed[0], seen[first], n_listed = first, True, 1
@@ -304,7 +303,7 @@ def list_winners(winners, first, n_splits):
 
 @kernel
 def flag_left(binned, rows, table, split):
-    """Which rows go left by a rule."""
+    """Which rows a split sends left."""
     flags = np.empty(rows.shape[0], dtype=np.bool_)
     for index in range(rows.shape[0]):
         flags[index] = rule_goes_left(binned[table.feature[split], rows[index]], table, split)
@@ -312,25 +311,27 @@ def flag_left(binned, rows, table, split):
 
 
 @kernel
-def leave_out(binned, labels, n_classes, table, sampling, rows, asked, position, levels, out):
-    """Sub-tree on `rows`, and for each asked row the sub-tree on the others.
+def leave_out(binned, labels, n_classes, table, sampling, rows, removed, position, levels, out):
+    """Sub-tree on `rows`, and for each removed row the sub-tree on the others.
 
-    levels is how many levels of questions are left; position is that of the node in the full
+    levels is how many levels of splits are left; position is that of the node in the full
     binary tree. Returns (label, size, tag) of the sub-tree with equal siblings merged: label -1
-    unless it is a leaf, tag standing for its whole content. Fills out = (label, size, tag,
-    distance) at each asked row for the sub-tree without it, distance being that of node_distance
-    to the whole sub-tree.
+    unless it is a leaf, tag a hash of its whole content. Fills out = (label, size, tag, distance)
+    at each removed row for the sub-tree without it, where distance is its node distance to the
+    whole sub-tree.
     """
     counts = np.empty((table.bin_offsets[-1], n_classes), dtype=np.int64)
     if levels > 0:
         count_rows(binned, labels, rows, table, counts)
     return leave_out_counted(
-        binned, labels, counts, table, sampling, rows, asked, position, levels, out
+        binned, labels, counts, table, sampling, rows, removed, position, levels, out
     )
 
 
 @kernel
-def leave_out_counted(binned, labels, counts, table, sampling, rows, asked, position, levels, out):
+def leave_out_counted(
+    binned, labels, counts, table, sampling, rows, removed, position, levels, out
+):
     """As `leave_out`; counts (n_bins, n_classes) are those of `rows`, not read at level 0."""
     totals = count_labels(labels, rows, counts.shape[1])
     label = majority(totals)
@@ -343,15 +344,15 @@ def leave_out_counted(binned, labels, counts, table, sampling, rows, asked, posi
         node_bits = hash_node(sampling.seed, position)
         split, threshold = pick_and_note(scores, table, sampling.sharpness, node_bits, noted)
     if split < 0:
-        leave_leaf(out, asked, labels, totals, own)
+        leave_leaf(out, removed, labels, totals, own)
         return own
     winners = winners_without(
-        binned, labels, asked, table, sampling, scores, position, counts, totals, split, noted
+        binned, labels, removed, table, sampling, scores, position, counts, totals, split, noted
     )
     for chosen in list_winners(winners, split, scores.shape[0]):
-        share = select(asked, winners, chosen)
+        share = select(removed, winners, chosen)
         is_left = flag_left(binned, share, table, chosen)
-        to_left, to_right = split_rows(binned, rows, table, chosen)
+        to_left, to_right = partition_rows(binned, rows, table, chosen)
         below = np.uint64(2) * position + np.uint64(1)
         of_left, of_right = counts, counts
         if levels > 1:
@@ -368,5 +369,5 @@ def leave_out_counted(binned, labels, counts, table, sampling, rows, asked, posi
         if chosen == split:
             own = join(key, left, right)
         join_rows(out, share, is_left, key, left, right, own, chosen == split)
-    leave_leaf(out, select(asked, winners, BECOMES_LEAF), labels, totals, own)
+    leave_leaf(out, select(removed, winners, BECOMES_LEAF), labels, totals, own)
     return own
