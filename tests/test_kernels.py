@@ -228,7 +228,7 @@ def case_for(name, seed):
         "add_class": lambda: (float(rng.integers(9)), float(rng.integers(5)), score),
         "side_score": lambda: (float(rng.integers(1, 9)), float(rng.integers(0, 9)), score, 2),
         "split_score": lambda: (*sizes, *(sizes * 0.7), score, min_leaf, case.n_classes),
-        "score_rules": lambda: (
+        "score_splits": lambda: (
             case.counts()[0],
             table,
             score,
@@ -241,7 +241,7 @@ def case_for(name, seed):
         "uniform_at": lambda: (bits, int(rng.integers(999))),
         "largest_uniform": lambda: (bits, 3, 3 + int(rng.integers(9)), bool(rng.integers(2))),
         "gumbel": lambda: (rng.random(),),
-        "pick_rule": lambda: (
+        "pick_split": lambda: (
             rng.integers(-1, 4, len(table.feature)).astype(float),
             table,
             float(rng.choice([0.0, 0.5, 20.0, 1000.0])),
@@ -290,8 +290,8 @@ def assert_same(found, expected, exact):
 @pytest.mark.parametrize("name", sorted(set(KERNELS) - APART))
 def test_kernel_equals_its_reference(name):
     exact = name not in {
-        "score_rules",
-        "choose_rules",
+        "score_splits",
+        "choose_splits",
         "score_ahead",
         "split_score",
         "side_score",

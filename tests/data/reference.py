@@ -203,7 +203,7 @@ def score_of_side(counts, score):
     return size if len(counts) == 1 else size * (1 - entropy / math.log(len(counts)))
 
 
-def score_rules(counts, table, score, min_leaf, scores):
+def score_splits(counts, table, score, min_leaf, scores):
     for r in range(len(scores)):
         totals, children = child_counts(counts[None].astype(float), table, np.array([r]))
         sides = children[:, 0]
@@ -247,7 +247,7 @@ def gumbel(u):
     return -math.log(-math.log(u))
 
 
-def pick_rule(scores, table, sharpness, node_bits):
+def pick_split(scores, table, sharpness, node_bits):
     """Every threshold of every valid rule with its own key; no rule is skipped."""
     best, candidates = max(scores, default=-1.0), []
     if best < 0:

@@ -95,7 +95,7 @@ LEARNERS = {
 CALLS = {
     **{f"{name}.fit": fit(learner) for name, learner in LEARNERS.items()},
     **{f"{name}.score": score(learner) for name, learner in LEARNERS.items()},
-    "StableTreeClassifier.recipe": lambda y, plain: STABLE.recipe(X, y).labels,
+    "StableTreeClassifier.prepare": lambda y, plain: STABLE.prepare(X, y).labels,
     "Schema.encode_labels": lambda y, plain: schema(plain).encode_labels(y),
     "average_sensitivity": lambda y, plain: st.average_sensitivity(STABLE, X, y).distances,
     "by_group": lambda y, plain: measurements(st.by_group(fitted(plain), X, y, BITS)),

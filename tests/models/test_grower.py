@@ -9,7 +9,7 @@ from steadytree.data.sources import ClassCounts, Rows, Summed
 from steadytree.data.splits import SplitTable
 from steadytree.models import grower as _grow
 from steadytree.models.grower import grow
-from steadytree.stability._kernels.choose import GUMBEL, REJECTION, Draw, choose_rules
+from steadytree.stability._kernels.choose import GUMBEL, REJECTION, SplitSampling, choose_splits
 from tests.data import reference
 from tests.stability import reference as reference_stability
 
@@ -26,10 +26,10 @@ def make_data(seed, n=300, n_classes=3, weights=False):
 
 
 def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
-    draw = Draw(score, 1.0, sharpness, coupling, 5)
+    draw = SplitSampling(score, 1.0, sharpness, coupling, 5)
 
     def choose(counts, positions):
-        return choose_rules(counts.values, positions, rules.table, draw)[:2]
+        return choose_splits(counts.values, positions, rules.table, draw)[:2]
 
     return choose
 
@@ -60,8 +60,8 @@ def grow_literally(space, values, y, rules, depth, seed):
         counts = reference.count_classes(
             codes[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
         )
-        rule, threshold, _ = reference_stability.choose_rules(
-            counts, np.array([position]), table, Draw(0, 1.0, 0.0, GUMBEL, seed)
+        rule, threshold, _ = reference_stability.choose_splits(
+            counts, np.array([position]), table, SplitSampling(0, 1.0, 0.0, GUMBEL, seed)
         )
         label = np.bincount(y[kept], minlength=3)
         if level == depth or rule[0] < 0:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -324,6 +325,20 @@ def test_without_perturbation_it_is_the_optimal_tree():
     splits = int((~dear.tree_.is_leaf).sum())
     assert dear.objective_ == pytest.approx((dear.predict(X) == noisy).sum() - 9 * splits)
     assert free.score(X, noisy) >= DecisionTreeClassifier(max_depth=3).fit(X, noisy).score(X, noisy)
+
+
+def test_without_a_random_state_a_fit_can_be_repeated():
+    """Several trees are equally good here; which one is found must not be left to chance."""
+    X, y = load_wine(return_X_y=True)
+    rows = np.linspace(0, len(y) - 1, 130).astype(int)
+    X, y = X[rows][:, [0, 1, 6, 9, 12]], y[rows]
+    cuts = {f"x{j}": np.quantile(X[:, j], [0.3, 0.5, 0.7]).round(2) + 0.001 for j in range(5)}
+    model = RobustTreeClassifier(2, Perturbation(radius=0.5), math.inf, 0.01, cuts=cuts)
+    found = []
+    for state in range(6):
+        np.random.seed(state)  # noqa: NPY002
+        found.append(model.fit(X, y).tree_)
+    assert all(tree == found[0] for tree in found)
 
 
 def test_one_class_and_no_question():

@@ -9,14 +9,14 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from steadytree.models._kernels import FlatTree
-from steadytree.stability._kernels.choose import REJECTION, Draw
+from steadytree.stability._kernels.choose import REJECTION, SplitSampling
 from tests.data.reference import (
     WORD,
     hash_node,
     mix,
-    pick_rule,
+    pick_split,
     rule_goes_left,
-    score_rules,
+    score_splits,
     uniform_at,
 )
 
@@ -41,65 +41,65 @@ def find_candidate(candidate, table):
     return -1, threshold
 
 
-def reject_rule(scores, table, sharpness, node_bits):
+def reject_split(scores, table, sharpness, node_bits):
     best = max(scores, default=-1.0)
     if best < 0:
         return -1, -1
     n, slope = int(table.candidate_offsets[-1]), sharpness / best if best > 0 else 0.0
-    rules = [find_candidate(c, table) for c in range(n)]
+    splits = [find_candidate(c, table) for c in range(n)]
     heights = [
-        np.exp(slope * (scores[r] - best)) if r >= 0 and scores[r] >= 0 else 0.0 for r, _ in rules
+        np.exp(slope * (scores[r] - best)) if r >= 0 and scores[r] >= 0 else 0.0 for r, _ in splits
     ]
     for proposal in range(60 * n):
-        place = int(uniform_at(node_bits, 2 * proposal) * n)
-        if heights[place] > uniform_at(node_bits, 2 * proposal + 1) * sum(heights):
-            return rules[place]
-    return pick_rule(scores, table, sharpness, node_bits)
+        index = int(uniform_at(node_bits, 2 * proposal) * n)
+        if heights[index] > uniform_at(node_bits, 2 * proposal + 1) * sum(heights):
+            return splits[index]
+    return pick_split(scores, table, sharpness, node_bits)
 
 
-def draw_rule(scores, table, draw, position):
-    bits = hash_node(draw.seed, position)
-    rejects = draw.coupling == REJECTION and draw.sharpness > 0
-    return (reject_rule if rejects else pick_rule)(scores, table, draw.sharpness, bits)
+def sample_split(scores, table, sampling, position):
+    bits = hash_node(sampling.seed, position)
+    rejects = sampling.coupling == REJECTION and sampling.sharpness > 0
+    return (reject_split if rejects else pick_split)(scores, table, sampling.sharpness, bits)
 
 
-def choose_rules(counts, positions, table, draw):
+def choose_splits(counts, positions, table, sampling):
     picked, scores = [], np.full((len(counts), len(table.feature)), -1.0)
     for node, position in enumerate(positions):
         if (counts[node, : table.bin_offsets[1]].sum(axis=0) > 0).sum() < 2:
             picked.append((-1, -1))
             continue
-        score_rules(counts[node], table, draw.score, draw.min_leaf, scores[node])
-        picked.append(draw_rule(scores[node], table, draw, position))
+        score_splits(counts[node], table, sampling.score, sampling.min_leaf, scores[node])
+        picked.append(sample_split(scores[node], table, sampling, position))
     return (*(np.array([pair[k] for pair in picked], dtype=np.int64) for k in (0, 1)), scores)
 
 
 # ---- growing ----
-def count_node(codes, labels, n_classes, table, rows):
+def count_node(binned, labels, n_classes, table, rows):
     counts = np.zeros((table.bin_offsets[-1], n_classes), dtype=np.int64)
     for row in rows:
-        for j in range(len(codes)):
-            counts[table.bin_offsets[j] + codes[j, row], labels[row]] += 1
+        for j in range(len(binned)):
+            counts[table.bin_offsets[j] + binned[j, row], labels[row]] += 1
     return counts
 
 
-def row_goes_left(codes, table, rule, row):
-    return rule_goes_left(int(codes[table.feature[rule], row]), table, rule)
+def row_goes_left(binned, table, split, row):
+    return rule_goes_left(int(binned[table.feature[split], row]), table, split)
 
 
-def subtree(codes, labels, n_classes, table, draw, rows, position, levels):
+def subtree(binned, labels, n_classes, table, sampling, rows, position, levels):
     """Nested tuples, not merged."""
     totals = np.bincount(labels[rows], minlength=n_classes)
     if levels == 0 or (totals > 0).sum() < 2:
         return int(totals.argmax())
-    counts = count_node(codes, labels, n_classes, table, rows)
-    rules, thresholds, _ = choose_rules(counts[None], [position], table, draw)
-    r = int(rules[0])
+    counts = count_node(binned, labels, n_classes, table, rows)
+    splits, thresholds, _ = choose_splits(counts[None], [position], table, sampling)
+    r = int(splits[0])
     if r < 0:
         return int(totals.argmax())
-    side = [row_goes_left(codes, table, r, row) for row in rows]
+    side = [row_goes_left(binned, table, r, row) for row in rows]
     key = (int(table.feature[r]) << 32) + 2 * int(thresholds[0]) + int(table.missing_left[r])
-    shared = (codes, labels, n_classes, table, draw)
+    shared = (binned, labels, n_classes, table, sampling)
     left = [row for row, is_left in zip(rows, side, strict=True) if is_left]
     right = [row for row, is_left in zip(rows, side, strict=True) if not is_left]
     return (
@@ -154,8 +154,8 @@ def flatten(key, left, right, label, merge):
     return FlatTree(key, left, right, *arrays)
 
 
-def grow_rows(codes, labels, n_classes, table, draw, rows, max_depth):
-    tree = subtree(codes, labels, n_classes, table, draw, rows, 0, max_depth)
+def grow_rows(binned, labels, n_classes, table, sampling, rows, max_depth):
+    tree = subtree(binned, labels, n_classes, table, sampling, rows, 0, max_depth)
     nodes = []
 
     def add(part):
@@ -173,20 +173,20 @@ def grow_rows(codes, labels, n_classes, table, draw, rows, max_depth):
     return flatten(key, left, right, label, True)
 
 
-def regrow_without(codes, labels, n_classes, table, draw, removed, max_depth):
+def regrow_without(binned, labels, n_classes, table, sampling, removed, max_depth):
     every = np.arange(len(labels))
-    shared = (codes, labels, n_classes, table, draw)
+    shared = (binned, labels, n_classes, table, sampling)
     whole = merged(subtree(*shared, every, 0, max_depth))
     others = [merged(subtree(*shared, np.setdiff1d(every, s), 0, max_depth)) for s in removed]
     return (
-        grow_rows(codes, labels, n_classes, table, draw, every, max_depth),
+        grow_rows(binned, labels, n_classes, table, sampling, every, max_depth),
         np.array([distance_of(whole, other) for other in others], dtype=np.int64),
         np.array([tag_of(other) for other in others], dtype=np.uint64),
     )
 
 
-def leave_out(codes, labels, n_classes, table, draw, rows, asked, position, levels, out):
-    shared = (codes, labels, n_classes, table, draw)
+def leave_out(binned, labels, n_classes, table, sampling, rows, asked, position, levels, out):
+    shared = (binned, labels, n_classes, table, sampling)
     whole = merged(subtree(*shared, rows, int(position), levels))
     for row in asked:
         other = merged(subtree(*shared, rows[rows != row], int(position), levels))
@@ -217,29 +217,29 @@ def node_distance(a, b):
 
 
 # ---- looking ahead ----
-def best_hits(codes, labels, n_classes, table, rows, levels, min_leaf):
+def best_hits(binned, labels, n_classes, table, rows, levels, min_leaf):
     most = float(np.bincount(labels[rows], minlength=1).max()) if len(rows) else 0.0
     if levels == 0:
         return most
     for r in range(len(table.feature)):
-        side = np.array([row_goes_left(codes, table, r, row) for row in rows], dtype=bool)
+        side = np.array([row_goes_left(binned, table, r, row) for row in rows], dtype=bool)
         least = min(side.sum(), (~side).sum())
         if least >= max(min_leaf, 1):
             hits = [
-                best_hits(codes, labels, n_classes, table, part, levels - 1, min_leaf)
+                best_hits(binned, labels, n_classes, table, part, levels - 1, min_leaf)
                 for part in (rows[side], rows[~side])
             ]
             most = max(most, sum(hits))
     return most
 
 
-def score_ahead(codes, labels, n_classes, table, rows, levels, min_leaf):
+def score_ahead(binned, labels, n_classes, table, rows, levels, min_leaf):
     scores = np.full(len(table.feature), -1.0)
     for r in range(len(scores)):
-        side = np.array([row_goes_left(codes, table, r, row) for row in rows], dtype=bool)
+        side = np.array([row_goes_left(binned, table, r, row) for row in rows], dtype=bool)
         if min(side.sum(), (~side).sum()) >= max(min_leaf, 1):
             scores[r] = sum(
-                best_hits(codes, labels, n_classes, table, part, levels - 1, min_leaf)
+                best_hits(binned, labels, n_classes, table, part, levels - 1, min_leaf)
                 for part in (rows[side], rows[~side])
             )
     return scores
@@ -247,7 +247,7 @@ def score_ahead(codes, labels, n_classes, table, rows, levels, min_leaf):
 
 # ---- what to call them with ----
 def random_draw(rng, coupling=None):
-    return Draw(
+    return SplitSampling(
         int(rng.integers(2)),
         float(rng.integers(1, 3)),
         float(rng.choice([0.0, 0.5, 5.0, 50.0])),
@@ -272,21 +272,21 @@ def row_case(case):
 
 
 def leave_out_case(case):
-    codes, labels, n_classes, table = row_case(case)
+    binned, labels, n_classes, table = row_case(case)
     n = len(labels)
     out = tuple(np.zeros(n, t) for t in (np.int64, np.int64, np.uint64, np.int64))
-    draw = random_draw(case.rng, coupling=0)
+    sampling = random_draw(case.rng, coupling=0)
     asked = np.arange(n) if n > 1 else np.arange(0)
     levels, position = int(case.rng.integers(0, 4)), np.uint64(case.rng.integers(3))
-    return codes, labels, n_classes, table, draw, np.arange(n), asked, position, levels, out
+    return binned, labels, n_classes, table, sampling, np.arange(n), asked, position, levels, out
 
 
 def regrow_case(case):
-    codes, labels, n_classes, table = row_case(case)
+    binned, labels, n_classes, table = row_case(case)
     n = len(labels)
     removed = [case.rng.choice(n, 1 + (n > 2), replace=False) for _ in range(3)] if n > 1 else []
     removed = np.array(removed, dtype=np.int64).reshape(-1, 1 + (n > 2))
-    return codes, labels, n_classes, table, random_draw(case.rng), removed, 2
+    return binned, labels, n_classes, table, random_draw(case.rng), removed, 2
 
 
 def asking(case):
@@ -303,19 +303,19 @@ CASES = {
         int(case.rng.integers(asking(case).candidate_offsets[-1])),
         asking(case),
     ),
-    "reject_rule": lambda case: (
+    "reject_split": lambda case: (
         node_scores(case),
         case.table,
         5.0,
         np.uint64(case.rng.integers(99)),
     ),
-    "draw_rule": lambda case: (
+    "sample_split": lambda case: (
         node_scores(case),
         case.table,
         random_draw(case.rng),
         int(case.rng.integers(9)),
     ),
-    "choose_rules": lambda case: (
+    "choose_splits": lambda case: (
         case.counts(),
         np.arange(3, dtype=np.uint64),
         case.table,

@@ -14,8 +14,8 @@ LEARNER = StableTreeClassifier(max_depth=2, epsilon=0.4, n_thresholds=8)
 
 
 def trees_without(row, n_trees):
-    recipe = LEARNER.recipe(X, y)
-    kept = recipe.take(np.setdiff1d(np.arange(30), row))
+    prepared = LEARNER.prepare(X, y)
+    kept = prepared.take(np.setdiff1d(np.arange(30), row))
     return [LEARNER.grow(kept.with_seed(seed)) for seed in range(n_trees)]
 
 

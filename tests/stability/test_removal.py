@@ -31,9 +31,9 @@ def learner(epsilon, criterion, depth, rng):
 
 def brute_force(model, X, y, sets):
     """Grow every tree anew, through the grower that `fit` uses."""
-    recipe = model.recipe(X, y)
-    whole = model.grow(recipe)
-    trees = [model.grow(recipe.take(np.setdiff1d(np.arange(len(y)), s))) for s in sets]
+    prepared = model.prepare(X, y)
+    whole = model.grow(prepared)
+    trees = [model.grow(prepared.take(np.setdiff1d(np.arange(len(y)), s))) for s in sets]
     return [float(tree_distance(whole, tree, "node")) for tree in trees], trees
 
 
@@ -50,8 +50,8 @@ def count_mismatches(seed, setting):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_leave_one_out_equals_refitting(setting):
-    place = SETTINGS.index(setting)
-    results = [count_mismatches((seed, place), setting) for seed in range(4)]
+    index = SETTINGS.index(setting)
+    results = [count_mismatches((seed, index), setting) for seed in range(4)]
     assert sum(mismatches for _, mismatches in results) == 0
 
 
@@ -94,8 +94,8 @@ def test_other_distances(distance):
     X, y = random_rows(np.random.default_rng(6), n=40)
     model = StableTreeClassifier(max_depth=4, epsilon=0, random_state=0)
     found = average_sensitivity(model, X, y, distance=distance, normalise=False)
-    recipe = model.recipe(X, y)
-    whole, trees = model.grow(recipe), brute_force(model, X, y, np.arange(40)[:, None])[1]
+    prepared = model.prepare(X, y)
+    whole, trees = model.grow(prepared), brute_force(model, X, y, np.arange(40)[:, None])[1]
     measure = distance if callable(distance) else lambda a, b: tree_distance(a, b, distance)
     np.testing.assert_array_equal(found.distances[0], [measure(whole, tree) for tree in trees])
 
@@ -120,7 +120,7 @@ def test_alternatives_are_grown_when_asked_for_and_travel():
     X, y = random_rows(np.random.default_rng(7), n=40)
     model = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
     found = average_sensitivity(model, X, y, normalise=False)
-    whole = model.grow(model.recipe(X, y))
+    whole = model.grow(model.prepare(X, y))
     assert [each.share for each in found.alternatives] == sorted(
         (each.share for each in found.alternatives), reverse=True
     )
@@ -131,6 +131,6 @@ def test_alternatives_are_grown_when_asked_for_and_travel():
         assert pickle.loads(pickle.dumps(each)).tree == each.tree
 
 
-def test_only_learners_with_a_recipe_repeat_their_fit():
+def test_only_learners_that_prepare_a_fit_repeat_it():
     assert is_repeatable(StableTreeClassifier())
     assert not is_repeatable(DecisionTreeClassifier())

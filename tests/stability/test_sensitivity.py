@@ -165,10 +165,10 @@ def test_refits_share_the_randomness_of_a_learner_without_a_seed(learner):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"removed": 0}, "at least one must go and one must stay"),
+        ({"removed": 0}, "at least one must be removed and one kept"),
         ({"removed": 150}, "removed=150 of 150 rows"),
         ({"removed": 1000}, "removed=1000 of 150 rows"),
-        ({"removed": -1}, "at least one must go"),
+        ({"removed": -1}, "at least one must be removed"),
         ({"removed": 1.5}, "removed must be a number of rows, or a share"),
         ({"removed": np.nan}, "removed must be a number of rows, or a share"),
         ({"removed": "all"}, "removed must be a number of rows, or a share"),

@@ -41,27 +41,27 @@ def literal_rules(space, X):
 
 def literal_probabilities(space, X, y, rows, epsilon, hits=None):
     """p(rule) proportional to exp(2 log|rules| / epsilon * score / best score)."""
-    rules = list(literal_rules(space, X))
+    splits = list(literal_rules(space, X))
     hits = hits or majority
     scores = {}
-    for rule, left in rules:
+    for split, left in splits:
         sides = rows & left, rows & ~left
         if all(side.any() for side in sides):
-            scores[rule] = sum(hits(y, side) for side in sides)
+            scores[split] = sum(hits(y, side) for side in sides)
     best = max(scores.values())
-    sharpness = 2 * math.log(len(rules)) / epsilon
-    heights = {rule: math.exp(sharpness * (s / best - 1)) for rule, s in scores.items()}
+    sharpness = 2 * math.log(len(splits)) / epsilon
+    heights = {split: math.exp(sharpness * (s / best - 1)) for split, s in scores.items()}
     total = sum(heights.values())
-    return {rule: height / total for rule, height in heights.items()}, scores
+    return {split: height / total for split, height in heights.items()}, scores
 
 
 def merged(expected, space, X):
     """Probabilities, rising, of thresholds put together that divide all the data alike."""
     total = {}
-    for rule, left in literal_rules(space, X):
-        if rule in expected:
-            place = rule[0], rule[2], left.tobytes()
-            total[place] = total.get(place, 0) + expected[rule]
+    for split, left in literal_rules(space, X):
+        if split in expected:
+            index = split[0], split[2], left.tobytes()
+            total[index] = total.get(index, 0) + expected[split]
     return sorted(total.values())
 
 
@@ -74,19 +74,19 @@ def decode(key):
     return int(key >> 32), int((key & 0xFFFFFFFF) >> 1), int(key & 1)
 
 
-def draw_trees(model, recipe, depth):
-    rows = np.arange(recipe.n_rows)
+def draw_trees(model, prepared, depth):
+    rows = np.arange(prepared.n_rows)
     for seed in range(N_SEEDS):
-        draw = recipe.with_seed(seed).draw
-        shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)
-        yield grow_rows(*shared, draw, rows, depth)
+        sampling = prepared.with_seed(seed).sampling
+        shared = (prepared.binned, prepared.labels, prepared.n_classes, prepared.splits.table)
+        yield grow_rows(*shared, sampling, rows, depth)
 
 
 def chi_square(counts, expected):
     """P-value; cells that expect fewer than five are put together."""
     total = sum(counts.values())
     assert set(counts) <= set(expected)
-    pairs = [(counts.get(rule, 0), total * p) for rule, p in expected.items()]
+    pairs = [(counts.get(split, 0), total * p) for split, p in expected.items()]
     large = [pair for pair in pairs if pair[1] >= 5]
     small = [sum(side) for side in zip(*(p for p in pairs if p[1] < 5), strict=True)]
     if small and small[1] >= 5:
@@ -104,10 +104,10 @@ def test_drawn_splits_follow_the_exponential_mechanism(coupling, seed):
     X, y = random_rows(np.random.default_rng(seed), n=40, n_classes=2 + seed, names=names)
     epsilon = 0.8
     model = StableTreeClassifier(2, epsilon, n_thresholds=12, coupling=coupling)
-    recipe = model.recipe(X, y)
-    expected, _ = literal_probabilities(recipe.space, X, y, np.ones(40, bool), epsilon)
+    prepared = model.prepare(X, y)
+    expected, _ = literal_probabilities(prepared.space, X, y, np.ones(40, bool), epsilon)
     roots, below = {}, {}
-    for tree in draw_trees(model, recipe, 2):
+    for tree in draw_trees(model, prepared, 2):
         root = decode(tree.key[0])
         roots[root] = roots.get(root, 0) + 1
         if tree.key[tree.left[0]] >= 0:
@@ -115,12 +115,12 @@ def test_drawn_splits_follow_the_exponential_mechanism(coupling, seed):
             found = below.setdefault(root, {})
             found[child] = found.get(child, 0) + 1
     assert chi_square(roots, expected) > LEVEL
-    _check_child(recipe.space, X, y, below, epsilon)
+    _check_child(prepared.space, X, y, below, epsilon)
 
 
 def _check_child(space, X, y, below, epsilon):
     """The left child of the most frequent way to divide the rows at the root."""
-    sides = {rule: left.tobytes() for rule, left in literal_rules(space, X)}
+    sides = {split: left.tobytes() for split, left in literal_rules(space, X)}
     groups = {}
     for root, children in below.items():
         total = groups.setdefault(sides[root], {})
@@ -145,7 +145,7 @@ def test_split_probabilities_are_those_of_the_mechanism(seed, epsilon):
     assert sum(each.probability for each in listed) == pytest.approx(1)
     ours = [each.probability for each in listed[::-1]]
     np.testing.assert_allclose(ours, merged(expected, model.space_, X), rtol=1e-9)
-    mean = sum(p * scores[rule] for rule, p in expected.items())
+    mean = sum(p * scores[split] for split, p in expected.items())
     assert mean >= (1 - epsilon) * max(scores.values())
 
 
@@ -195,14 +195,14 @@ def test_training_accuracy_keeps_the_bound_on_average(coupling, epsilon):
 
 
 # ---- looking ahead ----
-def most_hits(y, rows, rules, levels):
+def most_hits(y, rows, splits, levels):
     """Rows that the best tree of all trees of a depth gets right."""
     most = majority(y, rows)
     if levels:
-        for left in rules:
+        for left in splits:
             sides = rows & left, rows & ~left
             if all(side.any() for side in sides):
-                most = max(most, sum(most_hits(y, side, rules, levels - 1) for side in sides))
+                most = max(most, sum(most_hits(y, side, splits, levels - 1) for side in sides))
     return most
 
 
@@ -212,9 +212,9 @@ def test_looking_ahead_to_the_end_finds_the_best_tree(seed, levels):
     X, y = random_rows(np.random.default_rng(seed + 60), n=12)
     settings = {"max_depth": levels, "n_thresholds": 3, "lookahead": levels, "random_state": 0}
     model = StableTreeClassifier(epsilon=0, **settings).fit(X, y)
-    rules = {left.tobytes() for _, left in literal_rules(model.space_, X)}
-    rules = [np.frombuffer(side, bool) for side in sorted(rules)]
-    best = most_hits(y, np.ones(12, bool), rules, levels)
+    splits = {left.tobytes() for _, left in literal_rules(model.space_, X)}
+    splits = [np.frombuffer(side, bool) for side in sorted(splits)]
+    best = most_hits(y, np.ones(12, bool), splits, levels)
     assert round(model.score(X, y) * 12) == best
     assert model.score_bound_ == pytest.approx(best / 12)
     stable = [
@@ -230,10 +230,10 @@ def test_splits_drawn_ahead_follow_the_exponential_mechanism():
     X, y = random_rows(np.random.default_rng(75), n=12, n_classes=2)
     epsilon = 0.6
     model = StableTreeClassifier(2, epsilon, n_thresholds=3, lookahead=2)
-    space = model.recipe(X, y).space
-    rules = [left for _, left in literal_rules(space, X)]
+    space = model.prepare(X, y).space
+    splits = [left for _, left in literal_rules(space, X)]
     expected, _ = literal_probabilities(
-        space, X, y, np.ones(12, bool), epsilon, lambda y, rows: most_hits(y, rows, rules, 1)
+        space, X, y, np.ones(12, bool), epsilon, lambda y, rows: most_hits(y, rows, splits, 1)
     )
     fitted = next(
         m

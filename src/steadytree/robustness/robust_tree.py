@@ -75,10 +75,10 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     progress : callable, optional
         Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
     random_state : int, RandomState or None, default=None
-        Seed of the trees that the search starts from.
+        Seed of the trees that the search starts from; None is 0, so that a fit can be repeated.
     max_nodes : int, optional
         Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
-        the sub-trees in it, or starts from a random tree. With a ``random_state``, one thread and
+        the sub-trees in it, or starts from a random tree. With one thread and
         ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
 
     Attributes
@@ -196,7 +196,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
             limits = self.time_limit, self.max_nodes
             return solve_mio(problem, self.max_depth, limits, start)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        # None is 0: which of several equally good trees is found must not change between runs
+        state = 0 if self.random_state is None else self.random_state
+        seed = check_random_state(state).randint(np.iinfo(np.int32).max)
         threads = effective_n_jobs(self.n_jobs)
         load_loops(self.max_depth)
         limit = Limit(self.time_limit, self.max_nodes, self._clock)

@@ -1,4 +1,4 @@
-"""The Pareto frontier of candidates, and how to choose on it."""
+"""Candidate trees from bootstrap samples, their scores, and the Pareto frontier."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from steadytree.data.table import Table
 from steadytree.models.boxes import rebase, with_classes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.stability.near_previous import leaves_of
+from steadytree.stability.near_previous import leaves_of, pick_rows
 
 PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 Settings = dict[str, Any]
@@ -28,23 +28,12 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from, as the learner takes them.
+    """Training rows in the form that the learner accepts."""
 
-    Parameters
-    ----------
-    X : float array for scikit-learn's trees, else what the user passed
-    values : float array (n, p)
-        The rows encoded by `space`.
-    labels : int64 array
-    classes : array of labels
-        Those of the rows and, where a tree in use has more, those too.
-    space : FeatureSpace
-    """
-
-    X: Any
-    values: NDArray[Any]
+    X: Any  # a float array for scikit-learn's trees, else as the user passed it
+    values: NDArray[Any]  # (n, p), encoded by `space`
     labels: NDArray[np.int64]
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # those of the rows and of the previous tree
     space: FeatureSpace
 
     @classmethod
@@ -57,7 +46,7 @@ class Sample:
         table: Table,
         classes: NDArray[Any],
     ) -> "Sample":
-        """The user's data in the form that the estimator takes."""
+        """The user's data in the form that the estimator accepts."""
         labels = np.array(place_labels(y.tolist(), classes.tolist()))
         values = space.encode(table)
         if isinstance(estimator, DecisionTreeClassifier):
@@ -71,9 +60,10 @@ class Sample:
         return cls(X, values, labels.astype(np.int64), classes, space)
 
     def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
-        """A tree learned from some of the rows, over the sample's space and classes."""
+        """A tree fitted to some of the rows, over the sample's space and classes."""
         learner = clone(estimator).set_params(**settings)
-        tree = as_tree(learner.fit(Table.pick(self.X, rows), self.classes[self.labels[rows]]))
+        part = pick_rows(self.X, self.values, rows)
+        tree = as_tree(learner.fit(part, self.classes[self.labels[rows]]))
         if isinstance(estimator, DecisionTreeClassifier):
             tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
         else:
@@ -82,7 +72,7 @@ class Sample:
 
 
 def check_grid(estimator: Any, grid: Mapping[str, Sequence[Any]]) -> list[Settings]:
-    """All settings of a grid, refused where the learner does not have them."""
+    """All settings of a grid; parameters that the learner does not have are refused."""
     settings = list(ParameterGrid(dict(grid)))
     known = estimator.get_params()
     unknown = sorted({name for one in settings for name in one} - set(known))
@@ -102,13 +92,13 @@ def bootstrap_trees(
     rng: np.random.Generator,
     many: Callable[..., list[Tree]] = fan_out,
 ) -> list[Tree]:
-    """One tree for each of the settings, each from a bootstrap sample of its own."""
+    """One tree for each of the settings, each from its own bootstrap sample."""
     seeded = "random_state" in estimator.get_params()
     jobs = []
     for one in settings:
-        drawn = rng.choice(rows, len(rows))
+        sampled = rng.choice(rows, len(rows))
         seed = {"random_state": int(rng.integers(2**31 - 1))} if seeded else {}
-        jobs.append((one | seed, drawn))
+        jobs.append((one | seed, sampled))
     return many(fit_one, jobs, sample, estimator)
 
 
@@ -120,13 +110,13 @@ def fit_one(job: tuple[Settings, NDArray[np.int64]], sample: Sample, estimator: 
 def spread_settings(
     settings: list[Settings], n_trees: int, rng: np.random.Generator
 ) -> list[Settings]:
-    """So many settings, each about equally often, in random order."""
+    """`n_trees` settings, each about equally often, in random order."""
     order = [k for _ in range(-(-n_trees // len(settings))) for k in rng.permutation(len(settings))]
     return [settings[k] for k in order[:n_trees]]
 
 
-class JudgedTree:
-    """A tree as scikit-learn's scorers see a classifier of the classes that rows have."""
+class ScoredTree:
+    """A tree as a classifier of the observed classes, for scikit-learn's scorers."""
 
     _estimator_type = "classifier"
 
@@ -137,8 +127,8 @@ class JudgedTree:
     def __sklearn_tags__(self) -> Any:
         return DecisionTreeClassifier().__sklearn_tags__()
 
-    def fit(self, X: Any, y: Any) -> "JudgedTree":
-        """There is nothing to learn."""
+    def fit(self, X: Any, y: Any) -> "ScoredTree":
+        """Scorers expect the method; the tree is fitted already."""
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -151,32 +141,31 @@ class JudgedTree:
 def score_trees(
     trees: Sequence[Tree], sample: Sample, held: NDArray[np.int64], X: Any, scoring: Any
 ) -> NDArray[np.float64]:
-    """Score of each tree on rows held out; by default the area under the ROC curve."""
+    """Score of each tree on held-out rows; by default the area under the ROC curve."""
     truth = sample.labels[held]
     if scoring is None:
         return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     rows, y = Table.pick(X, held), sample.classes[truth]
-    present = sample.classes[np.unique(sample.labels)]
-    judged = (JudgedTree(tree, present) for tree in trees)
-    return np.array([float(scorer(one, rows, y)) for one in judged])
+    observed = sample.classes[np.unique(sample.labels)]
+    return np.array([float(scorer(ScoredTree(tree, observed), rows, y)) for tree in trees])
 
 
 def _mean_area(tree: Tree, values: NDArray[Any], truth: NDArray[np.int64]) -> float:
-    """Area under the ROC curve, the mean over classes against the rest where there are more."""
+    """Area under the ROC curve; above two classes the mean of each class against the rest."""
     leaves = leaves_of(tree, values)
-    present = np.unique(truth)
-    if len(present) < 2:
+    observed = np.unique(truth)
+    if len(observed) < 2:
         return float((tree.label[leaves] == truth).mean())
-    asked = present[1:] if len(present) == 2 else present
-    return float(np.mean([_area(tree.value[leaves, label], truth == label) for label in asked]))
+    scored = observed[1:] if len(observed) == 2 else observed
+    return float(np.mean([_area(tree.value[leaves, label], truth == label) for label in scored]))
 
 
 def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Chance that a positive row scores above a negative one, ties counting half."""
-    levels, place = np.unique(scores, return_inverse=True)
-    up = np.bincount(place[positive], minlength=len(levels))
-    down = np.bincount(place[~positive], minlength=len(levels))
+    """Probability that a positive row scores above a negative one, ties counting half."""
+    levels, index = np.unique(scores, return_inverse=True)
+    up = np.bincount(index[positive], minlength=len(levels))
+    down = np.bincount(index[~positive], minlength=len(levels))
     below = np.cumsum(down) - down
     return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))
 
@@ -187,21 +176,15 @@ NAMED = ("knee", "tolerance")
 
 
 def on_frontier(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Flag rows of costs (n, k) that no other row beats: nowhere worse and somewhere better.
-
-    Examples
-    --------
-    >>> on_frontier(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 3.0]])).tolist()
-    [True, True, False]
-    """
-    beaten = np.zeros(len(costs), bool)
+    """Flag rows of costs (n, k) that no other row dominates: nowhere worse and somewhere better."""
+    dominated = np.zeros(len(costs), bool)
     for row, cost in enumerate(costs):
-        beaten[row] = ((costs <= cost).all(axis=1) & (costs < cost).any(axis=1)).any()
-    return ~beaten
+        dominated[row] = ((costs <= cost).all(axis=1) & (costs < cost).any(axis=1)).any()
+    return ~dominated
 
 
 def check_select(select: Any) -> None:
-    """Refuse what `choose` cannot use."""
+    """Refuse a value of `select` that `choose` cannot use."""
     number = isinstance(select, Real) and not isinstance(select, bool)
     share = number and 0 <= float(select) <= 1
     if not (share or callable(select) or (isinstance(select, str) and select in NAMED)):
@@ -214,19 +197,12 @@ def check_select(select: Any) -> None:
 def choose(
     columns: Columns, frontier: NDArray[np.int64], select: Select, max_score_loss: float
 ) -> int:
-    """Place of the chosen candidate, one on the frontier.
+    """Index of the chosen candidate, one of those on the frontier.
 
-    Parameters
-    ----------
-    columns : mapping
-        "distance" and "score" of every candidate, and whatever else a function may ask for.
-    frontier : int64 array
-        Places of candidates on the frontier.
-    select : {"knee", "tolerance"}, float, or callable
-        The point that bulges most from the line between the frontier's ends; the nearest tree
-        within `max_score_loss` of the best score; the greatest weighted sum, where closeness has
-        this weight and both are scaled to the frontier; or the greatest value of a function.
-    max_score_loss : float
+    "knee" is the point farthest from the line between the ends of the frontier; "tolerance" the
+    nearest tree within `max_score_loss` of the best score; a number the weight of closeness in a
+    sum of closeness and score, both scaled to the frontier; a callable maps the columns to values,
+    of which the largest wins.
     """
     distance, score = columns["distance"][frontier], columns["score"][frontier]
     if callable(select):
@@ -238,11 +214,11 @@ def choose(
             )
         return int(frontier[values[frontier].argmax()])
     if select == "tolerance":
-        worth = np.where(score >= score.max() - max_score_loss - 1e-12, -distance, -np.inf)
+        utility = np.where(score >= score.max() - max_score_loss - 1e-12, -distance, -np.inf)
     else:
         weight = 0.5 if select == "knee" else float(select)
-        worth = weight * (1 - _unit(distance)) + (1 - weight) * _unit(score)
-    best = np.flatnonzero(worth == worth.max())
+        utility = weight * (1 - _unit(distance)) + (1 - weight) * _unit(score)
+    best = np.flatnonzero(utility == utility.max())
     return int(frontier[best[score[best].argmax()]])
 
 

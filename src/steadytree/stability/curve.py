@@ -31,26 +31,13 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class StabilityCurve:
-    """Points by rising epsilon; epsilon 0 is the greedy tree.
-
-    Parameters
-    ----------
-    points : tuple of CurvePoint
-    removed : int or float
-        Rows removed at a time.
-    """
+    """Points by rising epsilon; epsilon 0 is the greedy tree."""
 
     points: tuple[CurvePoint, ...]
-    removed: float
+    removed: float  # rows removed at a time, a number or a share
 
     def epsilon_for(self, max_accuracy_loss: float) -> CurvePoint:
-        """The most stable point whose held-out accuracy is within a loss of the best point's.
-
-        Parameters
-        ----------
-        max_accuracy_loss : float
-            Such as 0.01 for one percentage point.
-        """
+        """The most stable point within a loss (0.01 is one point) of the best held-out accuracy."""
         Real(0, 1).check(max_accuracy_loss, "max_accuracy_loss")
         best = max(point.test_accuracy for point in self.points)
         allowed = [p for p in self.points if p.test_accuracy >= best - max_accuracy_loss - 1e-12]
@@ -62,22 +49,19 @@ class StabilityCurve:
         measurements = []
         for point in self.points:
             name = "greedy" if point.epsilon == 0 else f"epsilon {point.epsilon:g}"
-            measurements.append(
-                Measurement(
-                    f"sensitivity, {name}",
-                    point.sensitivity,
-                    "mean distance to the tree that is learned without some rows",
-                    point.sensitivity_interval,
-                )
+            sensitivity = Measurement(
+                f"sensitivity, {name}",
+                point.sensitivity,
+                "mean distance to the tree that is learned without some rows",
+                point.sensitivity_interval,
             )
-            measurements.append(
-                Measurement(
-                    f"held-out accuracy, {name}",
-                    point.test_accuracy,
-                    "share of rows right that the tree was not learned from",
-                    point.test_accuracy_interval,
-                )
+            accuracy = Measurement(
+                f"held-out accuracy, {name}",
+                point.test_accuracy,
+                "accuracy on rows that the tree was not learned from",
+                point.test_accuracy_interval,
             )
+            measurements += [sensitivity, accuracy]
         return tuple(measurements)
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,14 +80,14 @@ def stability_curve(
     n_seeds: int = 5,
     random_state: Any = 0,
 ) -> StabilityCurve:
-    """Measure what stability costs: sensitivity and accuracy of a learner over epsilon.
+    """Measure the accuracy lost for stability: both for several values of epsilon.
 
     Parameters
     ----------
     estimator : StableTreeClassifier
         Its epsilon is replaced.
     X, y : data
-        Split into folds; trees are learned on all but one, and judged on the one left.
+        Split into folds; trees are fitted on all but one, and scored on the one left out.
     epsilons : sequence of float
         0 is the greedy tree.
     removed, repeats : as in `average_sensitivity`

@@ -1,4 +1,4 @@
-"""Distributional sensitivity: how far the trees of two data sets are apart as distributions."""
+"""Distributional sensitivity: distance between the tree distributions of two data sets."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,19 +23,13 @@ from steadytree.stability.split_sampling import PreparedFit
 class DistributionalSensitivity:
     """Earth mover's distance between the trees with and without a row, over many seeds.
 
-    Parameters
-    ----------
-    rows : int64 array of shape (n_rows,)
-        The rows that were removed, one at a time.
-    transported : float64 array of shape (n_rows,)
-        Mean distance under the cheapest pairing of trees with and trees without the row.
-    coupled : float64 array of shape (n_rows,)
-        Mean distance when trees of the same seed are paired: never less.
+    `transported` is the mean distance under the best pairing of trees with and trees without the
+    row, `coupled` that of pairing by seed, which is never less.
     """
 
-    rows: NDArray[np.int64]
-    transported: NDArray[np.float64]
-    coupled: NDArray[np.float64]
+    rows: NDArray[np.int64]  # (n_rows,), removed one at a time
+    transported: NDArray[np.float64]  # (n_rows,)
+    coupled: NDArray[np.float64]  # (n_rows,)
 
     @property
     def value(self) -> float:
@@ -44,7 +38,7 @@ class DistributionalSensitivity:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The figures with their meanings; intervals are over the sampled rows."""
+        """The values with their meanings; intervals are over the sampled rows."""
         several = len(self.rows) > 1
         return (
             Measurement(
@@ -108,31 +102,30 @@ def distributional_sensitivity(
     if not is_repeatable(estimator):
         raise TypeError(
             f"distributional_sensitivity needs a StableTreeClassifier, got "
-            f"{type(estimator).__name__}: its draws must be repeatable on fewer rows."
+            f"{type(estimator).__name__}: its fit must be repeatable on fewer rows."
         )
     Integer(2).check(n_trees, "n_trees")
-    recipe = clone(estimator).recipe(X, y)
-    if recipe.lookahead > 1:
+    prepared = clone(estimator).prepare(X, y)
+    if prepared.lookahead > 1:
         raise ValueError("distributional_sensitivity works with lookahead=1 only.")
-    rows = np.arange(recipe.n_rows)
+    rows = np.arange(prepared.n_rows)
     if n_rows is not None:
-        Integer(1, recipe.n_rows).check(n_rows, "n_rows")
+        Integer(1, prepared.n_rows).check(n_rows, "n_rows")
         rows = np.sort(check_random_state(random_state).choice(rows, n_rows, replace=False))
-    whole = _sample(recipe, np.arange(recipe.n_rows), n_trees)
+    whole = _sample(prepared, np.arange(prepared.n_rows), n_trees)
     pairs = [
-        _transport(whole, _sample(recipe, np.delete(np.arange(recipe.n_rows), row), n_trees))
+        _transport(whole, _sample(prepared, np.delete(np.arange(prepared.n_rows), row), n_trees))
         for row in rows
     ]
-    scale = 2.0 ** (recipe.max_depth + 2) - 2 if normalise else 1.0
+    scale = 2.0 ** (prepared.max_depth + 2) - 2 if normalise else 1.0
     transported, coupled = np.array(pairs).T / scale
     return DistributionalSensitivity(rows, transported, coupled)
 
 
-def _sample(recipe: PreparedFit, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
+def _sample(prepared: PreparedFit, rows: NDArray[np.int64], n_trees: int) -> list[FlatTree]:
     """Trees of the seeds 0, 1, ..., grown on some of the rows."""
-    draws = [recipe.with_seed(seed).draw for seed in range(n_trees)]
-    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table)
-    return [grow_rows(*shared, draw, rows, recipe.max_depth) for draw in draws]
+    seeded = [prepared.with_seed(seed).arrays for seed in range(n_trees)]
+    return [grow_rows(*arrays, rows, prepared.max_depth) for arrays in seeded]
 
 
 def _transport(ours: list[FlatTree], theirs: list[FlatTree]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""ParetoTreeClassifier: of many trees, one that is accurate and close to what others would be."""
+"""ParetoTreeClassifier: the tree chosen on the frontier of accuracy and stability."""
 
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ from steadytree.stability.near_previous import (
     leaves_of,
     neighbours,
     read_previous,
-    split_rows,
+    stratified_flags,
 )
 from steadytree.stability.stable_tree import StableTreeClassifier
 
@@ -53,45 +53,43 @@ PARAMETERS: Parameters = {
 
 
 class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """One tree out of many, chosen on the frontier of accuracy and stability.
+    """One tree out of many, chosen on the Pareto frontier of accuracy and stability.
 
     Part of the rows is held out for validation. On the others two collections of trees are
-    learned from bootstrap samples, the first from half of the rows only. A tree of the second
-    collection is stable if its mean path distance to the first is small: retrained on other data
-    it would come out much the same. Of the trees that no other beats in both distance and
-    validation score, one is chosen.
+    fitted to bootstrap samples, the first of half of the rows only. A tree of the second
+    collection is stable if its mean path distance to the first is small: retraining on other data
+    gives similar trees. One of the trees that no other dominates in both distance and validation
+    score is chosen.
 
-    With `previous`, the tree in use, distances are those to it, and candidates that keep most of
-    it join in. The nearest one is chosen that scores at most `max_score_loss` below the best tree
-    of plain retraining, one for each of the settings on all rows but those held out. That may be
-    the tree in use itself. Rows it was learned from must not judge it: pass only new rows, or
-    say in ``fit`` which rows it has seen.
+    With `previous`, the tree in use, distances are those to it, and trees that keep most of it
+    are candidates too. Of those that score at most `max_score_loss` below the best tree of plain
+    retraining (one for each setting, on all rows but the held-out ones) the nearest is chosen,
+    which may be the tree in use itself. Rows that it was learned from must not be used to
+    validate it: pass only new rows, or mark the others by ``seen`` in ``fit``.
 
-    Choosing needs no other data than those given to ``fit``: rows held back for a final test are
-    never seen. A smaller distance partly means a smaller tree; compare with a plain tree of the
-    same size.
+    The choice uses only the data given to ``fit``, so a separate test set stays unseen. A smaller
+    distance partly means a smaller tree; compare with a plain tree of the same size.
 
     Parameters
     ----------
     estimator : tree learner, default=None
-        Any learner whose fitted form holds one tree. By default scikit-learn's CART, or the greedy
-        tree of `StableTreeClassifier` where columns hold text.
+        Any learner of a single tree. By default scikit-learn's CART, or the greedy tree of
+        `StableTreeClassifier` where columns hold text.
     n_trees : int, default=100
-        Trees in each collection, each from a bootstrap sample of its own.
+        Trees in each collection, each from its own bootstrap sample.
     grid : mapping of lists, default=None
         Settings of the learner; all combinations are used about equally often. By default depths 3
-        to 12 and 3, 5, 10, 30 and 50 rows a leaf.
+        to 12 and 3, 5, 10, 30 and 50 rows per leaf.
     previous : Tree, fitted learner or fitted scikit-learn tree, default=None
         The tree in use. The new tree has its classes and those of ``y``.
     max_score_loss : float, default=0.01
         Score that may be given up for closeness, with `previous` or ``select="tolerance"``.
     select : {"knee", "tolerance"}, float, or callable, default="knee"
-        Without `previous`: where the frontier bulges most; the nearest tree within
-        `max_score_loss`; a weight of closeness between 0 and 1; or a function that gets the
-        candidates as a dict of arrays and returns a value for each, the greatest on the
-        frontier winning.
+        Without `previous`: the knee of the frontier; the nearest tree within `max_score_loss`;
+        a weight of closeness between 0 and 1; or a function of the candidates, a dict of arrays,
+        that returns a value for each, of which the largest on the frontier wins.
     complexity : bool, default=False
-        Count the number of leaves as a third thing to keep small on the frontier.
+        Use the number of leaves as a third objective of the frontier.
     scoring : str, callable or None, default=None
         Score on the validation rows, as in scikit-learn; None is the area under the ROC curve.
     validation_fraction : float, default=0.25
@@ -118,7 +116,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     frontier_ : int64 array
         Candidates on the frontier, nearest first.
     chosen_ : int
-        Place of the chosen candidate.
+        Index of the chosen candidate.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
@@ -166,7 +164,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, seen: Any = None) -> "ParetoTreeClassifier":
-        """Learn the candidates and choose one.
+        """Fit the candidates and choose one.
 
         Parameters
         ----------
@@ -174,8 +172,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         seen : bool array-like of shape (n_samples,), optional
-            Rows that `previous` was learned from. They are not held out, since on them it would
-            look better than it is.
+            Rows that `previous` was learned from. They are not held out, since its score on them
+            is too optimistic.
 
         Returns
         -------
@@ -218,12 +216,12 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         rng: np.random.Generator,
         previous: Tree | None,
     ) -> None:
-        """Set the collections of trees and, for each candidate, where it comes from."""
+        """Set the collections of trees and, for each candidate, its settings and origin."""
         many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
         rows = np.flatnonzero(train)
         self.first_trees_ = []
         if previous is None:
-            half = rows[split_rows(sample.labels[rows], 0.5, rng)]
+            half = rows[stratified_flags(sample.labels[rows], 0.5, rng)]
             again = spread_settings(settings, len(settings), rng)
             self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
         self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, many)
@@ -243,7 +241,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         rows: NDArray[np.int64],
         previous: Tree,
     ) -> None:
-        """Candidates that keep most of the tree in use; one set for each kind of leaf size."""
+        """Add candidates that keep most of the previous tree, for each setting but the depth."""
         others = [{k: v for k, v in one.items() if k != "max_depth"} for one in settings]
         unique = list({repr(sorted(one.items())): one for one in others}.values())
         limited = any("max_depth" in one for one in settings)
@@ -256,10 +254,10 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
             labels, deepest = sample.labels[rows], previous.depth + 1
             regrower = Regrower(previous, reached, labels, sample.classes, grow, deepest)
-            for renewal, tree in neighbours(regrower):
+            for nodes, tree in neighbours(regrower):
                 self.trees_.append(tree)
                 self._settings.append(one)
-                part = "as it is" if renewal is None else f"{len(renewal)} part(s) anew"
+                part = "unchanged" if nodes is None else f"{len(nodes)} node(s) regrown"
                 self._origin.append(f"previous, {part}")
 
     def _choose(
@@ -298,7 +296,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         return to_frame(self.candidates_)
 
     def plot_frontier(self, ax: Any = None) -> Any:
-        """Draw score against distance of all candidates, the frontier and the chosen tree.
+        """Plot score against distance of all candidates, the frontier and the chosen tree.
 
         Parameters
         ----------
@@ -314,7 +312,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             ax = plots.subplots(figsize=(6.4, 4.4))[1]
         distance, score = self.candidates_["distance"], self.candidates_["score"]
         others = ~self.candidates_["on_frontier"]
-        ax.scatter(distance[others], score[others], s=14, c="#8b95a1", label="beaten by another")
+        ax.scatter(distance[others], score[others], s=14, c="#8b95a1", label="dominated")
         own = self.frontier_
         ax.plot(distance[own], score[own], "o-", c="#0072B2", ms=5, lw=1, label="frontier")
         ax.scatter(
@@ -327,7 +325,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             label="chosen",
         )
         to_what = "first collection" if self.first_trees_ else "tree in use"
-        ax.set_xlabel(f"path distance to the {to_what} (less is steadier)")
+        ax.set_xlabel(f"path distance to the {to_what} (less is more stable)")
         ax.set_ylabel("score on validation rows")
         ax.legend(frameon=False)
         return ax
@@ -350,9 +348,9 @@ def _columns_of(settings: list[Settings]) -> dict[str, NDArray[Any]]:
 
 
 def _check_enough_rows(labels: NDArray[np.int64]) -> None:
-    """Two rows of some class: one to learn from, one to judge by."""
+    """At least two rows of some class: one for training and one for validation."""
     if len(labels) < 4 or np.bincount(labels).max() < 2:
         raise UnsuitableDataError(
-            f"n_samples={len(labels)} rows are too few to learn from some and judge by others: "
+            f"n_samples={len(labels)} rows are too few for training and validation: "
             "at least 4 are needed, 2 of them of one class."
         )

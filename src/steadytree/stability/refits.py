@@ -1,4 +1,4 @@
-"""Refits: trees that come out when a learner is fitted again on part of its rows."""
+"""Refits: trees or scorecards of a learner that is fitted again on parts of its rows."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -23,96 +23,74 @@ from steadytree.stability.sensitivity import mean_interval
 
 @dataclass(frozen=True, eq=False)
 class ScorecardRefits:
-    """A card and those fitted again on part of the rows.
+    """A scorecard and those fitted again on parts of the rows."""
 
-    Parameters
-    ----------
-    whole : Scorecard
-        From all rows.
-    cards : tuple of Scorecard
-    agreement : float64 array (n_cards,)
-        Share of all rows to which each gives the same answer as the whole one.
-    """
-
-    whole: Scorecard
-    cards: tuple[Scorecard, ...]
-    agreement: NDArray[np.float64]
+    whole: Scorecard  # from all rows
+    scorecards: tuple[Scorecard, ...]
+    agreement: NDArray[np.float64]  # share of all rows with the same prediction as `whole`
 
     def columns(self) -> dict[str, float]:
-        """Share of the cards that ask about each column; those of the whole card first."""
-        own = columns_asked(self.whole)
-        asked = Counter(name for card in self.cards for name in columns_asked(card))
-        names = sorted(own | set(asked), key=lambda name: (name not in own, -asked[name], name))
-        return {name: asked[name] / len(self.cards) for name in names}
+        """Share of the refits that use each column; columns of `whole` come first."""
+        own = columns_used(self.whole)
+        used = Counter(name for one in self.scorecards for name in columns_used(one))
+        names = sorted(own | set(used), key=lambda name: (name not in own, -used[name], name))
+        return {name: used[name] / len(self.scorecards) for name in names}
 
-    def cuts(self, name: str) -> NDArray[np.float64]:
-        """Thresholds that the cards fitted again have for a column."""
-        found = [thresholds(card, name) for card in self.cards]
+    def thresholds(self, name: str) -> NDArray[np.float64]:
+        """Thresholds of a column in the refits."""
+        found = [thresholds(one, name) for one in self.scorecards]
         return np.sort(np.concatenate(found)) if found else np.empty(0)
 
     def measurements(self) -> tuple[Measurement, ...]:
-        """The numbers with what they mean."""
-        own = columns_asked(self.whole)
-        kept = [len(own & columns_asked(card)) / len(own) for card in self.cards] if own else [1.0]
+        """The values with their meanings."""
+        own = columns_used(self.whole)
+        kept = [len(own & columns_used(one)) / len(own) for one in self.scorecards] if own else [1]
         return (
-            Measurement(
+            _percentage(
                 "same answers",
-                100 * float(self.agreement.mean()),
+                self.agreement.mean(),
                 "share of rows that get the same answer from a card fitted again",
-                None,
-                "%",
             ),
-            Measurement(
+            _percentage(
                 "least same answers",
-                100 * float(self.agreement.min()),
+                self.agreement.min(),
                 "the same for the card that differs most",
-                None,
-                "%",
             ),
-            Measurement(
+            _percentage(
                 "same columns",
-                100 * float(np.mean(kept)),
+                np.mean(kept),
                 "share of its columns that a card fitted again asks about too",
-                None,
-                "%",
             ),
         )
 
 
-def columns_asked(card: Scorecard) -> set[str]:
-    """Names of the columns a card gives points for."""
-    return {card.space.names[condition.feature] for condition in card.conditions}
+def _percentage(name: str, share: Any, meaning: str) -> Measurement:
+    return Measurement(name, 100 * float(share), meaning, None, "%")
 
 
-def thresholds(card: Scorecard, name: str) -> NDArray[np.float64]:
-    """A card's thresholds for a column of numbers, lowest first."""
-    feature = card.space.names.index(name)
-    found = [c.threshold for c in card.conditions if c.feature == feature]
+def columns_used(scorecard: Scorecard) -> set[str]:
+    """Names of the columns a scorecard gives points for."""
+    return {scorecard.space.names[condition.feature] for condition in scorecard.conditions}
+
+
+def thresholds(scorecard: Scorecard, name: str) -> NDArray[np.float64]:
+    """A scorecard's thresholds of a numeric column, in ascending order."""
+    feature = scorecard.space.names.index(name)
+    found = [c.threshold for c in scorecard.conditions if c.feature == feature]
     return np.sort([value for value in found if np.isfinite(value)])
 
 
-KEPT = 0.9
+KEPT = 0.9  # share of the rows that each refit gets
 
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """A tree and those learned again on part of the rows.
+    """A tree and those fitted again on parts of the rows."""
 
-    Parameters
-    ----------
-    whole : Tree
-        From all rows.
-    trees : tuple of Tree
-    distances : float64 array (n_trees,)
-        Path distance of each to the whole one.
-    agreement : float64 array (n_trees,)
-        Share of all rows to which each gives the same answer as the whole one.
-    """
-
-    whole: Tree
+    whole: Tree  # from all rows
     trees: tuple[Tree, ...]
-    distances: NDArray[np.float64]
-    agreement: NDArray[np.float64]
+    distances: NDArray[np.float64]  # path distance of each tree to `whole`
+    agreement: NDArray[np.float64]  # share of all rows with the same prediction as `whole`
 
     @property
     def value(self) -> float:
@@ -121,11 +99,11 @@ class Refits:
 
     @cached_property
     def facts(self) -> CollectionFacts:
-        """What all the trees have in common, the whole one among them."""
+        """What all the trees have in common, `whole` included."""
         return collection_facts([self.whole, *self.trees])
 
     def measurements(self) -> tuple[Measurement, ...]:
-        """The numbers with what they mean."""
+        """The values with their meanings."""
         several = len(self.trees) > 1
         return (
             Measurement(
@@ -134,19 +112,15 @@ class Refits:
                 "mean path distance to trees learned again on part of the rows",
                 mean_interval(self.distances) if several else None,
             ),
-            Measurement(
+            _percentage(
                 "same answers",
-                100 * float(self.agreement.mean()),
+                self.agreement.mean(),
                 "share of rows that get the same answer from a tree learned again",
-                None,
-                "%",
             ),
-            Measurement(
+            _percentage(
                 "same tree",
-                100 * float((self.distances == 0).mean()),
+                (self.distances == 0).mean(),
                 "share of refits that give the very same tree",
-                None,
-                "%",
             ),
         )
 
@@ -160,16 +134,16 @@ def refits(
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Refits | ScorecardRefits:
-    """Fit a learner again on parts of its rows, and measure how far the trees are apart.
+    """Fit a learner again on parts of its rows, and measure how much the trees differ.
 
-    Of a learner of cards: how many answers and columns stay the same.
+    For a learner of risk scores: how many predictions and columns stay the same.
 
-    Every refit uses the learner as it is, its ``random_state`` included, on rows drawn without
-    replacement: it shows what other rows do, not what other seeds do.
+    Every refit uses the learner with its own ``random_state``, on rows sampled without
+    replacement: it shows the effect of other rows, not of other seeds.
 
     Parameters
     ----------
-    estimator : a learner of ours, a scikit-learn tree classifier, or any with a tree or card inside
+    estimator : learner of a tree or risk score, or a scikit-learn tree classifier
         Fitted or not; it is not changed.
     X, y : training data
     repeats : int, default=20
@@ -182,7 +156,7 @@ def refits(
 
     Returns
     -------
-    refits : Refits, or ScorecardRefits of a learner of cards
+    refits : Refits, or ScorecardRefits for a learner of risk scores
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Removal: refit a tree without some of its rows, as fast as the learner allows."""
+"""Removal: refit a tree without some of its rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,21 +25,11 @@ from steadytree.stability.split_sampling import PreparedFit
 
 @dataclass(frozen=True, eq=False)
 class Alternative:
-    """A tree that comes out when rows are removed: how often, and how far from the whole one.
+    """A tree that results when rows are removed."""
 
-    Parameters
-    ----------
-    share : float
-        Share of the removals that lead to it.
-    distance : float
-        From the tree on all rows.
-    grow : callable
-        Returns the tree; called when `tree` is first asked for, since it costs a fit.
-    """
-
-    share: float
-    distance: float
-    grow: Callable[[], Tree]
+    share: float  # of the removals that lead to it
+    distance: float  # from the tree on all rows
+    grow: Callable[[], Tree]  # called when `tree` is first read, since it costs a fit
 
     @cached_property
     def tree(self) -> Tree:
@@ -49,28 +39,18 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """Trees without each of several sets of rows, for one seed.
+    """Trees without each of several sets of rows, for one seed."""
 
-    Parameters
-    ----------
-    removed : int64 array of shape (n_sets, n_removed)
-    distances : float64 array of shape (n_sets,)
-    alternatives : tuple of Alternative
-        The distinct trees, the most frequent first.
-    depth : int
-        Depth that distances may be normalised by.
-    """
-
-    removed: NDArray[np.int64]
-    distances: NDArray[np.float64]
-    alternatives: tuple[Alternative, ...]
-    depth: int
+    removed: NDArray[np.int64]  # (n_sets, n_removed)
+    distances: NDArray[np.float64]  # (n_sets,)
+    alternatives: tuple[Alternative, ...]  # the distinct trees, the most frequent first
+    depth: int  # that distances may be normalised by
 
 
 def is_repeatable(estimator: Any) -> bool:
-    """Whether an estimator can make its fit ready once and repeat it on some of its rows."""
-    able = all(callable(getattr(estimator, name, None)) for name in ("recipe", "grow"))
-    # a recipe knows nothing of a tree to stay close to
+    """Whether an estimator can prepare its fit once and repeat it on some of its rows."""
+    able = all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
+    # a prepared fit does not include the previous tree
     return able and getattr(estimator, "previous", None) is None
 
 
@@ -83,38 +63,38 @@ def fresh(estimator: Any) -> Any:
     return copy
 
 
-def remove_from_recipe(
+def remove_from_prepared(
     estimator: Any,
-    recipe: PreparedFit,
+    prepared: PreparedFit,
     removed: NDArray[np.int64],
     distance: Distance,
     n_alternatives: int,
 ) -> Removal:
-    """Repeat a ready fit without each set of rows; bins, rules and noise stay those of all rows."""
-    if recipe.lookahead > 1:
-        regrown = [_grow_without(estimator, recipe, rows) for rows in removed]
-        whole = estimator.grow(recipe)
-        return _compare(whole, regrown, removed, distance, n_alternatives, recipe.max_depth)
-    distances, tags = _distances_and_tags(recipe, removed)
+    """Repeat a fit without each set of rows; bins, splits and noise are those of all rows."""
+    if prepared.lookahead > 1:
+        regrown = [_grow_without(estimator, prepared, rows) for rows in removed]
+        whole = estimator.grow(prepared)
+        return _compare(whole, regrown, removed, distance, n_alternatives, prepared.max_depth)
+    distances, tags = _distances_and_tags(prepared, removed)
     _, first, inverse, counts = np.unique(
         tags, return_index=True, return_inverse=True, return_counts=True
     )
     if distance == "node-features":
-        distances = _feature_distances(recipe, removed[first])[inverse.ravel()]
+        distances = _feature_distances(prepared, removed[first])[inverse.ravel()]
     elif distance != "node":
-        whole = estimator.grow(recipe)
-        trees = (_grow_without(estimator, recipe, removed[k]) for k in first)
+        whole = estimator.grow(prepared)
+        trees = (_grow_without(estimator, prepared, removed[k]) for k in first)
         known = np.array([measure_distance(whole, tree, distance) for tree in trees])
         distances = known[inverse.ravel()]
     alternatives = tuple(
         Alternative(
             float(counts[k] / len(removed)),
             float(distances[first[k]]),
-            partial(_grow_without, estimator, recipe, removed[first[k]]),
+            partial(_grow_without, estimator, prepared, removed[first[k]]),
         )
         for k in np.argsort(-counts, kind="stable")[:n_alternatives]
     )
-    return Removal(removed, distances, alternatives, recipe.max_depth)
+    return Removal(removed, distances, alternatives, prepared.max_depth)
 
 
 def refit_without(
@@ -125,7 +105,7 @@ def refit_without(
     n_alternatives: int,
     n_jobs: int | None,
 ) -> Removal:
-    """Clone and refit any estimator that ends in a tree; bins are then those of the rows left."""
+    """Clone and refit any estimator of a tree; bins are then those of the remaining rows."""
     whole = _refit(np.empty(0, np.int64), estimator, data)
     trees = fan_out(_refit, list(removed), estimator, data, n_jobs=n_jobs)
     depth = max(tree.depth for tree in (whole, *trees))
@@ -142,7 +122,7 @@ def fit_tree(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree:
 
 
 def fit_model(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree | Scorecard:
-    """The tree or card that a fresh copy of an estimator learns from some of the rows."""
+    """The tree or scorecard that a fresh copy of an estimator learns from some of the rows."""
     fitted = _fit(rows, estimator, data)
     card = as_card(fitted)
     return _tree_of(fitted, data) if card is None else card
@@ -154,44 +134,38 @@ def _fit(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Any:
 
 
 def _tree_of(fitted: Any, data: Dataset) -> Tree:
-    # scikit-learn's trees do not tell whether there were missing values: all rows do
+    # scikit-learn's trees do not keep whether there were missing values: the rows show it
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, data)
 
 
-def _grow_without(estimator: Any, recipe: PreparedFit, rows: NDArray[np.int64]) -> Tree:
-    kept = np.ones(recipe.n_rows, bool)
+def _grow_without(estimator: Any, prepared: PreparedFit, rows: NDArray[np.int64]) -> Tree:
+    kept = np.ones(prepared.n_rows, bool)
     kept[rows] = False
-    return estimator.grow(recipe.take(kept))
+    return estimator.grow(prepared.take(kept))
 
 
 def _distances_and_tags(
-    recipe: PreparedFit, removed: NDArray[np.int64]
+    prepared: PreparedFit, removed: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Node distances and tags: single rows all at once, larger sets by growing each tree."""
-    table, draw, n = recipe.rules.table, recipe.draw, recipe.n_rows
-    shared = (recipe.codes, recipe.labels, recipe.n_classes, table, draw)
-    if removed.shape[1] > 1 or (draw.coupling != GUMBEL and draw.sharpness > 0):
-        _, distances, tags = regrow_without(*shared, removed, recipe.max_depth)
+    sampling, n = prepared.sampling, prepared.n_rows
+    if removed.shape[1] > 1 or (sampling.coupling != GUMBEL and sampling.sharpness > 0):
+        _, distances, tags = regrow_without(*prepared.arrays, removed, prepared.max_depth)
         return distances.astype(np.float64), tags
-    rows, asked = np.arange(n), np.unique(removed[:, 0])
-    out = (
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.uint64),
-        np.zeros(n, np.int64),
-    )
-    leave_out(*shared, rows, asked, np.uint64(0), recipe.max_depth, out)
+    kinds = (np.int64, np.int64, np.uint64, np.int64)
+    out = tuple(np.zeros(n, kind) for kind in kinds)  # label, size, tag and distance
+    single = np.unique(removed[:, 0])
+    leave_out(*prepared.arrays, np.arange(n), single, np.uint64(0), prepared.max_depth, out)
     return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
 
 
-def _feature_distances(recipe: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Node distances where a question is its feature alone."""
-    shared = (recipe.codes, recipe.labels, recipe.n_classes, recipe.rules.table, recipe.draw)
-    every = np.arange(recipe.n_rows)
+def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Node distances where two splits are equal if their features are."""
+    every = np.arange(prepared.n_rows)
 
     def features_of(rows: NDArray[np.int64]) -> FlatTree:
-        tree = grow_rows(*shared, rows, recipe.max_depth)
+        tree = grow_rows(*prepared.arrays, rows, prepared.max_depth)
         return tree._replace(key=tree.key >> FEATURE_BITS)
 
     whole = features_of(every)
@@ -207,7 +181,7 @@ def _compare(
     n_alternatives: int,
     depth: int,
 ) -> Removal:
-    """Distances and frequencies of trees that are all at hand."""
+    """Distances and frequencies of trees that are all known."""
     numbers = TreeNumbers([whole, *trees])
     tags = np.array([numbers.flat(tree).tag[0] for tree in trees])
     _, first, inverse, counts = np.unique(
@@ -216,11 +190,13 @@ def _compare(
     known = np.array([measure_distance(whole, trees[k], distance) for k in first])
     order = np.argsort(-counts, kind="stable")[:n_alternatives]
     alternatives = tuple(
-        Alternative(float(counts[k] / len(trees)), float(known[k]), partial(_the, trees[first[k]]))
+        Alternative(
+            float(counts[k] / len(trees)), float(known[k]), partial(_known, trees[first[k]])
+        )
         for k in order
     )
     return Removal(removed, known[inverse.ravel()], alternatives, depth)
 
 
-def _the(tree: Tree) -> Tree:
+def _known(tree: Tree) -> Tree:  # a lambda could not be pickled
     return tree

@@ -1,4 +1,4 @@
-"""Average sensitivity: what removing rows does to a tree."""
+"""Average sensitivity: how the removal of rows changes a tree."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -22,7 +22,7 @@ from steadytree.stability.removal import (
     fresh,
     is_repeatable,
     refit_without,
-    remove_from_recipe,
+    remove_from_prepared,
 )
 
 DEFAULT_REPEATS = 100
@@ -33,23 +33,14 @@ N_ALTERNATIVES = 5
 class Sensitivity:
     """How a tree changes when rows are removed from its training data.
 
-    Parameters
-    ----------
-    distances : float64 array of shape (n_seeds, n_sets)
-        Distance of each tree without some rows from the tree on all rows of the same seed.
-    removed : int64 array of shape (n_seeds, n_sets, n_removed)
-        The rows that were removed.
-    alternatives : tuple of Alternative
-        The most frequent trees without some rows, for the first seed; the whole tree may be
-        among them, at distance 0.
-    exact : bool
-        Whether every single row was removed in turn; otherwise sets were sampled.
+    Alternatives are the most frequent trees without some rows, for the first seed; the tree on all
+    rows may be among them, at distance 0.
     """
 
-    distances: NDArray[np.float64]
-    removed: NDArray[np.int64]
+    distances: NDArray[np.float64]  # (n_seeds, n_sets), from the tree on all rows of that seed
+    removed: NDArray[np.int64]  # (n_seeds, n_sets, n_removed), the removed rows
     alternatives: tuple[Alternative, ...]
-    exact: bool
+    exact: bool  # every single row was removed in turn; otherwise sets were sampled
 
     @property
     def value(self) -> float:
@@ -66,7 +57,7 @@ class Sensitivity:
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
-        """The figures with their meanings."""
+        """The values with their meanings."""
         n_removed = self.removed.shape[2]
         rows = "one row" if n_removed == 1 else f"{n_removed:,} rows"
         changed = (self.distances > 0).mean(axis=1)
@@ -96,12 +87,12 @@ class Sensitivity:
         """The removed sets of rows that change the tree of the first seed most."""
         order = np.argsort(-self.distances[0], kind="stable")[:n]
         return [
-            (tuple(self.removed[0, place].tolist()), float(self.distances[0, place]))
-            for place in order
+            (tuple(self.removed[0, index].tolist()), float(self.distances[0, index]))
+            for index in order
         ]
 
     def __str__(self) -> str:
-        return "\n".join(str(reading) for reading in self.measurements)
+        return "\n".join(map(str, self.measurements))
 
 
 def average_sensitivity(
@@ -134,12 +125,12 @@ def average_sensitivity(
         for one row at a time, else 100.
     seeds : int, sequence of int or None, default=None
         Seeds of the learner to average over: a number of them, or the seeds themselves; None is
-        the estimator's own, or one drawn where it has none.
+        the estimator's own, or a random one where it has none.
     distance : {"node", "node-features"} or callable, default="node"
         As in `tree_distance`; a callable gets two trees.
     normalise : bool, default=True
         Divide node distances by 2^(B + 2) - 2, B being the learner's depth limit (for other
-        estimators, the depth of the deepest tree that came out).
+        estimators, the depth of the deepest tree).
     n_jobs : int or None, default=None
         Processes, as in joblib: for cloned refits, or for the seeds of steadytree's own learners.
         ``joblib.parallel_config("dask")`` sends batches of them to a cluster.
@@ -166,8 +157,8 @@ def average_sensitivity(
     n_sets = _check_repeats(repeats, n_removed)
     random = _generator(random_state)
     jobs = [
-        (one, _choose_sets(n_rows, n_removed, n_sets, random), place == 0)
-        for place, one in enumerate(_with_seeds(estimator, seeds, random))
+        (one, _choose_sets(n_rows, n_removed, n_sets, random), index == 0)
+        for index, one in enumerate(_with_seeds(estimator, seeds, random))
     ]
     if is_repeatable(estimator):
         removals = fan_out(_repeat, jobs, data, distance, n_jobs=n_jobs)
@@ -188,20 +179,20 @@ def average_sensitivity(
 
 
 def _repeat(job: tuple[Any, NDArray[np.int64], bool], data: Dataset, distance: Distance) -> Removal:
-    """Removals for one seed; only the first seed's other trees are kept."""
+    """Removals for one seed; alternatives are kept for the first seed only."""
     estimator, sets, is_first = job
-    estimator = copy(estimator)  # the caller's own learns nothing of these columns
+    estimator = copy(estimator)  # the caller's estimator must stay as it is
     n_alternatives = N_ALTERNATIVES if is_first else 0
-    recipe = estimator.recipe(data.form_for(estimator), data.labels)
-    return remove_from_recipe(estimator, recipe, sets, distance, n_alternatives)
+    prepared = estimator.prepare(data.form_for(estimator), data.labels)
+    return remove_from_prepared(estimator, prepared, sets, distance, n_alternatives)
 
 
 def _with_seeds(
     estimator: Any, seeds: int | Sequence[int] | None, random: np.random.Generator
 ) -> list[Any]:
-    """The estimator with each seed; all refits must share their randomness.
+    """The estimator with each seed, since all refits must share their randomness.
 
-    One that has its seed stays as it is, since whoever refits it takes a copy.
+    An estimator that has its seed is returned itself: refits work on copies.
     """
     if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
         raise TypeError(
@@ -234,7 +225,7 @@ def _check_removed(removed: float, n_rows: int) -> int:
         raise ValueError(message)
     if not 1 <= number < n_rows:
         raise ValueError(
-            f"removed={removed} of {n_rows} rows: at least one must go and one must stay."
+            f"removed={removed} of {n_rows} rows: at least one must be removed and one kept."
         )
     return number
 
@@ -265,7 +256,7 @@ def _choose_sets(
 
 
 def _generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, or from a RandomState; made from a seed it costs a tenth."""
+    """A generator from a seed (ten times faster) or from a RandomState."""
     if isinstance(random_state, Integral):
         return np.random.default_rng(int(random_state))
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)

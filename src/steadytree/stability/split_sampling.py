@@ -1,4 +1,4 @@
-"""SplitSampler: which rule each open node gets, and how likely every other one was."""
+"""Sampled splits: a fit prepared once, the splits its nodes get, and their probabilities."""
 
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -9,38 +9,24 @@ from numpy.typing import NDArray
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows
 from steadytree.data.splits import SplitTable
-from steadytree.stability._kernels.choose import Draw, choose_rules, draw_rule
+from steadytree.stability._kernels.choose import SplitSampling, choose_splits, sample_split
 from steadytree.stability._kernels.grow import score_ahead
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedFit:
-    """Rows as codes, the rules that may be asked, and how one is drawn.
+    """Binned rows, the candidate splits, and how one is sampled.
 
-    Refits on fewer rows share the bins, the rules and the noise with the fit on all rows; only
-    so is a change of the tree a change caused by the rows.
-
-    Parameters
-    ----------
-    space : FeatureSpace
-        With the cuts that the rules were made from.
-    codes : array of shape (n_features, n_rows)
-    labels : int32 array of shape (n_rows,)
-        Places among the classes; kernels never see the labels themselves.
-    classes : array of labels
-    rules : SplitTable
-    draw : Draw
-    max_depth : int
-    lookahead : int
-    weights : float64 array of shape (n_rows,), or None
+    Refits on fewer rows share the bins, the splits and the noise with the fit on all rows, so
+    that only the removed rows can change the tree.
     """
 
-    space: FeatureSpace
-    codes: NDArray[Any]
-    labels: NDArray[np.int32]
+    space: FeatureSpace  # with the thresholds of the splits
+    binned: NDArray[Any]  # (n_features, n_rows)
+    labels: NDArray[np.int32]  # (n_rows,), indices of classes
     classes: NDArray[Any]
-    rules: SplitTable
-    draw: Draw
+    splits: SplitTable
+    sampling: SplitSampling
     max_depth: int
     lookahead: int = 1
     weights: NDArray[np.float64] | None = None
@@ -50,29 +36,38 @@ class PreparedFit:
         return len(self.labels)
 
     @property
+    def arrays(self) -> tuple[Any, ...]:
+        """The first arguments of the kernels that grow trees."""
+        return self.binned, self.labels, self.n_classes, self.splits.table, self.sampling
+
+    def source(self) -> Rows:
+        """Class counts of the rows, for level-wise growth."""
+        return Rows(self.binned, self.labels, self.splits, self.n_classes, self.weights)
+
+    @property
     def n_classes(self) -> int:
         return len(self.classes)
 
     def with_seed(self, seed: int) -> "PreparedFit":
         """The same fit with other noise."""
-        return replace(self, draw=self.draw._replace(seed=int(seed)))
+        return replace(self, sampling=self.sampling._replace(seed=int(seed)))
 
     def take(self, rows: NDArray[Any]) -> "PreparedFit":
         """The same fit on some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
-        codes = np.ascontiguousarray(self.codes[:, rows])
-        return replace(self, codes=codes, labels=self.labels[rows], weights=weights)
+        binned = np.ascontiguousarray(self.binned[:, rows])
+        return replace(self, binned=binned, labels=self.labels[rows], weights=weights)
 
 
-MOST_CELLS = 5_000_000  # scores kept of one tree: 40 MB; nodes beyond are grown all the same
+MAX_SCORES = 5_000_000  # scores kept of one tree: 40 MB; deeper levels grow without being kept
 Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class SplitProbability(NamedTuple):
-    """One question a node could have got, and how likely it was.
+    """A candidate split of a node and its probability.
 
     Thresholds from `low` to `high` divide the training rows alike; both are nan for a category,
-    and infinite where only presence is asked.
+    and infinite for the split of observed from missing values.
     """
 
     feature: str
@@ -84,79 +79,72 @@ class SplitProbability(NamedTuple):
 
 
 class SplitSampler:
-    """Draws rules from class counts, or by looking ahead on the rows themselves.
+    """Samples splits from class counts or, with a look-ahead, from the rows themselves."""
 
-    Parameters
-    ----------
-    recipe : PreparedFit
-    rows : Rows, optional
-        The source that the tree is grown from; looked at where the recipe looks ahead.
-    """
-
-    def __init__(self, recipe: PreparedFit, rows: Rows | None = None) -> None:
-        self._recipe = recipe
+    def __init__(self, prepared: PreparedFit, rows: Rows | None = None) -> None:
+        self._prepared = prepared
         self._rows = rows
-        self._n_cells = 0
+        self._n_scores = 0
         self.levels: list[tuple[NDArray[np.uint64], NDArray[np.float64]]] = []
 
     def __call__(self, counts: ClassCounts, positions: NDArray[np.uint64]) -> Chosen:
-        recipe = self._recipe
-        if recipe.lookahead > 1 and self._rows is not None:
-            rules, thresholds, scores = self._look_ahead(self._rows, positions)
+        prepared = self._prepared
+        if prepared.lookahead > 1 and self._rows is not None:
+            splits, thresholds, scores = self._look_ahead(self._rows, positions)
         else:
-            table, draw = recipe.rules.table, recipe.draw
-            rules, thresholds, scores = choose_rules(counts.values, positions, table, draw)
-        self._n_cells += scores.size
-        if self._n_cells <= MOST_CELLS:
+            table, sampling = prepared.splits.table, prepared.sampling
+            splits, thresholds, scores = choose_splits(counts.values, positions, table, sampling)
+        self._n_scores += scores.size
+        if self._n_scores <= MAX_SCORES:
             self.levels.append((positions, scores))
-        return rules, thresholds
+        return splits, thresholds
 
     def _look_ahead(
         self, source: Rows, positions: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        recipe, table = self._recipe, self._recipe.rules.table
-        rules = np.full(len(positions), -1)
+        prepared, table = self._prepared, self._prepared.splits.table
+        splits = np.full(len(positions), -1)
         thresholds = np.full(len(positions), -1)
-        scores = np.full((len(positions), recipe.rules.n_rules), -1.0)
-        for slot, position in enumerate(positions):
+        scores = np.full((len(positions), prepared.splits.n_rules), -1.0)
+        for node, position in enumerate(positions):
             depth = (int(position) + 1).bit_length() - 1
-            levels = min(recipe.lookahead, recipe.max_depth - depth)
-            rows = source.rows_in(slot)
-            data = (recipe.codes, recipe.labels, recipe.n_classes)
-            scores[slot] = score_ahead(*data, table, rows, levels, recipe.draw.min_leaf)
-            rules[slot], thresholds[slot] = draw_rule(scores[slot], table, recipe.draw, position)
-        return rules, thresholds, scores
+            levels = min(prepared.lookahead, prepared.max_depth - depth)
+            rows = source.rows_in(node)
+            *data, sampling = prepared.arrays
+            scores[node] = score_ahead(*data, rows, levels, sampling.min_leaf)
+            splits[node], thresholds[node] = sample_split(scores[node], table, sampling, position)
+        return splits, thresholds, scores
 
 
 def split_probabilities(
-    space: FeatureSpace, rules: SplitTable, draw: Draw, scores: NDArray[np.float64]
+    space: FeatureSpace, splits: SplitTable, sampling: SplitSampling, scores: NDArray[np.float64]
 ) -> list[SplitProbability]:
-    """Every question with a chance, the likeliest first, from the scores of one node's rules."""
-    table = rules.table
+    """Every split that can be chosen, the most probable first, from the scores of one node."""
+    table = splits.table
     valid = np.flatnonzero(scores >= 0)
     best = scores.max(initial=-1.0)
     size = (table.last - table.first + 1)[valid]
-    if draw.sharpness > 0 and best > 0:
-        chance = size * np.exp(draw.sharpness / best * (scores[valid] - best))
+    if sampling.sharpness > 0 and best > 0:
+        chance = size * np.exp(sampling.sharpness / best * (scores[valid] - best))
     else:
         chance = size * (scores[valid] == best)
     chance = chance / chance.sum()
     order = np.argsort(-chance, kind="stable")
-    return [_describe(space, rules, valid[k], float(chance[k])) for k in order if chance[k] > 0]
+    return [_describe(space, splits, valid[k], float(chance[k])) for k in order if chance[k] > 0]
 
 
 def _describe(
-    space: FeatureSpace, rules: SplitTable, rule: int, probability: float
+    space: FeatureSpace, splits: SplitTable, split: int, probability: float
 ) -> SplitProbability:
-    table = rules.table
-    column = space[int(table.feature[rule])]
-    first, last = int(table.first[rule]), int(table.last[rule])
-    missing_left = bool(table.missing_left[rule])
+    table = splits.table
+    column = space[int(table.feature[split])]
+    first, last = int(table.first[split]), int(table.last[split])
+    missing_left = bool(table.missing_left[split])
     if column.is_categorical:
-        asked = first < len(column.categories)
-        category = column.categories[first] if asked else None
-        edge = np.nan if asked else np.inf
-        return SplitProbability(column.name, edge, edge, category, missing_left, probability)
-    cuts = np.append(column.cuts, np.inf)
-    low, high = float(cuts[first]), float(cuts[last])
+        named = first < len(column.categories)
+        category = column.categories[first] if named else None
+        bound = np.nan if named else np.inf
+        return SplitProbability(column.name, bound, bound, category, missing_left, probability)
+    thresholds = np.append(column.cuts, np.inf)
+    low, high = float(thresholds[first]), float(thresholds[last])
     return SplitProbability(column.name, low, high, None, missing_left, probability)

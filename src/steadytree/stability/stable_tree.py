@@ -1,4 +1,4 @@
-"""StableTreeClassifier: splits that stay when rows go."""
+"""StableTreeClassifier: splits that stay the same when few rows are removed."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,7 +7,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -25,7 +24,7 @@ from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.grower import grow, tree_positions
 from steadytree.models.tree import Tree
-from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, Draw
+from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
 from steadytree.stability.near_previous import stay_close
 from steadytree.stability.split_sampling import (
     PreparedFit,
@@ -36,7 +35,7 @@ from steadytree.stability.split_sampling import (
 
 CRITERIA = {"count": COUNT, "gini": GINI}
 COUPLINGS = {"gumbel": GUMBEL, "rejection": REJECTION}
-MOST_TRIALS = 20_000_000_000  # cells a look-ahead may read: about a minute
+MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 DEEPEST = 30
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, DEEPEST),
@@ -52,19 +51,19 @@ PARAMETERS: Parameters = {
 
 
 class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """A tree whose splits are drawn so that few rows more or less leave it as it is.
+    """A tree whose splits are sampled so that adding or removing few rows rarely changes it.
 
-    At each node a rule is drawn with probability proportional to
-    ``exp(2 log(n_rules) / epsilon * score / best score)``; the noise of the draw is tied to the
-    place in the tree, the feature and the threshold, so data sets that differ little share it.
-    With ``epsilon=0`` the best rule is taken and ties are broken by the same noise.
+    At each node a split is sampled with probability proportional to
+    ``exp(2 log(n_splits) / epsilon * score / best score)``. The noise depends on the position in
+    the tree, the feature and the threshold only, so that similar data sets share it.
+    With ``epsilon=0`` the best split is taken and ties are broken by the same noise.
     Sibling leaves with equal labels are merged. Data of one class, or without any valid split,
     give a single leaf.
 
     Parameters
     ----------
     max_depth : int, default=5
-        Most questions from root to leaf, 1 to 30.
+        Maximum depth, 1 to 30.
     epsilon : float, default=0.1
         How much of a split's score may be given up, on average, for stability; 0 is greedy.
     n_thresholds : int, default=500
@@ -75,19 +74,19 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     criterion : {"count", "gini"}, default="count"
         Rows in the majority class of their side, or rows times one minus Gini impurity.
     coupling : {"gumbel", "rejection"}, default="gumbel"
-        How trees of neighbouring data share their noise: hashed Gumbel noise a threshold, or
-        the published rejection sampling, which gives the same trees as often and changes them
-        more. No matter for ``epsilon=0``.
+        How fits on similar data share their noise: hashed Gumbel noise for each threshold, or
+        the published rejection sampling, which has the same distribution of trees but changes
+        them more often. Not used with ``epsilon=0``.
     lookahead : int, default=1
-        Judge a split by the best tree of this depth below it, found by trying all of them; 1
-        judges by the split alone. Above 1 for small data only, and with the criterion "count".
+        Score a split by the best tree of this depth that starts with it, found by exhaustive
+        search; 1 scores the split alone. Above 1 for small data and the criterion "count" only.
     min_samples_leaf : int, default=1
-        Least rows (or summed weights, from 2 up) on each side of a split.
+        Minimum number of rows (or sum of weights, from 2 up) on each side of a split.
     random_state : int, RandomState or None, default=None
         Seed of the noise.
     previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use, to stay close to: as much of it is kept as the accuracy allows. The new
-        tree has its classes and those of ``y``.
+        The tree in use. As much of it is kept as the accuracy allows. The new tree has its
+        classes and those of ``y``.
     max_score_loss : float, default=0.01
         Accuracy on held-out rows that may be given up to stay close to `previous`.
 
@@ -98,10 +97,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Labels seen in ``fit``; columns of ``predict_proba`` follow their order.
     space_ : FeatureSpace
-        The columns with their candidate cuts.
+        The columns with their candidate thresholds.
     score_bound_ : float or None
-        Share of training rows that trees of this fit get right at least, on average over seeds;
-        None for the criterion "gini".
+        Lower bound on the training accuracy, on average over seeds; None for "gini".
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
 
@@ -148,16 +146,16 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Numbers, text, categories; missing values welcome. A dask array or dataframe is read,
-            binned and counted where its partitions lie, and gives the same tree.
+            Numbers, text, categories; may have missing values. A dask array or dataframe is
+            read, binned and counted where its partitions lie, and gives the same tree.
         y : array-like of shape (n_samples,)
             Class labels; a Dask collection where X is one.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out. Not for Dask
             collections.
         seen : bool array-like of shape (n_samples,), optional
-            Rows that `previous` was learned from. They do not judge it, since on them it would
-            look better than it is.
+            Rows that `previous` was learned from. They are not used to validate it, since its
+            accuracy on them is too optimistic.
         client : distributed.Client, optional
             The cluster that a Dask collection is computed on; by default the active client, and
             without one Dask's own scheduler.
@@ -167,19 +165,18 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : StableTreeClassifier
         """
         if seen is not None and self.previous is None:
-            raise ValueError("seen tells which rows previous was learned from: give previous too.")
+            raise ValueError("seen marks the rows previous was learned from: give previous too.")
         if is_dask(X) or is_dask(y):
             parts = DaskParts(X, y, client)
-            self._check_elsewhere(sample_weight)
+            self._check_out_of_core(sample_weight)
             validate_data(self, parts.sample, skip_check_array=True)
-            return self._fit_elsewhere(parts)
+            return self._fit_out_of_core(parts)
         if client is not None:
             raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
-        recipe = self.recipe(X, y, sample_weight)
-        rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
-        self._fit_from(recipe, rows)
+        prepared = self.prepare(X, y, sample_weight)
+        self._fit_from(prepared, prepared.source())
         if self.previous is not None:
-            self._stay_close(X, recipe, seen)
+            self._stay_close(X, prepared, seen)
         return self
 
     def fit_files(
@@ -206,44 +203,44 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             The columns to learn from; by default all others.
         cache : path, optional
             Folder for the binned rows. It is kept, and a later fit on the same files, columns and
-            grid begins there. By default a temporary folder is used and removed.
+            grid reuses it. By default a temporary folder is used and removed.
         progress : callable, optional
-            Told in words, a few times a second, what is being done; ``print`` will do.
+            Called with a line of text a few times a second, for example ``print``.
 
         Returns
         -------
         self : StableTreeClassifier
         """
-        self._check_elsewhere()
+        self._check_out_of_core()
         files = DataFiles(paths, target, columns)
         if cache is not None:
             read = [Place(path, "read", "paths") for path in files.paths]
             check_apart([*read, Place(cache, "fill", "cache")])
         with FileParts(files, cache, progress) as parts:
-            self._fit_elsewhere(parts)
+            self._fit_out_of_core(parts)
         self.n_features_in_ = len(files.names)
         self.feature_names_in_ = np.array(files.names, dtype=object)
         return self
 
-    def _fit_from(self, recipe: PreparedFit, source: Source) -> None:
-        self.classes_, self.space_, self.seed_ = recipe.classes, recipe.space, recipe.draw.seed
-        self.tree_, chooser = self._grow(recipe, source)
-        self._rules, self._draw_, self._levels = recipe.rules, recipe.draw, chooser.levels
-        best = chooser.levels[0][1].max(initial=-1.0) if chooser.levels else -1.0
-        self.score_bound_ = self._score_bound(max(best, self._majority()))
+    def _fit_from(self, prepared: PreparedFit, source: Source) -> None:
+        self.classes_, self.space_ = prepared.classes, prepared.space
+        self.seed_ = prepared.sampling.seed
+        self.tree_, sampler = self._grow(prepared, source)
+        self._splits, self._sampling_of_fit = prepared.splits, prepared.sampling
+        self._levels = sampler.levels
+        best = sampler.levels[0][1].max(initial=-1.0) if sampler.levels else -1.0
+        majority = float(self.tree_.value[0].max() * self.tree_.weight[0])
+        self.score_bound_ = self._score_bound(max(best, majority))
 
-    def _fit_elsewhere(self, parts: OutOfCore) -> "StableTreeClassifier":
+    def _fit_out_of_core(self, parts: OutOfCore) -> "StableTreeClassifier":
         space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
-        self._fit_from(self._recipe_without_rows(space, classes, source.rules), source)
+        no_rows = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
+        splits = source.rules
+        how = self._sampling(splits), self.max_depth
+        self._fit_from(PreparedFit(space, *no_rows, classes, splits, *how), source)
         return self
 
-    def _recipe_without_rows(
-        self, space: FeatureSpace, classes: NDArray[Any], rules: SplitTable
-    ) -> PreparedFit:
-        codes, labels = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
-        return PreparedFit(space, codes, labels, classes, rules, self._draw(rules), self.max_depth)
-
-    def _check_elsewhere(self, sample_weight: Any = None) -> None:
+    def _check_out_of_core(self, sample_weight: Any = None) -> None:
         """Refuse what needs all rows in memory."""
         self._validate()
         for name, given in (
@@ -254,16 +251,16 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             if given:
                 raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
 
-    def _stay_close(self, X: Any, recipe: PreparedFit, seen: Any) -> None:
-        """Put a tree near `previous` in place of the one learned wholly anew."""
-        if recipe.weights is not None:
+    def _stay_close(self, X: Any, prepared: PreparedFit, seen: Any) -> None:
+        """Replace the tree fitted without `previous` by one near it."""
+        if prepared.weights is not None:
             raise ValueError("sample_weight does not go with previous: leave one of them out.")
-        self.tree_ = stay_close(self, X, recipe.classes[recipe.labels], self.seed_, seen)
+        self.tree_ = stay_close(self, X, prepared.classes[prepared.labels], self.seed_, seen)
         self.classes_ = self.tree_.classes
-        self.score_bound_, self._levels = None, []  # both are about the other tree
+        self.score_bound_, self._levels = None, []  # they describe the replaced tree
 
-    def recipe(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
-        """Everything `fit` needs, made ready: also what repeats the fit on some of the rows."""
+    def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
+        """Everything that `fit` needs; it can be repeated on some of the rows by `grow`."""
         self._validate()
         data = read_rows(self, X, y, sample_weight)
         weights = data.weights
@@ -271,36 +268,35 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace.observe(data)
         values = space.encode(data)
         space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
-        codes = space.codes(values)
-        rules = SplitTable.of(space, space.occupied(codes))
-        codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
-        _check_trials(rules.n_rules, codes.size, lookahead, weights)
+        binned = space.codes(values)
+        splits = SplitTable.of(space, space.occupied(binned))
+        binned, lookahead = splits.recode(binned), min(self.lookahead, self.max_depth)
+        _check_lookahead(splits.n_rules, binned.size, lookahead, weights)
         return PreparedFit(
             space,
-            codes,
+            binned,
             labels.astype(np.int32),
             classes,
-            rules,
-            self._draw(rules),
+            splits,
+            self._sampling(splits),
             self.max_depth,
             lookahead,
             weights,
         )
 
-    def grow(self, recipe: PreparedFit) -> Tree:
-        """Grow the tree of a recipe: what `fit` does with it."""
+    def grow(self, prepared: PreparedFit) -> Tree:
+        """Grow the tree of a prepared fit, as `fit` does."""
         if self.previous is not None:
             raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
-        rows = Rows(recipe.codes, recipe.labels, recipe.rules, recipe.n_classes, recipe.weights)
-        return self._grow(recipe, rows)[0]
+        return self._grow(prepared, prepared.source())[0]
 
-    def _grow(self, recipe: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
-        chooser = SplitSampler(recipe, source if isinstance(source, Rows) else None)
-        tree = grow(source, chooser, recipe.classes, recipe.max_depth)
-        return tree, chooser
+    def _grow(self, prepared: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
+        sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
+        tree = grow(source, sampler, prepared.classes, prepared.max_depth)
+        return tree, sampler
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
-        """How likely each question was at a node of ``tree_``, given the questions above it.
+        """Probability of each split at a node of ``tree_``, given the splits above it.
 
         Parameters
         ----------
@@ -310,33 +306,32 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Returns
         -------
         list of SplitProbability
-            The likeliest first; probabilities sum to 1.
+            The most probable first; probabilities sum to 1.
         """
         check_is_fitted(self)
         Integer(0, self.tree_.n_nodes - 1).check(node, "node")
         if self.tree_.is_leaf[node]:
-            raise ValueError(f"node {node} is a leaf: nothing is asked there.")
+            raise ValueError(f"node {node} is a leaf: it has no split.")
         position = tree_positions(self.tree_)[node]
         for positions, scores in self._levels:
             here = np.flatnonzero(positions == position)
             if len(here):
-                return split_probabilities(self.space_, self._rules, self._draw_, scores[here[0]])
+                return split_probabilities(
+                    self.space_, self._splits, self._sampling_of_fit, scores[here[0]]
+                )
         raise ValueError(f"node {node} is too deep: scores are kept for the upper levels only.")
 
-    def _majority(self) -> float:
-        return float(self.tree_.value[0].max() * self.tree_.weight[0])
-
     def _score_bound(self, best: float) -> float | None:
-        """Share of training rows that the tree gets right at least, on average over seeds."""
+        """Lower bound on the training accuracy, on average over seeds."""
         if self.criterion != "count":
             return None
         steps = 1 if self.lookahead == 1 else self.max_depth
         return float(max(1 - self.epsilon, 0.0) ** steps * best / self.tree_.weight[0])
 
-    def _draw(self, rules: SplitTable) -> Draw:
-        n_candidates = max(rules.n_candidates, 2)
+    def _sampling(self, splits: SplitTable) -> SplitSampling:
+        n_candidates = max(splits.n_candidates, 2)
         sharpness = 2 * np.log(n_candidates) / self.epsilon if self.epsilon else 0.0
-        return Draw(
+        return SplitSampling(
             CRITERIA[self.criterion],
             float(self.min_samples_leaf),
             float(sharpness),
@@ -348,26 +343,26 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         validate(self, PARAMETERS)
         if self.lookahead > 1 and self.criterion != "count":
             raise ValueError(
-                f"lookahead={self.lookahead} counts rows that are right: use criterion='count'."
+                f"lookahead={self.lookahead} counts correct rows: use criterion='count'."
             )
 
 
 def _seed(random_state: Any) -> int:
-    """A seed for hashed noise; a plain number is one already."""
+    """Seed of the hashed noise; a plain number is used as it is."""
     if isinstance(random_state, Integral) and 0 <= int(random_state) <= np.iinfo(np.int64).max:
         return int(random_state)
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _check_trials(n_rules: int, n_cells: int, lookahead: int, weights: Any) -> None:
-    """Refuse a look-ahead that would not end."""
+def _check_lookahead(n_splits: int, n_values: int, lookahead: int, weights: Any) -> None:
+    """Refuse a look-ahead that would take too long."""
     if lookahead == 1:
         return
     if weights is not None:
         raise ValueError("sample_weight works with lookahead=1 only: leave one of them out.")
-    trials = float(n_rules) ** (lookahead - 1) * n_cells
-    if trials > MOST_TRIALS:
+    reads = float(n_splits) ** (lookahead - 1) * n_values
+    if reads > MAX_READS:
         raise ValueError(
-            f"lookahead={lookahead} would read about {trials:.0e} cells, more than "
-            f"{MOST_TRIALS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
+            f"lookahead={lookahead} would read about {reads:.0e} values, more than "
+            f"{MAX_READS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
         )

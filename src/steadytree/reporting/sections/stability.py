@@ -18,7 +18,7 @@ from steadytree.stability.refits import (
     KEPT,
     Refits,
     ScorecardRefits,
-    columns_asked,
+    columns_used,
     refits,
     thresholds,
 )
@@ -87,12 +87,12 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
         "learner": type(options.learner).__name__,
         "note": f"{rows.note} {SMALLER.format('risk score')}" if rows.note else "",
         "n_rows": len(rows.labels),
-        "n_cards": len(again.cards),
+        "n_cards": len(again.scorecards),
         "kept": KEPT,
         "readings": [],  # single rows are not left out
         "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
         "columns": [
-            {"name": one_line(name), "share": share, "own": name in columns_asked(again.whole)}
+            {"name": one_line(name), "share": share, "own": name in columns_used(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]
         ],
         "cuts": scorecard_thresholds(again),
@@ -105,7 +105,7 @@ def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
     for column in again.whole.space:
         own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
         if len(own) and column.high > column.low:
-            cuts = again.cuts(column.name)
+            cuts = again.thresholds(column.name)
             found.append(_strip(column, cuts, own, shares[column.name]))
     return found
 

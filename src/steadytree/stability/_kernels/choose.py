@@ -1,4 +1,4 @@
-"""Choose a rule at each open node: the best, or one drawn by the exponential mechanism."""
+"""Choose a split at each open node: the best, or one sampled by the exponential mechanism."""
 
 from typing import NamedTuple
 
@@ -10,17 +10,17 @@ from steadytree.models._kernels import hash_feature, hash_node, largest_uniform,
 GUMBEL, REJECTION = 0, 1
 
 
-class Draw(NamedTuple):
-    """One way to choose rules: a kind of score, the least weight of a side, and the noise.
+class SplitSampling(NamedTuple):
+    """How a split is chosen.
 
-    With sharpness 0 the best rule is taken; otherwise a rule is drawn with probability
+    With sharpness 0 the best split is taken; otherwise a split is sampled with probability
     proportional to exp(sharpness * score / best score).
     """
 
-    score: int
-    min_leaf: float
+    score: int  # COUNT, GINI or ENTROPY
+    min_leaf: float  # least weight of a side
     sharpness: float
-    coupling: int
+    coupling: int  # GUMBEL or REJECTION
     seed: int
 
 
@@ -31,7 +31,7 @@ EMPTY = 1e-10  # share of the rows below which a side is empty: weights do not a
 
 @kernel
 def add_class(sum_, count, score):
-    """Take one class of a side into the side's running sum."""
+    """Add one class of a side to the running sum of that side."""
     if score == COUNT:
         return max(sum_, count)
     if score == GINI:
@@ -61,8 +61,8 @@ def side_score(sum_, size, score, n_classes):
 def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes):
     """Score of a split from the sizes and running sums of its sides, or INVALID.
 
-    A split is invalid where a side is empty or lighter than min_leaf. A min_leaf of 1 only asks
-    for sides that are not empty, so that fractional weights may be used.
+    A split is invalid where a side is empty or lighter than min_leaf. With a min_leaf of 1 a side
+    must only be non-empty, so that fractional weights may be used.
     """
     lighter = min(n_left, n_right)
     if lighter <= EMPTY * (n_left + n_right) or (min_leaf > 1 and lighter < min_leaf):
@@ -72,14 +72,14 @@ def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes
 
 
 @kernel
-def score_rules(counts, table, score, min_leaf, scores):
+def score_splits(counts, table, score, min_leaf, scores):
     """Fill scores (n_rules,) for one node from its counts (n_bins, n_classes).
 
-    `table` is a SplitArrays; a rule that leaves a side empty scores INVALID. Rules come by rising
-    bin, so each bin is added to `below` once. One flat loop: arrays handed to a function a rule
-    would cost four times as much.
+    `table` is a SplitArrays; a split that leaves a side empty scores INVALID. Splits are ordered
+    by bin, so each bin is added to `below` once. One flat loop: a function call with arrays for
+    each split would take four times as long.
     """
-    n_classes, rule_bin, rule_missing_left = counts.shape[1], table.bin, table.missing_left
+    n_classes, split_bin, split_missing_left = counts.shape[1], table.bin, table.missing_left
     totals, below = np.zeros(n_classes), np.zeros(n_classes)
     for bin_ in range(table.bin_offsets[0], table.bin_offsets[1]):
         for class_ in range(n_classes):
@@ -89,26 +89,26 @@ def score_rules(counts, table, score, min_leaf, scores):
         has_missing = table.bin_offsets[feature + 1] - start > size
         by_value, reached = table.by_value[feature], 0
         below[:] = 0.0
-        for rule in range(table.offsets[feature], table.offsets[feature + 1]):
-            asked = rule_bin[rule]
+        for split in range(table.offsets[feature], table.offsets[feature + 1]):
+            bin_index = split_bin[split]
             n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
             for class_ in range(n_classes):
                 if not by_value:
-                    for bin_ in range(start + reached, start + asked + 1):
+                    for bin_ in range(start + reached, start + bin_index + 1):
                         below[class_] += counts[bin_, class_]
                     left = below[class_]
-                elif asked >= 0:
-                    left = np.float64(counts[start + asked, class_])
+                elif bin_index >= 0:
+                    left = np.float64(counts[start + bin_index, class_])
                 else:
                     left = totals[class_] - counts[start + size, class_]
-                if has_missing and rule_missing_left[rule]:
+                if has_missing and split_missing_left[split]:
                     left += counts[start + size, class_]
                 right = totals[class_] - left
                 n_left, n_right = n_left + left, n_right + right
                 sum_left = add_class(sum_left, left, score)
                 sum_right = add_class(sum_right, right, score)
-            reached = max(reached, asked + 1)
-            scores[rule] = split_score(
+            reached = max(reached, bin_index + 1)
+            scores[split] = split_score(
                 n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes
             )
     return scores
@@ -118,7 +118,7 @@ LARGEST_GUMBEL = 37.0  # -log(-log(u)) of the largest u that noise.uniform_at ca
 # Gumbel quantiles four to the unit from -4 up: a table look-up costs a tenth of two logarithms
 STEPS, LOWEST_STEP = 4, -16
 LEVELS = np.exp(-np.exp(-np.arange(LOWEST_STEP, 4 * int(LARGEST_GUMBEL)) / STEPS))
-UNKNOWN = -1.0  # stands for a uniform number that nobody asked for
+UNKNOWN = -1.0  # a uniform number that was not needed
 MOST_PROPOSALS = 60  # times the number of rules; more are needed with probability e^-60
 
 
@@ -130,7 +130,7 @@ def gumbel(u):
 
 @kernel
 def surely_below(u, needed):
-    """Whether the Gumbel quantile of u is below `needed`; False where that takes a closer look."""
+    """Whether the Gumbel quantile of u is surely below `needed`; False where it is not known."""
     step = np.int64(np.floor(needed * STEPS)) - 1 - LOWEST_STEP  # one lower, against rounding
     if step < 0:
         return False
@@ -138,29 +138,29 @@ def surely_below(u, needed):
 
 
 @kernel
-def pick_rule(scores, table, sharpness, node_bits):
-    """Return (rule, threshold) for one node, (-1, -1) where no rule is valid.
+def pick_split(scores, table, sharpness, node_bits):
+    """Return (split, threshold) for one node, (-1, -1) where no split is valid.
 
-    A rule stands for the thresholds first..last, which divide the data alike. With sharpness 0
-    the best score wins and ties fall to the largest hash. Otherwise a threshold is drawn with
+    A split stands for the thresholds first..last, which divide the data alike. With sharpness 0
+    the best score wins and ties go to the largest hash. Otherwise a threshold is sampled with
     probability proportional to exp(sharpness / best * score), by the Gumbel-max trick on hashed
     noise: neighbouring data sets share the noise and so mostly the winner.
     """
-    n_rules = scores.shape[0]
-    noted = (np.empty(n_rules), np.empty(n_rules, dtype=np.int64))
+    n_splits = scores.shape[0]
+    noted = (np.empty(n_splits), np.empty(n_splits, dtype=np.int64))
     return pick_and_note(scores, table, sharpness, node_bits, noted)
 
 
 @kernel
 def pick_and_note(scores, table, sharpness, node_bits, noted):
-    """As `pick_rule`; fills noted = (largest uniform number, its threshold) of each rule.
+    """As `pick_split`; fills noted = (largest uniform number, its threshold) of each split.
 
-    The number is UNKNOWN where it was not needed to tell the winner.
+    The number is UNKNOWN where it was not needed to find the winner.
     """
     noted[0][:] = UNKNOWN
     leader = 0
-    for rule in range(scores.shape[0]):
-        leader = rule if scores[rule] > scores[leader] else leader
+    for split in range(scores.shape[0]):
+        leader = split if scores[split] > scores[leader] else leader
     winner, threshold, winning_key = -1, -1, -np.inf
     if scores.shape[0] == 0 or scores[leader] < 0.0:
         return winner, threshold
@@ -168,44 +168,44 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
     slope = sharpness / best if best > 0.0 else 0.0
     feature_before, feature_bits = -1, np.uint64(0)
     for turn in range(-1, scores.shape[0]):  # the leader first, so that most others need no noise
-        rule = leader if turn < 0 else turn
-        if scores[rule] < 0.0 or turn == leader or (sharpness <= 0.0 and scores[rule] < best):
+        split = leader if turn < 0 else turn
+        if scores[split] < 0.0 or turn == leader or (sharpness <= 0.0 and scores[split] < best):
             continue
-        if table.feature[rule] != feature_before:
-            feature_before = table.feature[rule]
+        if table.feature[split] != feature_before:
+            feature_before = table.feature[split]
             feature_bits = hash_feature(node_bits, feature_before)
-        loss = slope * (scores[rule] - best)
+        loss = slope * (scores[split] - best)
         if loss + LARGEST_GUMBEL < winning_key:
             continue
         u, where = largest_uniform(
-            feature_bits, table.first[rule], table.last[rule], table.missing_left[rule]
+            feature_bits, table.first[split], table.last[split], table.missing_left[split]
         )
-        noted[0][rule], noted[1][rule] = u, where
+        noted[0][split], noted[1][split] = u, where
         if sharpness > 0.0 and surely_below(u, winning_key - loss):
             continue
         key = loss + gumbel(u) if sharpness > 0.0 else u
-        if key > winning_key or (key == winning_key and rule < winner):
-            winner, threshold, winning_key = rule, where, key
+        if key > winning_key or (key == winning_key and split < winner):
+            winner, threshold, winning_key = split, where, key
     return winner, threshold
 
 
 @kernel
 def find_candidate(candidate, table):
-    """Rule and threshold of one candidate; rule -1 where no row is left to tell it apart.
+    """Split and threshold of one candidate; split -1 where no row is left that tells it apart.
 
-    Candidates are all rules before merging, feature by feature, by rising threshold, missing on
+    Candidates are all splits before merging, feature by feature, by rising threshold, missing on
     the right before missing on the left; `candidate_offsets` counts them.
     """
     feature = np.searchsorted(table.candidate_offsets, candidate, side="right") - 1
     n_bins = table.bin_offsets[feature + 1] - table.bin_offsets[feature]
     has_missing = n_bins > table.bin_sizes[feature]
     if has_missing and candidate + 1 == table.candidate_offsets[feature + 1]:
-        presence = table.offsets[feature + 1] - 1  # asks only whether the value is there
-        return presence, table.first[presence]
+        missing_split = table.offsets[feature + 1] - 1  # observed or missing
+        return missing_split, table.first[missing_split]
     own = candidate - table.candidate_offsets[feature]
     threshold, side = (own >> 1, own & 1) if has_missing else (own, 0)
     low, high = table.offsets[feature], table.offsets[feature + 1]
-    while low < high:  # the first rule that reaches the threshold
+    while low < high:  # the first split that reaches the threshold
         middle = (low + high) >> 1
         if table.last[middle] < threshold:
             low = middle + 1
@@ -219,63 +219,65 @@ def find_candidate(candidate, table):
 
 
 @kernel
-def reject_rule(scores, table, sharpness, node_bits):
-    """As `pick_rule`, by rejection: propose a candidate and a level, accept where p is above it.
+def reject_split(scores, table, sharpness, node_bits):
+    """As `pick_split`, by rejection: propose a candidate and a level, accept where p is above it.
 
-    The published coupling: neighbouring data sets share the proposals. It draws from the same
-    distribution as `pick_rule` and changes its mind more often.
+    The published coupling: neighbouring data sets share the proposals. It samples from the same
+    distribution as `pick_split`, but neighbouring data sets differ more often.
     """
     best, total = -1.0, 0.0
-    for rule in range(scores.shape[0]):
-        best = max(best, scores[rule])
+    for split in range(scores.shape[0]):
+        best = max(best, scores[split])
     if best < 0.0:
         return -1, -1
     slope = sharpness / best if best > 0.0 else 0.0
-    for rule in range(scores.shape[0]):
-        if scores[rule] >= 0.0:
-            size = table.last[rule] - table.first[rule] + 1
-            total += size * np.exp(slope * (scores[rule] - best))
+    for split in range(scores.shape[0]):
+        if scores[split] >= 0.0:
+            size = table.last[split] - table.first[split] + 1
+            total += size * np.exp(slope * (scores[split] - best))
     n_candidates = table.candidate_offsets[-1]
     for proposal in range(MOST_PROPOSALS * n_candidates):
-        place = np.int64(uniform_at(node_bits, 2 * proposal) * n_candidates)
-        rule, threshold = find_candidate(place, table)
-        if rule < 0 or scores[rule] < 0.0:
+        candidate = np.int64(uniform_at(node_bits, 2 * proposal) * n_candidates)
+        split, threshold = find_candidate(candidate, table)
+        if split < 0 or scores[split] < 0.0:
             continue
         level = uniform_at(node_bits, 2 * proposal + 1)
-        if np.exp(slope * (scores[rule] - best)) > level * total:
-            return rule, threshold
-    return pick_rule(scores, table, sharpness, node_bits)
+        if np.exp(slope * (scores[split] - best)) > level * total:
+            return split, threshold
+    return pick_split(scores, table, sharpness, node_bits)
 
 
 @kernel
-def draw_rule(scores, table, draw, position):
-    """Return (rule, threshold) by the given way of drawing, at a position of the full tree."""
-    node_bits = hash_node(draw.seed, position)
-    if draw.coupling == REJECTION and draw.sharpness > 0.0:
-        return reject_rule(scores, table, draw.sharpness, node_bits)
-    return pick_rule(scores, table, draw.sharpness, node_bits)
+def sample_split(scores, table, sampling, position):
+    """Return (split, threshold) by the given sampling, at a position of the full tree."""
+    node_bits = hash_node(sampling.seed, position)
+    if sampling.coupling == REJECTION and sampling.sharpness > 0.0:
+        return reject_split(scores, table, sampling.sharpness, node_bits)
+    return pick_split(scores, table, sampling.sharpness, node_bits)
 
 
 @kernel
-def choose_rules(counts, positions, table, draw):
-    """Return rule, threshold and all scores of every open node.
+def choose_splits(counts, positions, table, sampling):
+    """Return split, threshold and all scores of every open node.
 
     counts (n_nodes, n_bins, n_classes); positions (n_nodes,) are indices in the full binary tree.
-    A node of one class gets rule -1 and scores of -1.
+    A node of one class gets split -1 and scores of -1.
     """
     n_nodes = counts.shape[0]
-    rules = np.full(n_nodes, -1, dtype=np.int64)
+    splits = np.full(n_nodes, -1, dtype=np.int64)
     thresholds = np.full(n_nodes, -1, dtype=np.int64)
     scores = np.full((n_nodes, table.feature.shape[0]), -1.0)
     for node in range(n_nodes):
-        n_present = 0
+        n_observed = 0
         for class_ in range(counts.shape[2]):
             total = 0.0
             for bin_ in range(table.bin_offsets[0], table.bin_offsets[1]):
                 total += counts[node, bin_, class_]
-            n_present += total > 0
-        if n_present < 2:
+            n_observed += total > 0
+        if n_observed < 2:
             continue
-        score_rules(counts[node], table, draw.score, draw.min_leaf, scores[node])
-        rules[node], thresholds[node] = draw_rule(scores[node], table, draw, positions[node])
-    return rules, thresholds, scores
+        score_splits(counts[node], table, sampling.score, sampling.min_leaf, scores[node])
+        splits[node], thresholds[node] = sample_split(
+            scores[node], table, sampling, positions[node]
+        )
+    return splits, thresholds, scores

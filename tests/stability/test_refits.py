@@ -28,7 +28,7 @@ def found(rows):
 def test_cards_are_those_of_fitting_by_hand(rows, found):
     X, y = rows
     rng = np.random.default_rng(3)
-    for card in found.cards:
+    for card in found.scorecards:
         kept = np.sort(rng.choice(120, 108, replace=False))
         again = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=4, random_state=0)
         assert again.fit(X.iloc[kept], y[kept]).card_ == card
@@ -37,12 +37,12 @@ def test_cards_are_those_of_fitting_by_hand(rows, found):
 def test_readings_and_columns_are_counted(rows, found):
     X, _ = rows
     own = found.whole.predict(X)
-    same = [np.mean(card.predict(X) == own) for card in found.cards]
+    same = [np.mean(card.predict(X) == own) for card in found.scorecards]
     np.testing.assert_allclose(found.agreement, same)
     values = {reading.name: reading.value for reading in found.measurements()}
     assert values["same answers"] == pytest.approx(100 * np.mean(same))
     assert values["least same answers"] == pytest.approx(100 * np.min(same))
-    asked = [{X.columns[c.feature] for c in card.conditions} for card in found.cards]
+    asked = [{X.columns[c.feature] for c in card.conditions} for card in found.scorecards]
     first = {X.columns[c.feature] for c in found.whole.conditions}
     shared = [len(one & first) / len(first) for one in asked]
     assert values["same columns"] == pytest.approx(100 * np.mean(shared))
@@ -58,14 +58,14 @@ def test_columns_of_the_card_come_first_and_the_most_frequent_before_others():
         listed = [Condition("abcd".index(name), "at_least", 0.5) for name in asked]
         return Scorecard(space, [0, 1], listed, [1] * len(listed), 0)
 
-    cards = card("b", "d"), card("b", "d", "c"), card("a", "b", "d")
-    found = ScorecardRefits(card("a", "b"), cards, np.ones(3))
+    scorecards = card("b", "d"), card("b", "d", "c"), card("a", "b", "d")
+    found = ScorecardRefits(card("a", "b"), scorecards, np.ones(3))
     assert list(found.columns().items()) == [("b", 1.0), ("a", 1 / 3), ("d", 1.0), ("c", 1 / 3)]
 
 
 def test_cut_points_are_drawn(found):
-    cuts = [c.threshold for card in found.cards for c in card.conditions if c.feature == 0]
-    np.testing.assert_array_equal(found.cuts("a"), np.sort(cuts))
+    cuts = [c.threshold for card in found.scorecards for c in card.conditions if c.feature == 0]
+    np.testing.assert_array_equal(found.thresholds("a"), np.sort(cuts))
     assert "% of risk scores" in st.plot(found).svg
 
 
