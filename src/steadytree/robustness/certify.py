@@ -238,7 +238,7 @@ class Certificate:
 def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
     """How far each row would have to move before the model answers differently: exactly.
 
-    A move may end at any float64 number (whole numbers in whole columns), and the witness given
+    A move may end at any float64 number (an integer in integer columns), and the witness given
     for a row does get another answer. Rows within a rounding of 1e-9 of the budget count as
     within it, so certified shares err on the safe side. No row's distance depends on other rows.
 
@@ -246,9 +246,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     ----------
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
-        A column moves in whole steps where the perturbation's `whole` names it or, without
-        `whole`, where its type is integer or bool and the model saw no fraction in it when it was
-        fitted. Floats, lists and csv files have no such type, whatever numbers they hold.
+        Which columns move in whole steps is described at `Perturbation`, parameter `whole`.
     y : array-like of shape (n_rows,)
         True classes.
     perturbation : Perturbation
@@ -273,36 +271,42 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     card = as_card(model)
     table = Table.read(X)
     tree = card or _tree_of(model, table)
-    moves = perturbation.moves(tree.space.typed_like(table))
+    moves = perturbation.moves(tree.space.typed_like(table, fitted=_knows_integers(tree)))
     rows = np.asarray(tree.space.encode(table), np.float64)
     truth = label_indices(tree.classes, y)
     if len(rows) != len(truth):
         raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
     if len(rows) == 0:
         raise ValueError("X and y have no rows: certify needs at least one.")
-    check_whole(tree.space, moves, rows)
+    check_whole(perturbation, tree.space, rows)
     answer = _answers(tree, rows)
-    if isinstance(tree, Scorecard):
-        distance, witness = nearest_other_total(tree, rows, answer, moves)
-        other, reached = np.full(len(rows), -1), np.isfinite(distance)
-        if reached.any():
-            other[reached] = _answers(tree, witness[reached])
-    else:
-        distance, witness, other = nearest_other_answer(tree, rows, answer, moves)
+    distance, witness = np.empty(len(rows)), np.empty_like(rows)
+    nearest = nearest_other_total if isinstance(tree, Scorecard) else nearest_other_answer
+    for some, own_moves in moves.by_fractions(rows):
+        found = nearest(tree, rows[some], answer[some], own_moves)  # type: ignore[arg-type]
+        distance[some], witness[some] = found
+    other, reached = np.full(len(rows), -1), np.isfinite(distance)
+    if reached.any():
+        other[reached] = _answers(tree, witness[reached])
     arrays = (rows, witness, truth, answer, other, distance)
     return Certificate(perturbation, tree.space, tree.classes, *arrays)
 
 
+def _knows_integers(model: Tree | Scorecard) -> bool:
+    """Whether the kinds of the columns were learned; scikit-learn, single precision, keeps none."""
+    return isinstance(model, Scorecard) or not model.single_precision
+
+
 def nearest_other_answer(
     tree: Tree, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Size of the least move of each encoded row to another label, where to, and that label."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Size of the least move of each encoded row to another label, and where to."""
     nodes = _node_table(tree, moves)
     prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
     table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
     _, where = nearest_change(rows, own, nodes, table)
     witness, distance = move_rows_into(rows, where, nodes, table)
-    return distance, witness, np.where(where >= 0, nodes.only[where], -1)
+    return distance, witness
 
 
 def _node_table(tree: Tree, moves: Moves) -> NodeTable:

@@ -50,8 +50,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
     n_thresholds : int, default=10
         Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
-        whole numbers are asked about every whole number between their bounds; about the points
-        halfway between these where they move by less than whole steps (see `Perturbation`).
+        whole numbers are split at every whole number between their bounds, or halfway between
+        these where the perturbation's `whole` lets them move by less than whole steps.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
@@ -158,8 +158,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace.observe(table)
         values = np.asarray(space.encode(table), np.float64)
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
-        moves = noise.moves(space.typed_like(table))
-        check_whole(space, moves, values)
+        moves = noise.moves(space.typed_like(table, fitted=True))
+        check_whole(noise, space, values)
         steps = moves.whole | np.isinf(np.minimum(moves.up, moves.down))
         thresholds = self.cuts or {}, self.n_thresholds, weights
         self.space_ = _with_cuts(space, values, steps, *thresholds)
