@@ -49,7 +49,6 @@ PUBLIC_NAMES = [
     "from_sklearn",
     "load",
     "one_hot",
-    "path_distance",
     "plot_collection",
     "plot_stability_curve",
     "private_accuracy",
@@ -62,7 +61,6 @@ PUBLIC_NAMES = [
     "stability_curve",
     "to_sklearn",
     "tree_distance",
-    "tree_distances",
 ]
 OPTIONAL = ["dask", "distributed", "flwr", "matplotlib", "opendp", "pandas", "polars", "pyarrow"]
 BLOCK = """

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from steadytree.data.feature_space import FeatureSpace
     from steadytree.data.schema import Schema
     from steadytree.distance.collection import collection_facts
-    from steadytree.distance.path import path_distance
-    from steadytree.distance.tree_distance import tree_distance, tree_distances
+    from steadytree.distance.tree_distance import tree_distance
     from steadytree.federated.coordinator import Coordinator
     from steadytree.federated.holder import Holder
     from steadytree.metrics.calibration import calibration
@@ -88,7 +87,6 @@ _WHERE = {
     "from_sklearn": "models.sklearn",
     "load": "models.files",
     "one_hot": "models.one_hot",
-    "path_distance": "distance.path",
     "plot_collection": "reporting.matplotlib_plots",
     "plot_stability_curve": "reporting.matplotlib_plots",
     "private_accuracy": "privacy.evaluation",
@@ -101,7 +99,6 @@ _WHERE = {
     "stability_curve": "stability.curve",
     "to_sklearn": "models.sklearn",
     "tree_distance": "distance.tree_distance",
-    "tree_distances": "distance.tree_distance",
 }
 
 __all__ = [
@@ -141,7 +138,6 @@ __all__ = [
     "from_sklearn",
     "load",
     "one_hot",
-    "path_distance",
     "plot_collection",
     "plot_stability_curve",
     "private_accuracy",
@@ -154,7 +150,6 @@ __all__ = [
     "stability_curve",
     "to_sklearn",
     "tree_distance",
-    "tree_distances",
 ]
 
 

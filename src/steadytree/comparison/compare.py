@@ -22,7 +22,7 @@ from steadytree.comparison.learners import (
     usual_perturbation,
 )
 from steadytree.data.table import Table
-from steadytree.distance.tree_distance import tree_distances
+from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.sampling import Sampled
@@ -303,7 +303,7 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
     found["changed answers"] = Measurement("changed answers", differ, meaning)
     trees = [fold.model for fold in folds if isinstance(fold.model, Tree)]
     if len(trees) == len(folds):
-        apart = tree_distances(trees, space=X)[np.triu_indices(len(folds), 1)]
+        apart = tree_distance(trees, space=X)[np.triu_indices(len(folds), 1)]
         meaning = "mean path distance between the trees of two folds"
         found["retraining distance"] = Measurement(
             "retraining distance", float(apart.mean()), meaning

@@ -14,7 +14,7 @@ from steadytree._base.validation import check_whole_number
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.distance.collection import CollectionFacts, collection_facts
-from steadytree.distance.tree_distance import tree_distances
+from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
@@ -207,4 +207,4 @@ def refits(
     agreement = np.array([float(np.mean(one.predict(X) == own)) for one in found])
     if isinstance(whole, Scorecard):
         return ScorecardRefits(whole, found, agreement)
-    return Refits(whole, found, tree_distances([whole], found, space=X)[0], agreement)
+    return Refits(whole, found, tree_distance([whole], found, space=X)[0], agreement)
