@@ -75,9 +75,7 @@ class TreeNumbers:
             return column.name
         # without missing values in training, their side is not part of the split
         side = bool(tree.missing_left[node]) if column.name in self._with_missing else None
-        if self._by_size and side == (
-            tree.weight[tree.left[node]] > tree.weight[tree.right[node]]
-        ):
+        if self._by_size and side == (tree.weight[tree.left[node]] > tree.weight[tree.right[node]]):
             side = None
         if column.is_categorical:
             flags = tree.subset[node][: len(column.categories)]

@@ -96,30 +96,19 @@ def _column_cells(
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Exact distances of rows to another answer, and what follows from them.
-
-    Parameters
-    ----------
-    perturbation : Perturbation
-    space : FeatureSpace
-    classes : array of labels
-    rows, witness : float64 arrays (n, p)
-        Encoded rows, and the nearest point with another answer; nan where there is none.
-    truth, answer, other : int64 arrays (n,)
-        True class, the tree's answer, and its answer at the witness (-1 where there is none).
-    distance : float64 array (n,)
-        Size of the least move to another answer, in the perturbation's units; infinity where no
-        move gets there.
-    """
+    """Exact distances of rows to another prediction, and what follows from them."""
 
     perturbation: Perturbation
     space: FeatureSpace
     classes: NDArray[Any]
+    # (n, p): encoded rows, and the nearest point with another prediction; nan without one
     rows: NDArray[np.float64]
     witness: NDArray[np.float64]
+    # (n,): true class, prediction, and prediction at the witness (-1 where there is none)
     truth: NDArray[np.int64]
     answer: NDArray[np.int64]
     other: NDArray[np.int64]
+    # (n,): size of the least move to another prediction, in the perturbation's units; may be inf
     distance: NDArray[np.float64]
 
     @property
@@ -139,10 +128,7 @@ class Certificate:
     def certified_accuracy(self, size: float | None = None) -> float:
         """Share of rows that are right and stay so under every move of the given size.
 
-        Parameters
-        ----------
-        size : float, optional
-            By default the perturbation's budget (1 is the declared radius).
+        By default the size is the perturbation's budget (1 is the declared radius).
         """
         limit = Perturbation(step_cost=0, budget=self._size(size)).spend(1.0)
         return float((self.right & (self.distance > limit)).mean())

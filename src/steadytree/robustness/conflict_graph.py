@@ -20,22 +20,12 @@ LADDER = (1e-3, 0.02, 0.1, 0.3)
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """Rows without repeats.
+    """Rows without repeats."""
 
-    Parameters
-    ----------
-    rows : float64 array (m, p)
-    counts : int64 array (m, n_classes)
-        How often each stands in the data, by class.
-    place : int64 array (n,)
-        The distinct row of each row.
-    ranks : int64 array (m, p)
-        Place of each value among those of its column, of which `rows` may be rounded.
-    """
-
-    rows: NDArray[np.float64]
-    counts: NDArray[np.int64]
-    place: NDArray[np.int64]
+    rows: NDArray[np.float64]  # (m, p)
+    counts: NDArray[np.int64]  # (m, n_classes): how often each stands in the data, by class
+    place: NDArray[np.int64]  # (n,): the distinct row of each row
+    # (m, p): place of each value among those of its column, of which `rows` may be rounded
     ranks: NDArray[np.int64]
 
     @classmethod

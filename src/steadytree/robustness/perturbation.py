@@ -20,30 +20,17 @@ TOTAL, LARGEST = 0, 1  # the size of a move: the sum over columns, or the larges
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What one unit costs in each column; infinity where it does not move.
+    """What one unit costs in each column; infinity where it does not move."""
 
-    Parameters
-    ----------
-    up, down : float64 arrays (p,)
-        Cost of rising or falling by one unit; both hold the cost of another category.
-    missing : float64 array (p,)
-        Cost at which a missing value may turn out to be any value.
-    low, high : float64 arrays (p,)
-        Values do not move out of these.
-    whole, categorical : bool arrays (p,)
-        Columns that move in whole steps; columns of categories.
-    norm : int
-        TOTAL or LARGEST.
-    """
-
+    # (p,): cost of rising or falling by one unit; both hold the cost of another category
     up: NDArray[np.float64]
     down: NDArray[np.float64]
-    missing: NDArray[np.float64]
-    low: NDArray[np.float64]
+    missing: NDArray[np.float64]  # (p,): cost of a missing value becoming any value
+    low: NDArray[np.float64]  # (p,): values do not leave [low, high]
     high: NDArray[np.float64]
-    whole: NDArray[np.bool_]
+    whole: NDArray[np.bool_]  # (p,): columns that move in whole steps
     categorical: NDArray[np.bool_]
-    norm: int
+    norm: int  # TOTAL or LARGEST
 
     def ends(
         self, column: Any, low: NDArray[np.float64], high: NDArray[np.float64]

@@ -22,24 +22,13 @@ SLACK = 8  # roundings by which a sum of floats may be off: half of one each, an
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Rows as compared: numbers, a 0/1 column a category, and one for missing values.
+    """Rows as compared: numbers, a 0/1 column a category, and one for missing values."""
 
-    Parameters
-    ----------
-    values : float64 array (n, p)
-        In units of the range or the scale, rounded.
-    ranks : int64 array (n, p)
-        Place of each value among the different ones of its column.
-    levels : tuple of arrays
-        The different values of each column, rising, in its own units and precision.
-    units : tuple of Fraction
-        What counts as distance one.
-    """
-
-    values: NDArray[np.float64]
-    ranks: NDArray[np.int64]
+    values: NDArray[np.float64]  # (n, p): in units of the range or the scale, rounded
+    ranks: NDArray[np.int64]  # (n, p): place of each value among the different ones of its column
+    # the different values of each column, rising, in its own units and precision
     levels: tuple[NDArray[Any], ...]
-    units: tuple[Fraction, ...]
+    units: tuple[Fraction, ...]  # what counts as distance one
 
     @classmethod
     def of(cls, X: Any, scale: Mapping[str, float] | None = None) -> "Scaled":

@@ -31,21 +31,14 @@ LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
 
 @dataclass(frozen=True, eq=False)
 class LinearSeparation:
-    """How nearly a hyperplane separates two classes.
+    """How nearly a hyperplane separates two classes."""
 
-    Parameters
-    ----------
-    separateness : float
-        Share of rows right of the fitted hyperplane: a lower bound, as the best is hard to find.
-    gamma : float
-        Margin ``min y w.x / |w|_1`` over those rows, in columns scaled to [-1, 1] with a constant
-        column of ones.
-    exact : bool
-        Whether gamma is the greatest margin for those rows, or that of the fitted hyperplane.
-    """
-
+    # share of rows right of the fitted hyperplane: a lower bound, as the best is hard to find
     separateness: float
+    # margin ``min y w.x / |w|_1`` over those rows, in columns scaled to [-1, 1] with a
+    # constant column of ones
     gamma: float
+    # whether gamma is the greatest margin for those rows, or that of the fitted hyperplane
     exact: bool
 
     @property
@@ -72,36 +65,19 @@ class LinearSeparation:
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """How far rows of different classes are apart.
+    """How far rows of different classes are apart."""
 
-    Parameters
-    ----------
-    r : float or None
-        Asked for: rows of different classes at least 2 r apart; None asks that none are equal.
-    n_rows, n_features : int
-        Features as compared: a category is one, missing values of a column are one.
-    dropped : int64 array
-        Rows whose removal leaves the rest r-separated; as few as can be where `exact`.
-    least_dropped : int
-        Proven: no fewer rows suffice.
-    pairs : int64 array (m, 2)
-        Conflicting rows, up to 1,000 of them.
-    two_r : float
-        Distance of the nearest rows of different classes once those are dropped.
-    linear : LinearSeparation or None
-    distinct : Distinct
-        The scaled rows.
-    """
-
+    # rows of different classes shall be at least 2 r apart; None: they shall differ
     r: float | None
     n_rows: int
-    n_features: int
+    n_features: int  # as compared: each category counts, and missing values of a column
+    # rows whose removal leaves the rest r-separated; as few as can be where `exact`
     dropped: NDArray[np.int64]
-    least_dropped: int
-    pairs: NDArray[np.int64]
-    two_r: float
+    least_dropped: int  # proven: no fewer rows suffice
+    pairs: NDArray[np.int64]  # (m, 2): conflicting rows, up to 1,000 of them
+    two_r: float  # distance of the nearest rows of different classes once those are dropped
     linear: LinearSeparation | None
-    distinct: Distinct
+    distinct: Distinct  # the scaled rows
 
     @cached_property
     def nearest_other_class(self) -> NDArray[np.float64]:
@@ -140,13 +116,7 @@ class Separation:
         return self.depth_bound < self.depth_anyway
 
     def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
-        """What the theorems say about these rows, with what they assume and whether it holds.
-
-        Parameters
-        ----------
-        error : float, default=0.05
-            Share of rows that a card may get wrong.
-        """
+        """What the theorems say about these rows, with what they assume and whether it holds."""
         return all_statements(self, error)
 
     def measurements(self) -> tuple[Measurement, ...]:

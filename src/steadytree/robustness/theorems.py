@@ -8,21 +8,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Statement:
-    """A consequence of separation.
+    """A consequence of separation."""
 
-    Parameters
-    ----------
-    says : str
-        What follows, with the numbers of the data at hand.
-    assumes : str
-        What it needs.
-    holds : bool
-        Whether the data at hand meet that; where not, `says` is not claimed.
-    """
-
-    says: str
-    assumes: str
-    holds: bool
+    says: str  # what follows, with the numbers of the data
+    assumes: str  # what it needs
+    holds: bool  # whether the data meet that; if not, `says` is not claimed
 
     def __str__(self) -> str:
         return f"{'holds' if self.holds else 'does not apply'}: {self.says} (needs {self.assumes})"

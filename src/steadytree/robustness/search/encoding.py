@@ -32,28 +32,14 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a search found.
+    """What a search found."""
 
-    Parameters
-    ----------
-    plan : int32 array
-        The best tree, in preorder at full size: a test, or -1 - label.
-    value : float
-        Its lost weight, with penalties.
-    bound : float
-        No tree has a smaller value.
-    proven : bool
-    reason : str
-        "proven", "time limit", "node limit", "interrupted" or "too many candidates".
-    shortest : bool
-        Whether it is proven that no tree of the same value has fewer questions.
-    """
-
-    plan: Plan
-    value: float
-    bound: float
+    plan: Plan  # the best tree, in preorder at full size: a test, or -1 - label
+    value: float  # its lost weight, with penalties
+    bound: float  # no tree has a smaller value
     proven: bool
-    reason: str
+    reason: str  # "proven", "time limit", "node limit", "interrupted" or "too many candidates"
+    # whether it is proven that no tree of the same value has fewer questions
     shortest: bool = False
 
 

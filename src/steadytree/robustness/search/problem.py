@@ -34,32 +34,16 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Find the tree that loses least weight to the worst perturbation.
+    """Find the tree that loses least weight to the worst perturbation."""
 
-    Parameters
-    ----------
-    table : RobustTable
-        Distinct rows with their weights, and what each question costs them.
-    questions : tuple of Question
-        In the order of the table's tests.
-    bins : int64 array (n_features, n)
-        The bin each row is in, counted as in the table's bins.
-    limit : float
-        What may be spent, by each row or (shared) by all together.
-    shared : bool
-    whole : bool
-        Whether weights are numbers of rows; else parts of a row can be lost.
-    penalty : float
-        Charged for every question, in units of weight.
-    """
-
-    table: RobustTable
-    questions: tuple[Question, ...]
+    table: RobustTable  # distinct rows with their weights, and what each question costs them
+    questions: tuple[Question, ...]  # in the order of the table's tests
+    # (n_features, n): the bin each row is in, counted as in the table's bins
     bins: NDArray[np.int64]
-    limit: float
+    limit: float  # what may be spent, by each row or (shared) by all together
     shared: bool
-    whole: bool
-    penalty: float
+    whole: bool  # whether weights are numbers of rows; else parts of a row can be lost
+    penalty: float  # charged for every question, in units of weight
 
     @property
     def total(self) -> float:
