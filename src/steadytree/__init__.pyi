@@ -3,9 +3,7 @@
 from .data.feature_space import FeatureSpace as FeatureSpace
 from .data.schema import Schema as Schema
 from .distance.collection import collection_facts as collection_facts
-from .distance.path import path_distance as path_distance
 from .distance.tree_distance import tree_distance as tree_distance
-from .distance.tree_distance import tree_distances as tree_distances
 from .federated.coordinator import Coordinator as Coordinator
 from .federated.holder import Holder as Holder
 from .metrics.calibration import calibration as calibration

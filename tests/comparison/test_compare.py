@@ -66,7 +66,7 @@ def test_numbers_are_those_of_the_public_functions(frame, found):
     measurements = found["cart"].measurements
     assert measurements["accuracy"].value == right / len(y)
     assert measurements["worst-case accuracy"].value == pytest.approx(worst / len(y))
-    apart = st.tree_distances(models, space=X)[np.triu_indices(3, 1)]
+    apart = st.tree_distance(models, space=X)[np.triu_indices(3, 1)]
     assert measurements["retraining distance"].value == pytest.approx(apart.mean())
 
 

@@ -42,3 +42,32 @@ def test_bad_input_is_refused():
         tree_distance(SMALL, other, "node")
     with pytest.raises(TypeError, match="LogisticRegression"):
         tree_distance(SMALL, LogisticRegression(max_iter=999).fit(X, y), "node")
+
+
+@pytest.mark.parametrize("kind", ["path", "node", "node-features"])
+@pytest.mark.parametrize("normalise", [False, True, 9])
+def test_lists_give_the_matrix_of_all_pairs(kind, normalise):
+    deeper = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0).fit(X, y)
+    trees, others = [SMALL, LARGE, deeper], (deeper, SMALL)
+    depth = LARGE.get_depth() if normalise is True else normalise
+    cross = tree_distance(trees, others, kind, normalise, space=X)
+    expected = [[float(tree_distance(a, b, kind, depth, space=X)) for b in others] for a in trees]
+    np.testing.assert_allclose(cross, expected)
+    own = tree_distance(trees, kind=kind, normalise=normalise, space=X)
+    np.testing.assert_allclose(own, tree_distance(trees, trees, kind, normalise, space=X))
+
+
+def test_path_distances_explain_themselves():
+    found = tree_distance(SMALL, LARGE, space=X)
+    assert found == pytest.approx(found.costs.sum())
+    assert len(found.matching) == len(found.costs)
+
+
+def test_a_tree_and_a_list_are_not_mixed():
+    with pytest.raises(TypeError, match="b is missing"):
+        tree_distance(SMALL)
+    with pytest.raises(TypeError, match="b must be one too"):
+        tree_distance([SMALL], LARGE, "node")
+    for kind in ("path", "node"):
+        with pytest.raises(ValueError, match="at least one tree is needed in each list"):
+            tree_distance([], kind=kind)

@@ -253,7 +253,7 @@ def test_what_cannot_be_certified_is_said():
     assert whole
     with pytest.raises(ValueError, match=r"whole numbers, but holds 0\.5"):
         certify(tree, rows, tree.predict(rows), Perturbation(radius=0.1, whole=whole))
-    certify(tree, rows, tree.predict(rows), noise)  # floats: not whole, whatever was fitted
+    certify(tree, rows, tree.predict(rows), noise)  # not declared: fractions move to any number
     shared = certify(model, X, y, Perturbation(step_cost=1, budget=0.1, scope="mean"))
     with pytest.raises(ValueError, match="shared among rows"):
         shared.certified_accuracy()

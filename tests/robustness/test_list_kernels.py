@@ -40,11 +40,11 @@ def test_stump_bound():
 def test_two_level_bound(most):
     n_lower = 0
     for seed in SEEDS:
-        rows, table, cells, penalty, bound = cases.for_bound(Case(seed))
+        rows, table, intervals, penalty, bound = cases.for_bound(Case(seed))
         expected, stump = np.empty_like(bound), np.empty_like(bound)
-        robust_bounds.two_level_bound(rows, table, cells, (penalty, most), bound)
-        twins.two_level_bound(rows, table, cells, (penalty, most), expected)
-        twins.stump_bound(rows, table, cells, penalty, stump)
+        robust_bounds.two_level_bound(rows, table, intervals, (penalty, most), bound)
+        twins.two_level_bound(rows, table, intervals, (penalty, most), expected)
+        twins.stump_bound(rows, table, intervals, penalty, stump)
         alike(bound, expected)
         n_lower += (bound < stump - 1e-9).any()
     assert n_lower > 3
@@ -53,27 +53,27 @@ def test_two_level_bound(most):
 def test_exact_two_levels_lies_above_the_bound_of_two_levels():
     n_lowered = 0
     for seed in range(90):
-        path, rows, _, table, cells, charge, _, _ = cases.for_list(Case(seed))
-        if len(rows) == 0 or not 0 < len(table.feature) <= 4:  # few questions: many cases
+        path, rows, _, table, intervals, charge, _, _ = cases.for_list(Case(seed))
+        if len(rows) == 0 or not 0 < len(table.feature) <= 4:  # few splits: many cases
             continue
         # without a limit none stands in for another that differs in costs beyond it
-        cells = cells._replace(limit=np.inf) if cells.shared else cells
+        intervals = intervals._replace(limit=np.inf) if intervals.shared else intervals
         leaf, own = cases.leaf_loss(rows, table), own_rows(table, rows)
-        found, expected = np.full((2, len(cells.offset)), leaf)
-        robust_exact.exact_two_levels(path, own, cells, charge[0], found)
-        twins.exact_two_levels(path, own, cells, charge[0], expected)
+        found, expected = np.full((2, len(intervals.offset)), leaf)
+        robust_exact.exact_two_levels(path, own, intervals, charge[0], found)
+        twins.exact_two_levels(path, own, intervals, charge[0], expected)
         alike(found, expected)
         crude = np.empty_like(found)
-        twins.two_level_bound(rows, table, cells, (charge[0], 3), crude)
+        twins.two_level_bound(rows, table, intervals, (charge[0], 3), crude)
         assert (crude <= found + 1e-9).all()
         n_lowered += (found < leaf - 1e-9).any()
     assert n_lowered > 5
 
 
 def test_exact_two_levels_never_raises_a_bound():
-    path, rows, _, table, cells, charge, _, _ = cases.for_list(Case(0))
-    bound = np.zeros(len(cells.offset))
-    robust_exact.exact_two_levels(path, own_rows(table, rows), cells, charge[0], bound)
+    path, rows, _, table, intervals, charge, _, _ = cases.for_list(Case(0))
+    bound = np.zeros(len(intervals.offset))
+    robust_exact.exact_two_levels(path, own_rows(table, rows), intervals, charge[0], bound)
     assert (bound == 0).all()
 
 
@@ -81,10 +81,10 @@ def test_exact_two_levels_never_raises_a_bound():
 def test_add_leaves():
     counts = []
     for seed in range(40):
-        path, _, outside, table, cells, _, target, found = cases.for_list(Case(seed))
-        tests, sides = path
+        path, _, outside, table, intervals, _, target, found = cases.for_list(Case(seed))
+        splits, sides = path
         theirs = copies([found])[0]
-        asked = (tests, sides, int(sides[-1]), outside, table, cells, target)
+        asked = (splits, sides, int(sides[-1]), outside, table, intervals, target)
         count = robust_lists.add_leaves(*asked, found)
         assert count == twins.add_leaves(*asked, theirs)
         for one, other in zip(found, theirs, strict=True):
@@ -94,34 +94,34 @@ def test_add_leaves():
 
 
 def joined(seed, room):
-    """Options of both sides of a first question, every pair of them, and all else."""
+    """Options of both sides of a first split, every pair of them, and all else."""
     case = Case(seed)
-    path, _, outside, table, cells, charge, target, _ = cases.for_list(case)
+    path, _, outside, table, intervals, charge, target, _ = cases.for_list(case)
     options = (path[0], path[1].copy(), case.rng)
-    sides = [stumps(options, side, table, cells, charge[0]) for side in (0, 1)]
+    sides = [stumps(options, side, table, intervals, charge[0]) for side in (0, 1)]
     pairs = np.array(list(itertools.product(*(range(len(side[0])) for side in sides))), np.int64)
     pairs = pairs[case.rng.permutation(len(pairs))[:60]].reshape(-1, 2)
-    n, n_cells = len(table.label), len(cells.offset)
-    found = np.zeros((room, 7), np.int32), np.zeros((room, n)), np.zeros((room, n_cells))
+    n, n_intervals = len(table.label), len(intervals.offset)
+    found = np.zeros((room, 7), np.int32), np.zeros((room, n)), np.zeros((room, n_intervals))
     found = *found, np.zeros(room, np.int64)
     most = int(case.rng.integers(1, 4))
-    return 0, *sides, pairs, outside, table, cells, (charge[0], most), target, found
+    return 0, *sides, pairs, outside, table, intervals, (charge[0], most), target, found
 
 
-def stumps(options, side, table, cells, penalty):
-    """Random leaves and questions of one side, with costs as they are."""
-    tests, sides, rng = options
-    above = (*twins.path_above((tests, sides)), (0, side))
-    plans, costs, splits = [], [], []
+def stumps(options, side, table, intervals, penalty):
+    """Random leaves and splits of one side, with costs as they are."""
+    splits, sides, rng = options
+    above = (*twins.path_above((splits, sides)), (0, side))
+    encodings, costs, split_counts = [], [], []
     for _ in range(9):
         first, second = rng.permutation(table.n_classes)[[0, -1]].tolist()
-        test = int(rng.integers(len(table.feature)))
-        tree = first if rng.random() < 0.4 else (test, first, second)
-        plans.append(cases.flat(tree, 1))
+        split = int(rng.integers(len(table.feature)))
+        tree = first if rng.random() < 0.4 else (split, first, second)
+        encodings.append(cases.flat(tree, 1))
         costs.append(twins.tree_threats(cases.leaves_under(tree, above), table))
-        splits.append(int(isinstance(tree, tuple)))
-    losses = np.zeros((9, len(cells.offset)))  # not looked at
-    return np.array(plans, np.int32), np.array(costs), losses, np.array(splits, np.int64)
+        split_counts.append(int(isinstance(tree, tuple)))
+    losses = np.zeros((9, len(intervals.offset)))  # not looked at
+    return np.array(encodings, np.int32), np.array(costs), losses, np.array(split_counts, np.int64)
 
 
 @pytest.mark.parametrize("room", [3, 80])
@@ -151,7 +151,7 @@ def test_two_level_list_is_full_or_part_of_the_twins():
         assert as_set(arguments[-1], n_ours) <= as_set(theirs[-1], n_theirs)
         assert (n_ours == 0) == (n_theirs == 0)
         n_leaves = int((arguments[-1][3][:n_ours] == 0).sum())
-        if n_ours > n_leaves:  # one place too few
+        if n_ours > n_leaves:  # one index too few
             few = tuple(array[: n_ours - 1].copy() for array in arguments[-1])
             assert robust_lists.two_level_list(*arguments[:-1], few) == -1
             assert twins.two_level_list(*theirs[:-1], few) == -1
@@ -163,22 +163,24 @@ def test_narrow_pair():
     sizes = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
-        n_cells = int(rng.integers(1, 4))
+        n_intervals = int(rng.integers(1, 4))
         # quarters add up without rounding
-        left, right = (rng.integers(0, 17, (int(rng.integers(0, 8)), n_cells)) / 4 for _ in "lr")
-        rest, target = rng.integers(0, 5, n_cells) / 4, float(rng.integers(4, 24)) / 4
+        left, right = (
+            rng.integers(0, 17, (int(rng.integers(0, 8)), n_intervals)) / 4 for _ in "lr"
+        )
+        rest, target = rng.integers(0, 5, n_intervals) / 4, float(rng.integers(4, 24)) / 4
         ours, theirs = (
             (left, np.arange(len(left)), right, np.arange(len(right)), rest, target)
             for _ in range(2)
         )
         count = robust_lists.narrow_pair(*ours)
         assert count == twins.narrow_pair(*theirs)
-        for place in (0, 1):
-            kept, expected = ours[1 + 2 * place], theirs[1 + 2 * place]
-            np.testing.assert_array_equal(kept[: count[place]], expected[: count[place]])
+        for index in (0, 1):
+            kept, expected = ours[1 + 2 * index], theirs[1 + 2 * index]
+            np.testing.assert_array_equal(kept[: count[index]], expected[: count[index]])
         sizes.append((sum(count), len(left) + len(right)))
-    assert sum(0 < kept < whole for kept, whole in sizes) > 20
-    assert sum(kept == 0 < whole for kept, whole in sizes) > 20
+    assert sum(0 < kept < integer for kept, integer in sizes) > 20
+    assert sum(kept == 0 < integer for kept, integer in sizes) > 20
 
 
 # ---- pairs ----
@@ -193,32 +195,36 @@ def test_region_weights():
 def random_lists(seed, n_left, n_right):
     """Two lists with costs and losses of their own, and what lies around them."""
     case = Case(seed)
-    _, region, weight, cells, bounds = cases.for_regions(case)
-    rng, n, n_cells = case.rng, len(region), len(cells.offset)
+    _, region, weight, intervals, bounds = cases.for_regions(case)
+    rng, n, n_intervals = case.rng, len(region), len(intervals.offset)
     lists = []
     for size in (n_left, n_right):
         costs = rng.choice([0.0, 0.25, 1.0, 2.5, np.inf], (size, n))
-        lists.append((costs, rng.integers(0, 9, (size, n_cells)) / 8, rng.integers(0, 3, size)))
+        lists.append((costs, rng.integers(0, 9, (size, n_intervals)) / 8, rng.integers(0, 3, size)))
     bounds[:] = rng.integers(0, 9, bounds.shape) / 4
-    return *lists, (twins.region_weights(region, weight, len(bounds)), bounds), cells, weight
+    return *lists, (twins.region_weights(region, weight, len(bounds)), bounds), intervals, weight
 
 
 def test_promising_pairs():
     n_found, n_tried, n_by_own_losses = 0, 0, 0
     for seed in range(7):
-        left, right, around, cells, weight = random_lists(seed, 37, 34)  # two groups each
-        room = 0.31 * weight.sum() + float(cells.offset.min()) + 1.2345
+        left, right, around, intervals, weight = random_lists(seed, 37, 34)  # two groups each
+        room = 0.31 * weight.sum() + float(intervals.offset.min()) + 1.2345
         pairs, expected = np.zeros((2, 37 * 34, 2), np.int64)
-        count = robust_pairs.promising_pairs(left[:2], right[:2], around, cells, room, pairs)
-        assert count == twins.promising_pairs(left[:2], right[:2], around, cells, room, expected)
+        count = robust_pairs.promising_pairs(left[:2], right[:2], around, intervals, room, pairs)
+        assert count == twins.promising_pairs(
+            left[:2], right[:2], around, intervals, room, expected
+        )
         assert {*map(tuple, pairs[:count])} == {*map(tuple, expected[:count])}
         if count:
             few = pairs[: count - 1].copy()
             for kernel in (robust_pairs.promising_pairs, twins.promising_pairs):
-                assert kernel(left[:2], right[:2], around, cells, room, few) == -1
+                assert kernel(left[:2], right[:2], around, intervals, room, few) == -1
         n_found, n_tried = n_found + count, n_tried + 37 * 34
         alone = [(costs, 0 * losses) for costs, losses, _ in (left, right)]
-        n_by_own_losses += robust_pairs.promising_pairs(*alone, around, cells, room, pairs) > count
+        n_by_own_losses += (
+            robust_pairs.promising_pairs(*alone, around, intervals, room, pairs) > count
+        )
     assert 0 < n_found < n_tried
     assert n_by_own_losses > 0
 
@@ -226,24 +232,24 @@ def test_promising_pairs():
 def test_best_pair():
     n_none, n_ties = 0, 0
     for seed in range(40):
-        left, right, _, cells, weight = random_lists(seed, 7, 6)
+        left, right, _, intervals, weight = random_lists(seed, 7, 6)
         pairs = np.array(list(itertools.product(range(7), range(6))))
         pairs = pairs[Case(seed).rng.permutation(len(pairs))]
-        for penalty, most, whole in itertools.product((0.0, 0.25), (0, 2, 5), (False, True)):
-            asked = (left, right, pairs, weight, penalty, most, (0.7, cells.shared, whole))
-            (place, value), (expected, least) = (
+        for penalty, most, integer in itertools.product((0.0, 0.25), (0, 2, 5), (False, True)):
+            asked = (left, right, pairs, weight, penalty, most, (0.7, intervals.shared, integer))
+            (index, value), (expected, least) = (
                 robust_pairs.best_pair(*asked),
                 twins.best_pair(*asked),
             )
-            assert place == expected
+            assert index == expected
             assert value == pytest.approx(least, abs=1e-6)
-            n_none += place == -1
-            n_ties += place > 0
+            n_none += index == -1
+            n_ties += index > 0
     assert n_none > 0
     assert n_ties > 0
 
 
-# ---- equal sub-trees and better plans ----
+# ---- equal sub-trees and better encodings ----
 def test_hash_costs():
     rng = np.random.default_rng(1)
     for n in (1, 4):
@@ -263,23 +269,23 @@ def test_improve_plan_ends_where_no_single_change_is_better(depth):
         case = Case(seed)
         problem = cases.random_problem_with_questions(case)
         table, spending = problem.table, problem.spending
-        plan = np.array([0, -1, -2] if depth == 1 else [0, 0, -1, -2, 0, -2, -1], np.int32)
+        encoding = np.array([0, -1, -2] if depth == 1 else [0, 0, -1, -2, 0, -2, -1], np.int32)
         order = case.rng.permutation(2**depth - 1)
         costs = np.empty(len(table.label))
-        before = cases.plan_value(plan, depth, table, spending, costs)
-        one_step = twins.improve_plan(plan, depth, table, spending, order)
-        value = robust_descent.improve_plan(plan, depth, table, spending, order)
-        assert value == pytest.approx(cases.plan_value(plan, depth, table, spending, costs))
+        before = cases.encoding_value(encoding, depth, table, spending, costs)
+        one_step = twins.improve_encoding(encoding, depth, table, spending, order)
+        value = robust_descent.improve_encoding(encoding, depth, table, spending, order)
+        assert value == pytest.approx(cases.encoding_value(encoding, depth, table, spending, costs))
         assert value <= before + 1e-9
-        assert twins.improve_plan(plan, depth, table, spending, order) >= value - 1e-9
-        if depth == 1:  # one step reaches every plan
+        assert twins.improve_encoding(encoding, depth, table, spending, order) >= value - 1e-9
+        if depth == 1:  # one step reaches every encoding
             assert value == pytest.approx(one_step)
         n_better += value < before - 1e-9
     assert n_better > 5
 
 
 def test_improve_plan_finds_the_best_question_of_a_single_node():
-    """One step reaches everything then: the first question alone, or a lowest with its labels."""
+    """One step reaches everything then: the first split alone, or a lowest with its labels."""
     better = np.zeros(3, int)
     for seed in range(30):
         case = Case(seed)
@@ -287,10 +293,10 @@ def test_improve_plan_finds_the_best_question_of_a_single_node():
         table, spending = problem.table, problem.spending
         start = np.array([0, 0, -1, -2, 0, -2, -1], np.int32)
         start[[0, 1, 4]] = case.rng.integers(len(table.feature), size=3)
-        before = cases.plan_value(start, 2, table, spending, np.empty(len(table.label)))
+        before = cases.encoding_value(start, 2, table, spending, np.empty(len(table.label)))
         for node in range(3):
             asked = (start.copy(), 2, table, spending, np.array([node]))
-            expected = twins.improve_plan(*asked)
-            assert robust_descent.improve_plan(*asked) == pytest.approx(expected)
+            expected = twins.improve_encoding(*asked)
+            assert robust_descent.improve_encoding(*asked) == pytest.approx(expected)
             better[node] += expected < before - 1e-9
     assert (better > 2).all()

@@ -34,12 +34,12 @@ def test_follows_the_sklearn_contract(estimator, check):
 
 
 # ---- every tree tried ----
-def all_trees(questions, labels, depth):
-    """Every tree over the questions as nested tuples."""
+def all_trees(splits, labels, depth):
+    """Every tree over the splits as nested tuples."""
     yield from labels
     if depth:
-        below = list(all_trees(questions, labels, depth - 1))
-        for question in questions:
+        below = list(all_trees(splits, labels, depth - 1))
+        for question in splits:
             for left, right in itertools.product(below, below):
                 yield (question, left, right)
 
@@ -73,7 +73,7 @@ def kept_rows(costs, limit, scope):
 
 
 def tiny_case(rng):
-    """A few rows of small whole numbers, at most six questions, any budget."""
+    """A few rows of small whole numbers, at most six splits, any budget."""
     high = [[1, 1, 1], [2, 1], [2, 2], [3, 1], [1, 1]][rng.integers(5)]
     n = int(rng.integers(5, 13))
     X = np.column_stack([rng.integers(0, h + 1, n) for h in high])
@@ -96,8 +96,8 @@ def every_tree(X, y, moves, high):
     """Every tree of depth 2 over whole-number cuts, with each row's cost of a wrong answer."""
     points = np.array(list(itertools.product(*(range(-1, h + 2) for h in high))), float)
     points = np.unique(np.vstack([np.clip(points, moves.low, moves.high), X]), axis=0)
-    questions = [(j, float(cut)) for j, h in enumerate(high) for cut in range(h)]
-    for tree in all_trees(questions, sorted(set(y.tolist())), 2):
+    splits = [(j, float(cut)) for j, h in enumerate(high) for cut in range(h)]
+    for tree in all_trees(splits, sorted(set(y.tolist())), 2):
         yield tree, attack_costs(tree, X, y, moves, points)
 
 
@@ -126,7 +126,7 @@ def test_no_tree_is_better(block, local_search, monkeypatch):
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("sharp", [True, False])
 def test_depth_4_equals_every_labelling_of_four_bits(seed, shared, sharp, monkeypatch):
-    """With 4 binary columns every labelling of the 16 cells is a tree of depth 4."""
+    """With 4 binary columns every labelling of the 16 intervals is a tree of depth 4."""
     if sharp:  # the bounds for hard instances, without a good tree to begin with
         monkeypatch.setattr(search, "DEAR", -1)
         monkeypatch.setattr(Search, "_descend", lambda search: None)
@@ -142,8 +142,8 @@ def test_depth_4_equals_every_labelling_of_four_bits(seed, shared, sharp, monkey
         scope="total" if shared else "row",
     )
     model = RobustTreeClassifier(max_depth=4, perturbation=noise, random_state=0).fit(X, y)
-    cells = np.array(list(itertools.product([0, 1], repeat=4)), float)
-    reach = (np.abs(cells[:, None] - X[None]) * costs).sum(axis=2)
+    intervals = np.array(list(itertools.product([0, 1], repeat=4)), float)
+    reach = (np.abs(intervals[:, None] - X[None]) * costs).sum(axis=2)
     codes = np.arange(2**16)
     labels = (codes[:, None] >> np.arange(16)) & 1
     cost = np.full((len(codes), n), np.inf)
@@ -194,10 +194,10 @@ def test_depth_3_equals_every_tree_over_three_questions():
             scope="total",
         )
         model = RobustTreeClassifier(max_depth=3, perturbation=noise, random_state=0).fit(X, y)
-        cells = np.array(list(itertools.product([0, 1], repeat=3)), float)
+        intervals = np.array(list(itertools.product([0, 1], repeat=3)), float)
         best = 0
         for labels in itertools.product(range(3), repeat=8):
-            size = np.abs(cells[None] - X[:, None]) @ np.array(list(noise.step_cost.values()))
+            size = np.abs(intervals[None] - X[:, None]) @ np.array(list(noise.step_cost.values()))
             costs = np.where(np.array(labels)[None] != y[:, None], size, np.inf).min(axis=1)
             best = max(best, kept_rows(costs, noise.spend(14), "total"))
         assert model.objective_ == best
@@ -205,14 +205,14 @@ def test_depth_3_equals_every_tree_over_three_questions():
 
 @functools.cache
 def fewest_splits(labels):
-    """Questions of the smallest tree that labels the cells of some binary columns so."""
+    """Questions of the smallest tree that labels the intervals of some binary columns so."""
     if len(set(labels)) == 1:
         return 0
     n_columns = len(labels).bit_length() - 1
-    cells = np.arange(len(labels))
+    intervals = np.arange(len(labels))
     sizes = []
     for j in range(n_columns):
-        on_right = (cells >> (n_columns - 1 - j)) & 1 == 1
+        on_right = (intervals >> (n_columns - 1 - j)) & 1 == 1
         halves = [tuple(np.array(labels)[side].tolist()) for side in (~on_right, on_right)]
         sizes.append(1 + sum(map(fewest_splits, halves)))
     return min(sizes)
@@ -232,8 +232,8 @@ def test_depth_3_has_fewest_questions(seed):
         scope="mean",
     )
     model = RobustTreeClassifier(max_depth=3, perturbation=noise, random_state=0).fit(X, y)
-    cells = np.array(list(itertools.product([0, 1], repeat=3)), float)
-    size = (np.abs(cells[None] - X[:, None]) * costs).sum(axis=2)
+    intervals = np.array(list(itertools.product([0, 1], repeat=3)), float)
+    size = (np.abs(intervals[None] - X[:, None]) * costs).sum(axis=2)
     best = (-1, 0)
     for labels in itertools.product([0, 1], repeat=8):
         wrong = np.where(np.array(labels)[None] != y[:, None], size, np.inf).min(axis=1)
@@ -522,9 +522,9 @@ def test_wrong_parameters_are_refused_before_any_search(arguments, error, messag
 
 def test_too_many_questions_are_refused():
     X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
-    with pytest.raises(ValueError, match=r"'x0' gives 999 questions, more than the 400"):
+    with pytest.raises(ValueError, match=r"'x0' gives 999 splits, more than the 400"):
         RobustTreeClassifier().fit(X, y)
     X = np.column_stack([X % 300, X % 200])
-    with pytest.raises(ValueError, match=r"X gives 498 questions.*299 about 'x0', 199 about 'x1'"):
+    with pytest.raises(ValueError, match=r"X gives 498 splits.*299 about 'x0', 199 about 'x1'"):
         RobustTreeClassifier().fit(X, y)
     assert RobustTreeClassifier(1, cuts={"x0": [100, 200], "x1": [50]}).fit(X, y).n_questions_ == 3

@@ -30,10 +30,10 @@ def copies(arguments):
 
 
 def at_most(most):
-    """The bound of two levels with so many questions, called as the others are."""
+    """The bound of two levels with so many splits, called as the others are."""
 
-    def bounded(rows, table, cells, penalty, bound):
-        robust_bounds.two_level_bound(rows, table, cells, (penalty, most), bound)
+    def bounded(rows, table, intervals, penalty, bound):
+        robust_bounds.two_level_bound(rows, table, intervals, (penalty, most), bound)
 
     return bounded
 
@@ -45,7 +45,7 @@ def at_most(most):
         (at_most(2), twins.every_two_question_bound),
         (at_most(3), twins.every_two_level_bound),
     ],
-    ids=["one question", "two questions", "two levels"],
+    ids=["one split", "two splits", "two levels"],
 )
 def test_bounds_equal_their_twins(kernel, twin):
     for seed in range(30):
@@ -58,36 +58,36 @@ def test_bounds_equal_their_twins(kernel, twin):
 def test_exact_bounds_are_the_least_over_every_tree_of_two_levels():
     n_sharper = 0
     for seed in range(12):
-        path, rows, _, table, cells, charge, _, _ = twins.for_list(Case(seed))
+        path, rows, _, table, intervals, charge, _, _ = twins.for_list(Case(seed))
         if len(rows) == 0:
             continue
         # without a limit none stands in for another that differs in costs beyond it
-        cells = cells._replace(limit=np.inf) if cells.shared else cells
-        bound = np.full(len(cells.offset), twins.leaf_loss(rows, table))
+        intervals = intervals._replace(limit=np.inf) if intervals.shared else intervals
+        bound = np.full(len(intervals.offset), twins.leaf_loss(rows, table))
         own = own_rows(table, rows)
-        robust_exact.exact_two_levels(path, own, cells, charge[0], bound)
-        expected = least_of_every_tree(path, rows, table, cells, charge[0])
+        robust_exact.exact_two_levels(path, own, intervals, charge[0], bound)
+        expected = least_of_every_tree(path, rows, table, intervals, charge[0])
         np.testing.assert_allclose(bound, expected, atol=1e-9)
         crude = np.empty_like(bound)
-        robust_bounds.two_level_bound(rows, table, cells, (charge[0], 3), crude)
+        robust_bounds.two_level_bound(rows, table, intervals, (charge[0], 3), crude)
         assert (crude <= bound + 1e-9).all()
         n_sharper += (crude < bound - 1e-9).any()
     assert n_sharper > 2
 
 
-def least_of_every_tree(path, rows, table, cells, penalty):
-    tests, sides = path
-    above = tuple(zip(tests[: sides[-1]].tolist(), sides[: sides[-1]].tolist(), strict=True))
+def least_of_every_tree(path, rows, table, intervals, penalty):
+    splits, sides = path
+    above = tuple(zip(splits[: sides[-1]].tolist(), sides[: sides[-1]].tolist(), strict=True))
     region = np.ones(len(table.label), np.int64)
     region[rows] = 0
-    least, loss = np.full(len(cells.offset), np.inf), np.empty((2, len(cells.offset)))
+    least, loss = np.full(len(intervals.offset), np.inf), np.empty((2, len(intervals.offset)))
     for tree in twins.two_level_trees(above, table):
         leaves = twins.leaves_under(tree, above)
         cost = np.full(len(table.label), np.inf)
         for leaf, label in leaves:
             reach = twins.costs_of_path(leaf, table)
             cost = np.where(table.label != label, np.minimum(cost, reach), cost)
-        twins.region_losses(cost, region, table.weight, cells, loss)
+        twins.region_losses(cost, region, table.weight, intervals, loss)
         least = np.minimum(least, loss[0] + penalty * (len(leaves) - 1))
     return least
 
@@ -102,16 +102,16 @@ def test_lists_hold_every_promising_tree_or_one_that_stands_in():
         assert found <= expected
         assert len(found) == n_ours
         limit, shared = ours[4].limit, ours[4].shared
-        for plan, costs, _, splits in expected - found:  # another one can stand in for it
+        for encoding, costs, _, split_counts in expected - found:  # another one can stand in for it
             plain = [twins.plain_cost(cost, limit, shared) for cost in costs]
             assert any(
-                split <= splits
+                split <= split_counts
                 and all(
                     twins.plain_cost(c, limit, shared) >= p - 1e-6
                     for c, p in zip(other, plain, strict=True)
                 )
                 for _, other, _, split in found
-            ), plan
+            ), encoding
         sizes.append(n_ours)
     assert max(sizes) > 5
 
@@ -127,54 +127,59 @@ def test_equal_costs_have_equal_hashes_and_others_not():
 
 def as_set(found, count):
     """Rows of a list, rounded, as a set."""
-    plans, costs, losses, splits = (array[:count] for array in found)
+    encodings, costs, losses, split_counts = (array[:count] for array in found)
     return {
-        (tuple(plan), tuple(np.round(cost, 6)), tuple(np.round(loss, 6)), int(split))
-        for plan, cost, loss, split in zip(plans.tolist(), costs, losses, splits, strict=True)
+        (tuple(encoding), tuple(np.round(cost, 6)), tuple(np.round(loss, 6)), int(split))
+        for encoding, cost, loss, split in zip(
+            encodings.tolist(), costs, losses, split_counts, strict=True
+        )
     }
 
 
 def two_lists(seed):
     """Two lists of sub-trees whose own losses are not told, so that nothing is skipped for them."""
-    path, rows, outside, table, cells, _, _, found = twins.for_list(Case(seed))
-    count = robust_lists.two_level_list(path, rows, outside, table, cells, (0.0, 2), 1e9, found)
-    plans, costs, losses, splits = (array[:count] for array in found)
-    order = np.lexsort(plans.T[::-1])
+    path, rows, outside, table, intervals, _, _, found = twins.for_list(Case(seed))
+    count = robust_lists.two_level_list(path, rows, outside, table, intervals, (0.0, 2), 1e9, found)
+    encodings, costs, losses, split_counts = (array[:count] for array in found)
+    order = np.lexsort(encodings.T[::-1])
     half = min(count // 2, 70)
     parts = order[:half], order[half : half + 70]
-    lists = [(costs[part], 0 * losses[part], splits[part]) for part in parts]
-    return *lists, table, cells, outside
+    lists = [(costs[part], 0 * losses[part], split_counts[part]) for part in parts]
+    return *lists, table, intervals, outside
 
 
 def test_promising_pairs_are_those_of_every_pair():
     n_found, n_tried = 0, 0
     for seed in range(12):
-        left, right, table, cells, (region, bounds) = two_lists(seed)
+        left, right, table, intervals, (region, bounds) = two_lists(seed)
         around = robust_pairs.region_weights(region, table.weight, len(bounds)), bounds
         room = float(table.weight.sum()) * 0.6
         expected = set()
         for a, b in itertools.product(range(len(left[0])), range(len(right[0]))):
             loss = np.empty_like(bounds)
             twins.region_losses(
-                np.minimum(left[0][a], right[0][b]), region, table.weight, cells, loss
+                np.minimum(left[0][a], right[0][b]), region, table.weight, intervals, loss
             )
-            total = cells.offset + loss[0] + np.maximum(loss[1:], bounds[1:]).sum(axis=0)
+            total = intervals.offset + loss[0] + np.maximum(loss[1:], bounds[1:]).sum(axis=0)
             if (total < room).any():
                 expected.add((a, b))
         pairs = np.empty((len(left[0]) * len(right[0]) + 1, 2), np.int64)
-        count = robust_pairs.promising_pairs(left[:2], right[:2], around, cells, room, pairs)
+        count = robust_pairs.promising_pairs(left[:2], right[:2], around, intervals, room, pairs)
         assert {tuple(pair) for pair in pairs[:count].tolist()} == expected
         few = np.empty((max(count - 1, 0), 2), np.int64)
         if count:
-            assert robust_pairs.promising_pairs(left[:2], right[:2], around, cells, room, few) == -1
+            assert (
+                robust_pairs.promising_pairs(left[:2], right[:2], around, intervals, room, few)
+                == -1
+            )
         n_found, n_tried = n_found + count, n_tried + len(left[0]) * len(right[0])
     assert 0 < n_found < n_tried
 
 
 def test_the_best_pair_is_the_best_of_all():
     for seed in range(12):
-        left, right, table, cells, _ = two_lists(seed)
-        spending = 0.7, cells.shared, True
+        left, right, table, intervals, _ = two_lists(seed)
+        spending = 0.7, intervals.shared, True
         pairs = np.array(list(itertools.product(range(len(left[0])), range(len(right[0])))))
         if len(pairs) == 0:
             continue
@@ -209,11 +214,11 @@ def test_descent_never_gets_worse():
         case = Case(seed)
         problem = twins.random_problem_with_questions(case)
         costs = np.empty(len(problem.table.label))
-        plan = np.array([0, 0, -1, -2, 0, -2, -1], np.int32)
-        before = robust_descent.plan_value(plan, 2, problem.table, problem.spending, costs)
-        value = robust_descent.improve_plan(
-            plan, 2, problem.table, problem.spending, np.array([2, 0, 1])
+        encoding = np.array([0, 0, -1, -2, 0, -2, -1], np.int32)
+        before = robust_descent.encoding_value(encoding, 2, problem.table, problem.spending, costs)
+        value = robust_descent.improve_encoding(
+            encoding, 2, problem.table, problem.spending, np.array([2, 0, 1])
         )
-        after = robust_descent.plan_value(plan, 2, problem.table, problem.spending, costs)
+        after = robust_descent.encoding_value(encoding, 2, problem.table, problem.spending, costs)
         assert after == pytest.approx(value)
         assert after <= before + 1e-9

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
-from steadytree.robustness.conflict_graph import Distinct
-from steadytree.robustness.scaling import Scaled
+from steadytree.robustness.conflict_graph import Distinct, Scaled
 from steadytree.robustness.separation import LinearSeparation, separation
 
 

@@ -16,7 +16,7 @@ Examples:
   steadytree certify model.tree.json new.csv --target outcome --noise noise.toml
   steadytree certify model.tree.json new.csv --target outcome --noise noise.toml --min-certified 80%
 \b
-noise.toml, for example (whole: columns that move in whole steps; a csv file has no types):
+noise.toml, for example (whole: columns that move in whole steps; may be left out):
   whole = ["age"]
   [radius]
   age = 2

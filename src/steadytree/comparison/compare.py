@@ -22,7 +22,7 @@ from steadytree.comparison.learners import (
     usual_perturbation,
 )
 from steadytree.data.table import Table
-from steadytree.distance.tree_distance import tree_distances
+from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.sampling import Sampled
@@ -49,34 +49,22 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """One learner.
+    """The measurements of one learner.
 
-    Parameters
-    ----------
-    name, description : str
-    readings : dict of Measurement
-        accuracy, AUC (where every fold has rows of every class), size, sensitivity (where it was
-        measured), changed answers, retraining distance (of trees), certified accuracy, worst-case
-        accuracy, fit time.
-    epsilon : float or None
-        Privacy budget; None where nothing is promised.
-    exact_sensitivity : bool
-        Whether every single row was removed in turn.
-    notes : tuple of str
-        What was not measured, and why.
-    curve : pair of arrays
-        Sizes of moves, and the certified accuracy at each.
-    model : the learner fitted on all rows
+    These are accuracy, AUC (where every fold has rows of every class), size, sensitivity (where it
+    was measured), changed answers, retraining distance (of trees), certified accuracy, worst-case
+    accuracy and fit time.
     """
 
     name: str
     description: str
     measurements: dict[str, Measurement]
-    epsilon: float | None
-    exact_sensitivity: bool
-    notes: tuple[str, ...]
+    epsilon: float | None  # privacy budget; None where nothing is promised
+    exact_sensitivity: bool  # whether every single row was removed in turn
+    notes: tuple[str, ...]  # what was not measured, and why
+    # sizes of moves, and the certified accuracy at each
     curve: tuple[NDArray[np.float64], NDArray[np.float64]]
-    model: Any
+    model: Any  # the learner fitted on all rows
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -96,30 +84,16 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All learners on the same folds.
-
-    Parameters
-    ----------
-    results : tuple of Result
-    perturbation : Perturbation
-        What certified and worst-case accuracy are about.
-    stated : bool
-        Whether the caller stated it; else numbers move by 2 % of their column's range.
-    n_rows, n_folds, max_depth : int
-    note : str
-        What was sampled, and which learners refused the rows; may be empty.
-    baseline : float
-        Share right when always giving the most frequent answer.
-    """
+    """All learners on the same folds."""
 
     results: tuple[Result, ...]
-    perturbation: Perturbation
-    stated: bool
+    perturbation: Perturbation  # what certified and worst-case accuracy are about
+    stated: bool  # whether the caller stated it; else numbers move by 2 % of their column's range
     n_rows: int
     n_folds: int
     max_depth: int
-    note: str
-    baseline: float
+    note: str  # what was sampled, and which learners refused the rows; may be empty
+    baseline: float  # share right when always giving the most frequent answer
 
     def __getitem__(self, name: str) -> Result:
         return next(one for one in self.results if one.name == name)
@@ -303,7 +277,7 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
     found["changed answers"] = Measurement("changed answers", differ, meaning)
     trees = [fold.model for fold in folds if isinstance(fold.model, Tree)]
     if len(trees) == len(folds):
-        apart = tree_distances(trees, space=X)[np.triu_indices(len(folds), 1)]
+        apart = tree_distance(trees, space=X)[np.triu_indices(len(folds), 1)]
         meaning = "mean path distance between the trees of two folds"
         found["retraining distance"] = Measurement(
             "retraining distance", float(apart.mean()), meaning

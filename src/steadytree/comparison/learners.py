@@ -62,39 +62,21 @@ NOISE_SHARE = 0.02  # of a column's range, where no perturbation is stated
 
 @dataclass(frozen=True)
 class Settings:
-    """What the learners have in common.
-
-    Parameters
-    ----------
-    max_depth : int
-    perturbation : Perturbation or None
-        What the robust learner hardens against; 2 % of each column's range by default.
-    epsilon : float
-        Privacy budget of the private learner.
-    schema : Schema or None
-        Declared for the private learner; without it bounds are read off the data, which is not
-        private and good for a comparison only.
-    time_limit : float
-        Seconds for each search of the robust learner.
-    seed : int
-    """
+    """What the learners have in common."""
 
     max_depth: int = 4
+    # what the robust learner hardens against; 2 % of each column's range by default
     perturbation: Perturbation | None = None
-    epsilon: float = 1.0
+    epsilon: float = 1.0  # privacy budget of the private learner
+    # declared for the private learner; without it bounds are read off the data, which is not
+    # private and good for a comparison only
     schema: Schema | None = None
-    time_limit: float = 2.0
+    time_limit: float = 2.0  # seconds for each search of the robust learner
     seed: int = 0
 
 
 def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
-    """Every number may move by a share of its column's range; text and 0/1 columns stay.
-
-    Examples
-    --------
-    >>> usual_perturbation([[0.0, 1], [50.0, 0]]).radius
-    {'x0': 1.0}
-    """
+    """Every number may move by a share of its column's range; text and 0/1 columns stay."""
     space = FeatureSpace.observe(X)
     radius = {
         column.name: share * (column.high - column.low)

@@ -274,16 +274,17 @@ class FeatureSpace:
             return self
         return FeatureSpace(tuple(column.bare() for column in self.columns))
 
-    def typed_like(self, X: Any) -> "FeatureSpace":
-        """The space with kinds that hold for every row there could be, not just for rows seen.
+    def typed_like(self, X: Any, fitted: bool = False) -> "FeatureSpace":
+        """The space with kinds that depend on the types of X alone, never on its values.
 
-        A column of numbers is integer (or, as bool, binary) where the type of X says so and no
-        fraction was seen when the space was made; else it is numeric. Numbers that merely happen
-        to be whole, in X or when the space was made, say nothing of the next row.
+        A column of numbers is binary where its type in X is bool, and integer where that type is
+        integer or, for the space of a fitted model, where the model knows it as such. It is numeric
+        elsewhere, and wherever the space saw a fraction when it was made.
         """
         table = Table.read(X).select(self.names)
         types = table.types or (None,) * len(self)
-        return FeatureSpace(tuple(map(_typed, self.columns, types)))
+        pairs = zip(self.columns, types, strict=True)
+        return FeatureSpace(tuple(_typed(column, type_, fitted) for column, type_ in pairs))
 
     def encode(self, X: Any) -> NDArray[Any]:
         """X as a float array (n, p): numbers as they are, categories as their index, missing nan.
@@ -383,13 +384,11 @@ class FeatureSpace:
         return occupied_bins(codes, self.bin_offsets)
 
 
-def _typed(column: Column, type_: str | None) -> Column:
-    if column.is_categorical:
+def _typed(column: Column, type_: str | None, fitted: bool) -> Column:
+    if column.kind in ("categorical", "numeric"):
         return column
-    kind: Kind = "numeric"
-    if column.kind != "numeric" and type_ is not None:
-        kind = "binary" if type_ == "binary" else "integer"
-    return replace(column, kind=kind)
+    kind: Kind = "integer" if fitted or type_ is not None else "numeric"
+    return replace(column, kind="binary" if type_ == "binary" else kind)
 
 
 def _check_known(parameter: str, declared: Mapping[str, Any], names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Facts about many trees for one problem: which features they agree on, and where they cut."""
+"""Facts about many trees for one problem: which features they share, and at which thresholds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,23 +21,16 @@ LEAF_NAME = "(leaf)"
 
 @dataclass(frozen=True, eq=False)
 class CollectionFacts:
-    """What the trees of a collection have in common.
-
-    Parameters
-    ----------
-    space : FeatureSpace
-    importances : float64 array (n_trees, n_features)
-        Gini importance of each feature in each tree; a row sums to 1, or to 0 for a lone leaf.
-    first_splits : int64 array (3, n_features + 1)
-        Trees by the feature asked at the root, its left and its right child; the last column
-        counts trees that have a leaf there, or nothing.
-    cuts : dict
-        All thresholds asked of each numeric feature, by name, in rising order.
-    """
+    """What the trees of a collection have in common."""
 
     space: FeatureSpace
+    # (n_trees, n_features): Gini importance of each feature in each tree; a row sums to 1, or
+    # to 0 for a lone leaf
     importances: NDArray[np.float64]
+    # (3, n_features + 1): trees by the feature of the root, its left and its right
+    # child; the last column counts trees that have a leaf there, or nothing
     first_splits: NDArray[np.int64]
+    # all thresholds of each numeric feature, by name, in rising order
     cuts: dict[str, NDArray[np.float64]]
 
     @property
@@ -143,7 +136,7 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
 
 
 def gini_importance(tree: Tree) -> NDArray[np.float64]:
-    """Share of the whole drop in Gini impurity that each feature's questions bring."""
+    """Share of the whole drop in Gini impurity that each feature's splits bring."""
     inner = np.flatnonzero(~tree.is_leaf)
     impurity = tree.weight * (1 - (tree.value**2).sum(axis=1))
     drop = impurity[inner] - impurity[tree.left[inner]] - impurity[tree.right[inner]]

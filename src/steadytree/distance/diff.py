@@ -18,28 +18,15 @@ ClassStatus = Literal["new", "gone", "unknown"]
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A class that is not the same matter for both trees.
-
-    Parameters
-    ----------
-    label : label
-    status : str
-        "new", the old tree does not know it and so never answers it; "gone", the old tree answers
-        it somewhere and no leaf of the new one does; "unknown", rows have it and neither tree
-        knows it.
-    answered : bool
-        Whether some leaf of the new tree answers it.
-    n_rows : int or None
-        Rows given that have it; None without labels.
-    n_right : int or None
-        Of those, the rows that the new tree decides rightly.
-    """
+    """A class that only one tree knows or predicts, or neither."""
 
     label: Any
+    # "new", the old tree does not know it; "gone", a leaf of the old tree predicts it and none
+    # of the new one does; "unknown", rows have it and neither tree knows it
     status: ClassStatus
-    answered: bool
-    n_rows: int | None
-    n_right: int | None
+    answered: bool  # whether some leaf of the new tree predicts it
+    n_rows: int | None  # rows given that have it; None without labels
+    n_right: int | None  # of those, the rows that the new tree predicts correctly
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -53,16 +40,7 @@ def class_changes(
     truth: NDArray[np.int64] | None = None,
     new_leaf: NDArray[np.int64] | None = None,
 ) -> tuple[ClassChange, ...]:
-    """Classes that are new, gone or known to neither tree, in the order of `classes`.
-
-    Parameters
-    ----------
-    old, new : Tree
-    classes : list of labels
-        All of both trees, then those that only rows have.
-    truth, new_leaf : int64 arrays (n_rows,), optional
-        Place of each row's class, and the leaf of the new tree that the row reaches.
-    """
+    """Classes that are new, gone or known to neither tree, in the order of `classes`."""
     known = [tree.classes.tolist() for tree in (old, new)]
     answers = [
         {labels[k] for k in tree.label[tree.is_leaf]}
@@ -106,59 +84,32 @@ ROUNDING = 1e-7  # share of a threshold and its range below which it has not mov
 
 @dataclass(frozen=True)
 class NodeChange:
-    """One place of the two trees laid over each other.
+    """One place of the two trees laid over each other."""
 
-    Parameters
-    ----------
-    status : str
-        "same"; "moved", the same feature with another threshold, set of categories or side for
-        missing values; "replaced", another feature; "relabelled", a leaf with another label;
-        "grown", there is more in the new tree; "cut", there is less.
-    old, new : int
-        Node of each tree at this place, -1 where it has none.
-    parent : int
-        Place above, -1 at the root.
-    side : str
-        "yes" or "no" as the place above is answered, empty at the root.
-    depth : int
-    left, right : int
-        Places below, -1 where both trees end.
-    """
-
+    # "same"; "moved", the same feature with another threshold, set of categories or side for
+    # missing values; "replaced", another feature; "relabelled", a leaf with another label;
+    # "grown", there is more in the new tree; "cut", there is less
     status: Status
-    old: int
+    old: int  # node of each tree at this place, -1 where it has none
     new: int
-    parent: int
-    side: str
+    parent: int  # place above, -1 at the root
+    side: str  # "yes" or "no" as the place above is answered, empty at the root
     depth: int
-    left: int
+    left: int  # places below, -1 where both trees end
     right: int
 
 
 @dataclass(frozen=True, eq=False)
 class RowChanges:
-    """Where given rows went in the old tree and go in the new one.
+    """Where given rows went in the old tree and go in the new one."""
 
-    Parameters
-    ----------
-    old_leaf, new_leaf : int64 arrays of shape (n_rows,)
-        Leaf of each row.
-    flipped : int64 array
-        Rows whose decision changed.
-    flows : tuple of (old leaf, new leaf, rows, whether the decision changed)
-        In order of the leaves.
-    old_accuracy, new_accuracy : float or None
-        Share right, where labels were given.
-    mended, broken : int or None
-        Rows decided wrongly before and rightly now, and the other way round.
-    """
-
-    old_leaf: NDArray[np.int64]
+    old_leaf: NDArray[np.int64]  # (n_rows,): leaf of each row
     new_leaf: NDArray[np.int64]
-    flipped: NDArray[np.int64]
-    flows: tuple[tuple[int, int, int, bool], ...]
-    old_accuracy: float | None = None
+    flipped: NDArray[np.int64]  # rows whose decision changed
+    flows: tuple[tuple[int, int, int, bool], ...]  # old leaf, new leaf, rows, changed?
+    old_accuracy: float | None = None  # share correct, where labels were given
     new_accuracy: float | None = None
+    # rows predicted wrongly before and correctly now, and the other way round
     mended: int | None = None
     broken: int | None = None
 
@@ -189,28 +140,14 @@ class RowChanges:
 
 @dataclass(frozen=True, eq=False)
 class TreeChanges:
-    """All that changed from one tree to another.
+    """All that changed from one tree to another."""
 
-    Parameters
-    ----------
-    old, new : Tree
-        Over one space.
-    nodes : tuple of NodeChange
-        In the order root, left, right; places are indices into it.
-    distance : float or None
-        Path distance; None where no bounds are known to measure it in.
-    rows : RowChanges or None
-        Where rows were given.
-    classes : tuple of ClassChange
-        Classes that are new, gone, or known to neither tree.
-    """
-
-    old: Tree
+    old: Tree  # over one space
     new: Tree
-    nodes: tuple[NodeChange, ...]
-    distance: float | None
-    rows: RowChanges | None
-    classes: tuple[ClassChange, ...] = ()
+    nodes: tuple[NodeChange, ...]  # in the order root, left, right; places are indices into it
+    distance: float | None  # path distance; None where no bounds are known to measure it in
+    rows: RowChanges | None  # where rows were given
+    classes: tuple[ClassChange, ...] = ()  # classes that are new, gone, or known to neither tree
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -220,7 +157,7 @@ class TreeChanges:
 
     @property
     def is_same(self) -> bool:
-        """Whether every question and every label stayed."""
+        """Whether every split and every label stayed."""
         return self.counts["same"] == len(self.nodes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,31 +172,7 @@ class TreeChanges:
 
 
 def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChanges:
-    """Lay two trees over each other from the root down, and send rows through both.
-
-    Parameters
-    ----------
-    old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
-        Over the same features.
-    X : array-like or frame of shape (n_rows, n_features), optional
-        Rows whose decisions are compared.
-    y : array-like of shape (n_rows,), optional
-        Their classes. A tree is wrong on every row of a class that it does not know.
-
-    Returns
-    -------
-    changes : TreeChanges
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = [[0.0], [1.0], [2.0], [4.0]]
-    >>> old = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
-    >>> new = DecisionTreeClassifier().fit(X, [0, 1, 1, 1])
-    >>> changes = find_changes(old, new, X)
-    >>> [node.status for node in changes.nodes], changes.rows.flipped.tolist()
-    (['moved', 'same', 'same'], [1])
-    """
+    """Lay two trees over each other from the root down, and send rows through both."""
     if y is not None and X is None:
         raise ValueError("y was given without X: pass the rows that the labels belong to.")
     trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)

@@ -39,26 +39,14 @@ class Paths(NamedTuple):
 class PathFrame:
     """How paths of several trees become vectors whose city-block distance is the paths'.
 
-    Only features that some tree asks about take part; the others add nothing to any distance.
-
-    Parameters
-    ----------
-    space : FeatureSpace
-        Bounds and categories that distances are measured in.
-    columns : tuple of arrays (n_features,)
-        First entry of each feature in a vector (-1 if unused), bounds, number of categories.
-    width : int
-        Entries of the features; the classes' follow.
-    classes : dict
-        Place of each label.
-    class_weight : float
-    leaves : {"label", "distribution"}
+    Only features on which some tree splits take part; the others add nothing to any distance.
     """
 
-    space: FeatureSpace
+    space: FeatureSpace  # bounds and categories that distances are measured in
+    # each (p,): first entry of a feature in a vector (-1 if unused), bounds, number of categories
     columns: tuple[NDArray[Any], ...]
-    width: int
-    classes: dict[Any, int]
+    width: int  # entries of the features; those of the classes follow
+    classes: dict[Any, int]  # index of each label
     class_weight: float
     leaves: Leaves
 
@@ -79,7 +67,7 @@ class PathFrame:
 
     def paths(self, trees: Sequence[Tree]) -> Paths:
         """Vectors, weights and leaves of all paths of the trees."""
-        # a tree has one leaf more than questions
+        # a tree has one leaf more than splits
         offsets = np.array([0, *accumulate((tree.n_nodes + 1) // 2 for tree in trees)])
         vectors = np.zeros((offsets[-1], self.width + len(self.classes)))
         leaves = np.empty(offsets[-1], np.int64)
@@ -139,31 +127,11 @@ UNMATCHED = -1
 
 @dataclass(frozen=True, eq=False)
 class PathDistance:
-    """The distance of two trees, and which of their paths were matched.
-
-    Parameters
-    ----------
-    value : float
-    matching : int64 array of shape (n_pairs, 2)
-        Leaves of the first and of the second tree, by node; -1 where a path is left over.
-    costs : float64 array of shape (n_pairs,)
-        What each pair adds; they sum to the value (before it is normalised).
-    """
+    """The distance of two trees, and which of their paths were matched."""
 
     value: float
-    matching: NDArray[np.int64]
-    costs: NDArray[np.float64]
-
-    def __float__(self) -> float:
-        return self.value
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "value": self.value,
-            "matching": self.matching.tolist(),
-            "costs": self.costs.tolist(),
-        }
+    matching: NDArray[np.int64]  # (n_pairs, 2), leaves of both trees by node; -1 is unmatched
+    costs: NDArray[np.float64]  # (n_pairs,), what each pair adds before normalising
 
 
 def path_distance(
@@ -176,49 +144,7 @@ def path_distance(
     normalise: bool | int = False,
     space: Any = None,
 ) -> PathDistance:
-    """Distance of two trees by the cheapest matching of their paths (Bertsimas and Digalakis).
-
-    Two paths differ by how far their bounds lie apart, in units of each feature's range, by the
-    share of categories on which they disagree, and by `class_weight` where their labels differ.
-    Where one tree has more paths, those left over cost what they leave open of the features that
-    they constrain.
-
-    The order of questions does not matter: trees with the same paths are at distance 0. Among
-    trees with equally many paths this is a metric; otherwise the triangle inequality can fail.
-    Where missing values go is not compared.
-
-    Parameters
-    ----------
-    a, b : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
-    class_weight : float, default=1.0
-        Cost of a different label; 1 is as much as one feature's bounds moved across its range.
-        A class that one tree does not know differs from all of its classes.
-    matching : {"unmatched-cost", "surjective"}, default="unmatched-cost"
-        What happens to paths left over: they cost their weight, or each is matched with the
-        nearest path of the smaller tree, as the package dt-distance does.
-    leaves : {"label", "distribution"}, default="label"
-        Compare labels, or class shares: the class weight then counts by half the summed
-        differences of the shares.
-    normalise : bool or int, default=False
-        Divide by ``2 ** D * (2 * D + class_weight)``, which no two trees of depth D exceed. Give
-        one D for a whole study; True takes the larger depth of the two.
-    space : FeatureSpace, array or frame, optional
-        Columns to measure in, or data to read them off. By default the widest bounds of both
-        trees. scikit-learn's trees keep no bounds, so two of them need it.
-
-    Returns
-    -------
-    distance : PathDistance
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = [[0.0], [1.0], [2.0], [4.0]]
-    >>> old = DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
-    >>> new = DecisionTreeClassifier().fit(X, [0, 1, 1, 1])
-    >>> path_distance(old, new, space=X).value  # both bounds move from 1.5 to 0.5, of 4
-    0.25
-    """
+    """Distance of two trees by the cheapest matching of their paths; see `tree_distance`."""
     _check_options(class_weight, matching, leaves)
     trees, columns = trees_over_one_space([a, b], space)
     first, second = (over_columns(tree, columns) for tree in trees)
@@ -249,25 +175,10 @@ def path_distances(
 ) -> NDArray[np.float64]:
     """Path distance of every tree of A to every tree of B, or among those of A.
 
-    Options are those of `path_distance`; without `space` one is made that holds all trees, and
-    ``normalise=True`` takes the largest depth of all.
-
-    Returns
-    -------
-    distances : float64 array of shape (len(A), len(B))
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = [[0.0], [1.0], [2.0], [4.0]]
-    >>> trees = [DecisionTreeClassifier().fit(X, y) for y in ([0, 0, 1, 1], [0, 1, 1, 1])]
-    >>> path_distances(trees, space=X)
-    array([[0.  , 0.25],
-           [0.25, 0.  ]])
+    Without `space` one is made that holds all trees; ``normalise=True`` takes the largest depth.
     """
     _check_options(class_weight, matching, leaves)
-    if len(A) == 0 or (B is not None and len(B) == 0):
-        raise ValueError("path_distances: at least one tree is needed on each side, got none.")
+    check_any_trees(A, B)
     trees, columns = trees_over_one_space([*A, *(B or ())], space)
     distances = distances_between(
         trees[: len(A)],
@@ -278,6 +189,14 @@ def path_distances(
         leaves=leaves,
     )
     return distances / _divisor(normalise, trees, class_weight)
+
+
+def check_any_trees(A: Sequence[Any], B: Sequence[Any] | None) -> None:
+    """Refuse empty lists of trees, and a single tree in place of the second."""
+    if B is not None and not isinstance(B, list | tuple):
+        raise TypeError(f"tree_distance: a is a list, so b must be one too, got {B!r}.")
+    if len(A) == 0 or (B is not None and len(B) == 0):
+        raise ValueError("tree_distance: at least one tree is needed in each list, got none.")
 
 
 def trees_over_one_space(models: Sequence[Any], space: Any) -> tuple[list[Tree], FeatureSpace]:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from steadytree._base.validation import OneOf
 from steadytree.data.table import quote
 from steadytree.distance._kernels import node_distance
-from steadytree.distance.path import Leaves, Matching, path_distance, path_distances
+from steadytree.distance.path import (
+    Leaves,
+    Matching,
+    check_any_trees,
+    path_distance,
+    path_distances,
+)
 from steadytree.models._kernels import FlatTree, flatten
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
@@ -18,38 +24,18 @@ from steadytree.models.tree import Tree
 
 @dataclass(frozen=True)
 class NodeDistance:
-    """Nodes left over when the common top of two trees is taken away.
+    """Number of nodes outside the common top of two trees, and the pairs where they part."""
 
-    Parameters
-    ----------
-    value : float
-        The distance, normalised if that was asked for.
-    parted : tuple of pairs of int
-        Nodes (of the first tree, of the second) at which the trees part.
-    """
-
-    value: float
-    parted: tuple[tuple[int, int], ...]
+    value: float  # normalised if that was requested
+    parted: tuple[tuple[int, int], ...]  # nodes of the first and of the second tree
 
 
 def measure_node_distance(
     a: Any, b: Any, features_only: bool = False, normalise: bool | int = False
 ) -> NodeDistance:
-    """Compare two trees from the root down as long as they ask the same.
+    """Compare two trees from the root down for as long as their splits are equal.
 
-    Parameters
-    ----------
-    a, b : Tree, fitted learner or fitted scikit-learn tree
-        Over columns of the same names.
-    features_only : bool, default=False
-        Call two questions equal when they ask about the same feature.
-    normalise : bool or int, default=False
-        Divide by the largest distance of trees of a depth B, 2^(B + 2) - 2; True takes the
-        depth of the deeper tree.
-
-    Returns
-    -------
-    NodeDistance
+    With `features_only` two splits are equal where they are on the same feature.
     """
     first, second = as_tree(a), as_tree(b)
     check_same_features(first, second)
@@ -60,21 +46,17 @@ def measure_node_distance(
 
 
 class TreeNumbers:
-    """Numbers for questions and labels, the same for all of several trees.
+    """Numbers for splits and labels, shared by several trees.
 
-    Parameters
-    ----------
-    trees : sequence of Tree
-        Their columns tell whether the side of missing values is part of a question. Columns of
-        trees read from scikit-learn without rows cannot tell: among such trees only a side that
-        is not the one with more rows, where missing values go unseen, is part of it.
-    features_only : bool, default=False
+    The side of missing values is part of a split where a tree's column has missing values. Trees
+    read from scikit-learn without rows do not know that: among them the side counts only where it
+    is not the side with more rows, to which missing values that were never seen go.
     """
 
     def __init__(self, trees: Sequence[Tree], features_only: bool = False) -> None:
         self._with_missing = {c.name for tree in trees for c in tree.space if c.missing}
         self._features_only = features_only
-        self._has_habit = all(tree.single_precision for tree in trees)
+        self._by_size = all(tree.single_precision for tree in trees)
         self._keys: dict[Hashable, int] = {}
         self._labels: dict[Hashable, int] = {}
 
@@ -82,21 +64,19 @@ class TreeNumbers:
         """The tree as arrays that can be compared with those of the other trees."""
         key = np.full(tree.n_nodes, -1)
         for node in np.flatnonzero(~tree.is_leaf):
-            key[node] = self._keys.setdefault(self._question(tree, int(node)), len(self._keys))
+            key[node] = self._keys.setdefault(self._split(tree, int(node)), len(self._keys))
         labels = tree.classes.tolist()
         numbers = [self._labels.setdefault(label, len(self._labels)) for label in labels]
         label = np.array(numbers, dtype=np.int64)[tree.label]
         return flatten(key, tree.left, tree.right, label, False)
 
-    def _question(self, tree: Tree, node: int) -> Hashable:
+    def _split(self, tree: Tree, node: int) -> Hashable:
         column = tree.space[int(tree.feature[node])]
         if self._features_only:
             return column.name
-        # without missing values in training their side is a habit of later rows, not of the rule
+        # without missing values in training, their side is not part of the split
         side = bool(tree.missing_left[node]) if column.name in self._with_missing else None
-        if self._has_habit and side == (
-            tree.weight[tree.left[node]] > tree.weight[tree.right[node]]
-        ):
+        if self._by_size and side == (tree.weight[tree.left[node]] > tree.weight[tree.right[node]]):
             side = None
         if column.is_categorical:
             flags = tree.subset[node][: len(column.categories)]
@@ -147,16 +127,19 @@ class TreeDistance(float):
         For node distances: nodes (of the first tree, of the second) at which the trees part.
     matching : int64 array of shape (n_pairs, 2)
         For the path distance: matched leaves, by node, -1 where a path is left over.
+    costs : float64 array of shape (n_pairs,)
+        For the path distance: what each pair adds before the distance is normalised.
     """
 
     kind: str
     parted: tuple[tuple[int, int], ...] = ()
     matching: NDArray[np.int64] | None = None
+    costs: NDArray[np.float64] | None = None
 
 
 def tree_distance(
     a: Any,
-    b: Any,
+    b: Any = None,
     kind: str = "path",
     normalise: bool | int = False,
     *,
@@ -164,29 +147,48 @@ def tree_distance(
     matching: Matching = "unmatched-cost",
     leaves: Leaves = "label",
     space: Any = None,
-) -> TreeDistance:
-    """Distance between two trees.
+) -> Any:
+    """Distance between two trees, or between all trees of one or two lists.
+
+    The path distance (Bertsimas and Digalakis) is that of the cheapest matching of the trees'
+    paths. Two paths differ by how far their bounds lie apart, in units of each feature's range, by
+    the share of categories on which they disagree, and by `class_weight` where their labels differ.
+    Where one tree has more paths, those left over cost what they leave open of the features that
+    they constrain. The order of splits does not matter: trees with the same paths are at distance
+    0. Among trees with equally many paths this is a metric; otherwise the triangle inequality can
+    fail. Where missing values go is not compared.
 
     Parameters
     ----------
-    a, b : Tree, fitted learner or fitted scikit-learn tree
-        Over columns of the same names.
+    a : Tree, fitted learner or fitted scikit-learn tree, or a list of these
+    b : the same, over columns of the same names
+        May be left out where `a` is a list, whose trees are then compared with each other.
     kind : {"path", "node", "node-features"}, default="path"
-        "path" matches the paths of both trees in the cheapest way, see `path_distance`. "node"
-        counts the nodes that are left when the common top of both trees is taken away; two
-        questions are the same when feature, threshold (or categories) and, where there were
-        missing values, their side agree. "node-features" takes two questions about the same
-        feature for the same, whatever the thresholds.
+        "node" counts the nodes that are left when the common top of both trees is taken away; two
+        splits are the same when feature, threshold (or categories) and, where there were missing
+        values, their side agree. "node-features" takes two splits on the same feature for the
+        same, whatever the thresholds.
     normalise : bool or int, default=False
-        Divide by the largest distance of trees of a depth: True takes the depth of the deeper
-        tree, a number is the depth itself. For node distances that is 2^(B + 2) - 2.
-    class_weight, matching, leaves, space
-        For the path distance alone, see `path_distance`.
+        Divide by the largest distance of trees of a depth D: ``2 ** D * (2 * D + class_weight)``
+        for paths, ``2 ** (D + 2) - 2`` for nodes. True takes the depth of the deepest tree, a
+        number is the depth itself; give one for a whole study.
+    class_weight : float, default=1.0
+        Path distance: cost of a different label; 1 is as much as one feature's bounds moved across
+        its range. A class that one tree does not know differs from all of its classes.
+    matching : {"unmatched-cost", "surjective"}, default="unmatched-cost"
+        Path distance: paths left over cost their weight, or each is matched with the nearest path
+        of the smaller tree, as the package dt-distance does.
+    leaves : {"label", "distribution"}, default="label"
+        Path distance: compare labels, or class shares: the class weight then counts by half the
+        summed differences of the shares.
+    space : FeatureSpace, array or frame, optional
+        Path distance: columns to measure in, or data to read them off. By default the widest bounds
+        of all trees. scikit-learn's trees keep no bounds, so these need it.
 
     Returns
     -------
-    TreeDistance
-        A float; ``parted`` or ``matching`` say where it comes from.
+    TreeDistance or float64 array of shape (len(a), len(b))
+        A float whose ``parted`` or ``matching`` explain it; the matrix of distances for lists.
 
     Examples
     --------
@@ -199,20 +201,21 @@ def tree_distance(
     (4.0, ((2, 2),))
     >>> float(tree_distance(small, large, space=X))
     0.75
+    >>> tree_distance([small, large], kind="node")
+    array([[0., 4.],
+           [4., 0.]])
     """
     OneOf(*KINDS).check(kind, "kind")
+    options: dict[str, Any] = {"class_weight": class_weight, "matching": matching, "leaves": leaves}
+    options |= {"normalise": normalise, "space": space}
+    if isinstance(a, list | tuple):
+        return path_distances(a, b, **options) if kind == "path" else _matrix(a, b, kind, normalise)
+    if b is None:
+        raise TypeError("tree_distance: b is missing: pass a second tree, or a list of trees.")
     if kind == "path":
-        matched = path_distance(
-            a,
-            b,
-            class_weight=class_weight,
-            matching=matching,
-            leaves=leaves,
-            normalise=normalise,
-            space=space,
-        )
+        matched = path_distance(a, b, **options)
         distance = TreeDistance(matched.value)
-        distance.matching = matched.matching
+        distance.matching, distance.costs = matched.matching, matched.costs
     else:
         found = measure_node_distance(a, b, kind == "node-features", normalise)
         distance = TreeDistance(found.value)
@@ -221,47 +224,11 @@ def tree_distance(
     return distance
 
 
-def tree_distances(
-    A: Sequence[Any],
-    B: Sequence[Any] | None = None,
-    kind: str = "path",
-    normalise: bool | int = False,
-    *,
-    class_weight: float = 1.0,
-    matching: Matching = "unmatched-cost",
-    leaves: Leaves = "label",
-    space: Any = None,
+def _matrix(
+    A: Sequence[Any], B: Sequence[Any] | None, kind: str, normalise: bool | int
 ) -> NDArray[np.float64]:
-    """Distance of every tree of A to every tree of B, or among those of A.
-
-    Options are those of `tree_distance`; ``normalise=True`` takes the largest depth of all.
-
-    Returns
-    -------
-    distances : float64 array of shape (len(A), len(B))
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = [[0.0], [1.0], [2.0], [4.0]]
-    >>> trees = [DecisionTreeClassifier().fit(X, y) for y in ([0, 0, 1, 1], [0, 1, 1, 1])]
-    >>> tree_distances(trees, kind="node")
-    array([[0., 6.],
-           [6., 0.]])
-    """
-    OneOf(*KINDS).check(kind, "kind")
-    if kind == "path":
-        return path_distances(
-            A,
-            B,
-            class_weight=class_weight,
-            matching=matching,
-            leaves=leaves,
-            normalise=normalise,
-            space=space,
-        )
-    if len(A) == 0 or (B is not None and len(B) == 0):
-        raise ValueError("tree_distances: at least one tree is needed on each side, got none.")
+    """Node distances of every tree of A to every tree of B, or among those of A."""
+    check_any_trees(A, B)
     first = [as_tree(model) for model in A]
     second = first if B is None else [as_tree(model) for model in B]
     if normalise is True:

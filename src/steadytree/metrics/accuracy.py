@@ -1,4 +1,4 @@
-"""Accuracy: how often a tree is right, beside what guessing would give."""
+"""Accuracy of a model, beside that of always predicting the most frequent class."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,25 +17,15 @@ from steadytree.models.sklearn import as_tree
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How often a tree is right on given rows.
+    """Accuracy of a tree on given rows."""
 
-    Parameters
-    ----------
-    labels : tuple
-        The classes, in order of the rows and columns of `confusion`.
-    confusion : int64 array (n_classes, n_classes)
-        Rows by true class (down) and answer of the tree (across).
-    auc : float or None
-        Area under the ROC curve, the mean over classes against the rest where there are more
-        than two; None where a class has no rows.
-    level : float
-        Confidence level of the interval.
-    """
-
-    labels: tuple[Any, ...]
+    labels: tuple[Any, ...]  # the classes, in order of the rows and columns of `confusion`
+    # (n_classes, n_classes): rows by true class (down) and prediction (across)
     confusion: NDArray[np.int64]
+    # area under the ROC curve, the mean over classes against the rest where there are more
+    # than two; None where a class has no rows
     auc: float | None
-    level: float = 0.95
+    level: float = 0.95  # confidence level of the interval
 
     @property
     def n_rows(self) -> int:
@@ -56,7 +46,7 @@ class Accuracy:
 
     @property
     def baseline_label(self) -> Any:
-        """The most frequent class: the best answer without asking anything."""
+        """The most frequent class: the best prediction without any split."""
         return self.labels[int(self.confusion.sum(axis=1).argmax())]
 
     @property
@@ -65,7 +55,7 @@ class Accuracy:
 
     @property
     def balanced(self) -> float:
-        """Mean over the classes that have rows of the share that is right."""
+        """Mean recall over the classes that have rows."""
         rows = self.confusion.sum(axis=1)
         there = rows > 0
         return float((np.diag(self.confusion)[there] / rows[there]).mean())
@@ -87,31 +77,7 @@ class Accuracy:
 
 
 def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
-    """How often a tree is right, with an interval, the majority baseline and the confusion.
-
-    Parameters
-    ----------
-    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
-    X : array-like or frame of shape (n_rows, n_features)
-    y : array-like of shape (n_rows,)
-        True classes, all known to the model.
-    level : float, default=0.95
-        Confidence level of the interval.
-
-    Returns
-    -------
-    accuracy : Accuracy
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> model = DecisionTreeClassifier().fit([[0], [1]], ["no", "yes"])
-    >>> found = accuracy(model, [[0], [1], [1]], ["no", "yes", "no"])
-    >>> print(found.measurements()[0])
-    accuracy: 0.6667 (95 % interval 0.2077 to 0.9385)
-    >>> found.confusion.tolist()
-    [[1, 1], [0, 1]]
-    """
+    """How often a tree is right, with an interval, the majority baseline and the confusion."""
     found = answer_rows(model, X, y)
     n = len(found.classes)
     pairs = found.truth * n + found.answer
@@ -122,25 +88,17 @@ def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a tree or card says of rows, beside the truth.
-
-    Parameters
-    ----------
-    classes : array of labels
-    truth, answer : int64 arrays (n_rows,)
-        Places among the classes.
-    shares : float64 array (n_rows, n_classes)
-        What it takes the probability of each class to be.
-    """
+    """Predictions of a tree or scorecard beside the true classes."""
 
     classes: NDArray[Any]
-    truth: NDArray[np.int64]
+    truth: NDArray[np.int64]  # (n_rows,): indices into the classes
     answer: NDArray[np.int64]
+    # (n_rows, n_classes): predicted probability of each class
     shares: NDArray[np.float64]
 
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
-    """Ask a tree or a card about rows whose classes are known."""
+    """Predict rows whose classes are known, by a tree or a scorecard."""
     card = as_card(model)
     tree = as_tree(model) if card is None else None
     classes = card.classes if card is not None else tree.classes  # type: ignore[union-attr]
@@ -163,7 +121,7 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
 
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
-    """Place of each label among the classes; labels are compared as text if none fits as it is."""
+    """Index of each label in the classes; labels are compared as text if none fits as it is."""
     labels, inverse = distinct_labels(y)
     known = classes.tolist()
     places = place_labels(labels, known)

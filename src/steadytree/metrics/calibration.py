@@ -1,4 +1,4 @@
-"""Calibration: whether shares a model states are the shares that come true."""
+"""Calibration: whether predicted probabilities agree with observed rates."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,43 +14,25 @@ from steadytree.metrics.measurement import Measurement
 
 @dataclass(frozen=True)
 class Bin:
-    """Rows with like statements: what was stated on average, and what came true.
-
-    Parameters
-    ----------
-    stated, observed : float
-    interval : tuple of two floats
-        Wilson's 95 % interval of `observed`.
-    n_rows : int
-    """
+    """Rows with similar predicted probabilities: their mean, and the observed rate."""
 
     stated: float
     observed: float
-    interval: tuple[float, float]
+    interval: tuple[float, float]  # Wilson's 95 % interval of `observed`
     n_rows: int
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Stated shares beside those that came true.
+    """Predicted probabilities beside the observed rates."""
 
-    Parameters
-    ----------
-    bins : tuple of Bin
-        By rising statement.
-    label : str
-        The class the shares are of; empty where they are of whatever was answered.
-    brier : float
-        Mean squared difference of stated share and outcome (0 or 1).
-    """
-
-    bins: tuple[Bin, ...]
-    label: str
-    brier: float
+    bins: tuple[Bin, ...]  # by rising probability
+    label: str  # the class the probabilities are of; empty where it is the predicted class
+    brier: float  # mean squared difference of probability and outcome (0 or 1)
 
     @property
     def error(self) -> float:
-        """Mean over rows of the difference between stated and observed share of their bin."""
+        """Expected calibration error: mean over rows of |stated - observed| of their bin."""
         rows = sum(one.n_rows for one in self.bins)
         return sum(one.n_rows * abs(one.stated - one.observed) for one in self.bins) / rows
 
@@ -71,10 +53,10 @@ class Calibration:
 
 
 def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
-    """Compare the shares a model states with those that come true.
+    """Compare predicted probabilities with observed rates.
 
-    With two classes the shares are of the second one, with more of the class that was answered.
-    Rows with equal statements stay together; where there are more than `n_bins` statements,
+    With two classes the probabilities are of the second one, with more of the predicted class.
+    Rows with equal probabilities stay together; where there are more than `n_bins` different ones,
     neighbours are joined into bins of about equally many rows.
 
     Parameters
@@ -108,7 +90,7 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
 
 
 def _join(stated: NDArray[np.float64], n_bins: int) -> list[NDArray[np.int64]]:
-    """Rows of each bin; rows with equal statements are never parted."""
+    """Rows of each bin; rows with equal probabilities are never separated."""
     values, where, counts = np.unique(stated, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - counts / 2
     group = np.arange(len(values))

@@ -15,27 +15,17 @@ MOST_TOTALS = 100_000  # counted no further
 
 @dataclass(frozen=True)
 class Complexity:
-    """Sizes of one tree.
+    """Sizes of one tree."""
 
-    Parameters
-    ----------
-    n_leaves, depth, n_nodes : int
-        Answers, most questions from the root to an answer, questions and answers together.
-    n_features : int
-        Distinct features asked about.
-    n_questions : int
-        Distinct pairs of a feature and a threshold (or a set of categories): the interpretation
-        complexity. A question that stands in two places counts once.
-    mean_questions : float
-        Questions asked of a row on average.
-    """
-
+    # n_nodes counts splits and leaves
     n_leaves: int
     depth: int
     n_nodes: int
-    n_features: int
+    n_features: int  # distinct features of the splits
+    # distinct pairs of a feature and a threshold (or a set of categories): the interpretation
+    # complexity. A split that stands in two places counts once
     n_questions: int
-    mean_questions: float
+    mean_questions: float  # splits on the path of a row, on average
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The sizes with what they mean."""
@@ -56,16 +46,16 @@ class Complexity:
 
 
 def complexity(model: Any, X: Any = None) -> Complexity:
-    """Sizes of a tree or card: leaves, depth, questions.
+    """Sizes of a tree or scorecard: leaves, depth, splits.
 
-    A card asks all its conditions of every row; its leaves are the totals that rows can have,
+    A scorecard checks all its conditions for every row; its leaves are the totals that can occur,
     of which about 100,000 are counted.
 
     Parameters
     ----------
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame, optional
-        Rows over which the mean number of questions is taken; without it, the training rows.
+        Rows over which the mean number of splits is taken; without it, the training rows.
 
     Returns
     -------
@@ -96,7 +86,7 @@ def complexity(model: Any, X: Any = None) -> Complexity:
 
 
 def _card_complexity(card: Scorecard) -> Complexity:
-    """A card asks all its conditions of every row; its answers are the totals it can give."""
+    """Every condition is checked for every row; the leaves are the totals that can occur."""
     used = [k for k, points in enumerate(card.points) if points.any()]
     totals = _totals(card)
     return Complexity(
@@ -110,7 +100,7 @@ def _card_complexity(card: Scorecard) -> Complexity:
 
 
 def _totals(card: Scorecard) -> set[tuple[int, ...]]:
-    """Totals that some row has: conditions on one column cannot hold in every combination."""
+    """Totals that can occur: conditions on one column cannot hold in every combination."""
     totals = {tuple(card.offset.tolist())}
     for feature in sorted({condition.feature for condition in card.conditions}):
         asked = [k for k, condition in enumerate(card.conditions) if condition.feature == feature]
@@ -133,7 +123,7 @@ def _totals(card: Scorecard) -> set[tuple[int, ...]]:
 
 
 def distinct_questions(tree: Tree) -> set[tuple[int, float, bytes]]:
-    """Feature, threshold and set of categories of every question, each once."""
+    """Feature, threshold and set of categories of every split, each once."""
     categorical = tree.space.categorical
     return {
         (

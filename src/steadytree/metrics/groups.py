@@ -1,4 +1,4 @@
-"""Groups: how a model does on parts of the rows, such as men and women."""
+"""Groups: accuracy of a model on parts of the rows, such as men and women."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,34 +12,22 @@ from steadytree.metrics.accuracy import Answers, answer_rows
 from steadytree.metrics.measurement import Measurement
 
 MOST_GROUPS = 50
-FEW_ROWS = 30  # fewer say little
+FEW_ROWS = 30  # with fewer, rates are too uncertain to compare
 MISSING_NAME = "(missing)"
 
 
 @dataclass(frozen=True)
 class Group:
-    """A part of the rows.
-
-    Parameters
-    ----------
-    name : str
-    n_rows : int
-    accuracy : float
-    interval : tuple of two floats
-        Wilson's 95 % interval of the accuracy.
-    answered, true_share : float or None
-        With two classes: share of rows that get the second as answer, and that are of it.
-    found, false_alarm : float or None
-        With two classes: share of rows of the second class that are found, and of the others
-        that are taken for it; None where there are no such rows.
-    """
+    """A model on one group of rows."""
 
     name: str
     n_rows: int
     accuracy: float
-    interval: tuple[float, float]
+    interval: tuple[float, float]  # Wilson's 95 % interval of the accuracy
+    # with two classes: predicted rate and actual rate of the second
     answered: float | None = None
     true_share: float | None = None
+    # with two classes: recall and false-positive rate of the second; None without such rows
     found: float | None = None
     false_alarm: float | None = None
 
@@ -50,20 +38,11 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """A model on each of several groups.
-
-    Parameters
-    ----------
-    column : str
-    groups : tuple of Group
-        Largest first.
-    label : str
-        The class that `answered` and `found` are about; empty above two classes.
-    """
+    """A model on each of several groups."""
 
     column: str
-    groups: tuple[Group, ...]
-    label: str
+    groups: tuple[Group, ...]  # largest first
+    label: str  # the class that `answered` and `found` are about; empty above two classes
 
     @property
     def gap(self) -> float:
@@ -96,7 +75,7 @@ class Groups:
 
 
 def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> Groups:
-    """How often a model is right in each of several groups of rows.
+    """Accuracy of a model in each of several groups of rows.
 
     Parameters
     ----------
@@ -159,11 +138,11 @@ def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
     shared = (name, n, right / n, wilson_interval(right, n))
     if len(rows.classes) != 2:
         return Group(*shared)
-    said, true = answer == 1, truth == 1
+    predicted, true = answer == 1, truth == 1
     return Group(
         *shared,
-        answered=float(said.mean()),
+        answered=float(predicted.mean()),
         true_share=float(true.mean()),
-        found=float(said[true].mean()) if true.any() else None,
-        false_alarm=float(said[~true].mean()) if (~true).any() else None,
+        found=float(predicted[true].mean()) if true.any() else None,
+        false_alarm=float(predicted[~true].mean()) if (~true).any() else None,
     )

@@ -12,23 +12,15 @@ from steadytree.data.labels import label_array
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Rows for a slow measure: all of them, or as many as it can take.
-
-    Parameters
-    ----------
-    features : Dataset
-    labels : array
-    n_all : int
-        Rows there are.
-    """
+    """Rows for a slow measure: all of them, or as many as it can handle."""
 
     features: Dataset
     labels: NDArray[Any]
-    n_all: int
+    n_all: int  # rows before sampling
 
     @classmethod
     def of(cls, X: Any, y: Any, most: int, seed: int = 0) -> "Sampled":
-        """At most so many rows, the same share of every class as far as that goes."""
+        """At most so many rows, with the classes in the same proportions."""
         data = Dataset.of(X, y)
         labels, n = label_array(y), data.n_rows
         if n <= most:
@@ -51,22 +43,6 @@ def hold_out(y: Any, share: float = 0.3, seed: int = 0) -> NDArray[np.bool_]:
     """Flag the rows to hold out, the given share of every class, drawn with a seed.
 
     A class keeps at least one row for fitting, so one that has a single row is never held out.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-    share : float, default=0.3
-    seed : int, default=0
-
-    Returns
-    -------
-    held : bool array of shape (n_rows,)
-
-    Examples
-    --------
-    >>> held = hold_out(["a"] * 10 + ["b"] * 20)
-    >>> int(held[:10].sum()), int(held[10:].sum())
-    (3, 6)
     """
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}.")

@@ -1,12 +1,13 @@
 """Certify: how far inputs would have to move before a tree or card answers differently."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import label_indices
@@ -30,7 +31,6 @@ from steadytree.robustness._kernels.scorecard_attack import (
     CellTable,
     nearest_card_change,
 )
-from steadytree.robustness.counterexample import Counterexample, explain_move
 from steadytree.robustness.perturbation import LARGEST, Moves, Perturbation, check_whole
 
 NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
@@ -94,32 +94,90 @@ def _column_cells(
     return sort, box, probe
 
 
+@dataclass(frozen=True)
+class Step:
+    """One feature that moves, from what to what; None is missing."""
+
+    feature: str
+    start: float | str | None
+    end: float | str | None
+
+    def __str__(self) -> str:
+        start, end = _shown(self.start, self.end)
+        return f"{self.feature} from {start} to {end}"
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A row, the least move that changes its answer, and what the answer becomes."""
+
+    row: int
+    size: float
+    answer: Any
+    other: Any
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        moved = ", ".join(str(step) for step in self.steps)
+        becomes = f"{self.answer!r} becomes {self.other!r}"
+        return f"row {self.row}: {becomes} at size {self.size:.4g}: {moved}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def explain_move(
+    space: FeatureSpace, start: NDArray[np.float64], end: NDArray[np.float64]
+) -> tuple[Step, ...]:
+    """The columns in which two encoded rows differ."""
+    same = (start == end) | (np.isnan(start) & np.isnan(end))
+    return tuple(
+        Step(space[j].name, _decode(space[j], start[j]), _decode(space[j], end[j]))
+        for j in np.flatnonzero(~same).tolist()
+    )
+
+
+def _decode(column: Column, value: float) -> float | str | None:
+    if np.isnan(value):
+        return None
+    return column.categories[int(value)] if column.is_categorical else float(value)
+
+
+def _shown(start: float | str | None, end: float | str | None) -> tuple[str, str]:
+    """Both as text, with as few digits as keep them apart."""
+    if not isinstance(start, float) or not isinstance(end, float):
+        return _plain(start), _plain(end)
+    for digits in range(4, 17):
+        texts = f"{start:.{digits}g}", f"{end:.{digits}g}"
+        if texts[0] != texts[1] and abs(float(texts[1]) - end) <= 1e-3 * max(
+            abs(end - start), 1e-300
+        ):
+            break
+    return texts
+
+
+def _plain(value: float | str | None) -> str:
+    if value is None:
+        return "missing"
+    return repr(value) if isinstance(value, str) else f"{value:.6g}"
+
+
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """Exact distances of rows to another answer, and what follows from them.
-
-    Parameters
-    ----------
-    perturbation : Perturbation
-    space : FeatureSpace
-    classes : array of labels
-    rows, witness : float64 arrays (n, p)
-        Encoded rows, and the nearest point with another answer; nan where there is none.
-    truth, answer, other : int64 arrays (n,)
-        True class, the tree's answer, and its answer at the witness (-1 where there is none).
-    distance : float64 array (n,)
-        Size of the least move to another answer, in the perturbation's units; infinity where no
-        move gets there.
-    """
+    """Exact distances of rows to another prediction, and what follows from them."""
 
     perturbation: Perturbation
     space: FeatureSpace
     classes: NDArray[Any]
+    # (n, p): encoded rows, and the nearest point with another prediction; nan without one
     rows: NDArray[np.float64]
     witness: NDArray[np.float64]
+    # (n,): true class, prediction, and prediction at the witness (-1 where there is none)
     truth: NDArray[np.int64]
     answer: NDArray[np.int64]
     other: NDArray[np.int64]
+    # (n,): size of the least move to another prediction, in the perturbation's units; may be inf
     distance: NDArray[np.float64]
 
     @property
@@ -139,10 +197,7 @@ class Certificate:
     def certified_accuracy(self, size: float | None = None) -> float:
         """Share of rows that are right and stay so under every move of the given size.
 
-        Parameters
-        ----------
-        size : float, optional
-            By default the perturbation's budget (1 is the declared radius).
+        By default the size is the perturbation's budget (1 is the declared radius).
         """
         limit = Perturbation(step_cost=0, budget=self._size(size)).spend(1.0)
         return float((self.right & (self.distance > limit)).mean())
@@ -238,7 +293,7 @@ class Certificate:
 def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
     """How far each row would have to move before the model answers differently: exactly.
 
-    A move may end at any float64 number (whole numbers in whole columns), and the witness given
+    A move may end at any float64 number (an integer in integer columns), and the witness given
     for a row does get another answer. Rows within a rounding of 1e-9 of the budget count as
     within it, so certified shares err on the safe side. No row's distance depends on other rows.
 
@@ -246,9 +301,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     ----------
     model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
     X : array-like or frame of shape (n_rows, n_features)
-        A column moves in whole steps where the perturbation's `whole` names it or, without
-        `whole`, where its type is integer or bool and the model saw no fraction in it when it was
-        fitted. Floats, lists and csv files have no such type, whatever numbers they hold.
+        Which columns move in whole steps is described at `Perturbation`, parameter `whole`.
     y : array-like of shape (n_rows,)
         True classes.
     perturbation : Perturbation
@@ -273,36 +326,42 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     card = as_card(model)
     table = Table.read(X)
     tree = card or _tree_of(model, table)
-    moves = perturbation.moves(tree.space.typed_like(table))
+    moves = perturbation.moves(tree.space.typed_like(table, fitted=_knows_integers(tree)))
     rows = np.asarray(tree.space.encode(table), np.float64)
     truth = label_indices(tree.classes, y)
     if len(rows) != len(truth):
         raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
     if len(rows) == 0:
         raise ValueError("X and y have no rows: certify needs at least one.")
-    check_whole(tree.space, moves, rows)
+    check_whole(perturbation, tree.space, rows)
     answer = _answers(tree, rows)
-    if isinstance(tree, Scorecard):
-        distance, witness = nearest_other_total(tree, rows, answer, moves)
-        other, reached = np.full(len(rows), -1), np.isfinite(distance)
-        if reached.any():
-            other[reached] = _answers(tree, witness[reached])
-    else:
-        distance, witness, other = nearest_other_answer(tree, rows, answer, moves)
+    distance, witness = np.empty(len(rows)), np.empty_like(rows)
+    nearest = nearest_other_total if isinstance(tree, Scorecard) else nearest_other_answer
+    for some, own_moves in moves.by_fractions(rows):
+        found = nearest(tree, rows[some], answer[some], own_moves)  # type: ignore[arg-type]
+        distance[some], witness[some] = found
+    other, reached = np.full(len(rows), -1), np.isfinite(distance)
+    if reached.any():
+        other[reached] = _answers(tree, witness[reached])
     arrays = (rows, witness, truth, answer, other, distance)
     return Certificate(perturbation, tree.space, tree.classes, *arrays)
 
 
+def _knows_integers(model: Tree | Scorecard) -> bool:
+    """Whether the kinds of the columns were learned; scikit-learn, single precision, keeps none."""
+    return isinstance(model, Scorecard) or not model.single_precision
+
+
 def nearest_other_answer(
     tree: Tree, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Size of the least move of each encoded row to another label, where to, and that label."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Size of the least move of each encoded row to another label, and where to."""
     nodes = _node_table(tree, moves)
     prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
     table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
     _, where = nearest_change(rows, own, nodes, table)
     witness, distance = move_rows_into(rows, where, nodes, table)
-    return distance, witness, np.where(where >= 0, nodes.only[where], -1)
+    return distance, witness
 
 
 def _node_table(tree: Tree, moves: Moves) -> NodeTable:

@@ -2,8 +2,8 @@
 
 import math
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -21,30 +21,17 @@ TOTAL, LARGEST = 0, 1  # the size of a move: the sum over columns, or the larges
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What one unit costs in each column; infinity where it does not move.
+    """What one unit costs in each column; infinity where it does not move."""
 
-    Parameters
-    ----------
-    up, down : float64 arrays (p,)
-        Cost of rising or falling by one unit; both hold the cost of another category.
-    missing : float64 array (p,)
-        Cost at which a missing value may turn out to be any value.
-    low, high : float64 arrays (p,)
-        Values do not move out of these.
-    whole, categorical : bool arrays (p,)
-        Columns that move in whole steps; columns of categories.
-    norm : int
-        TOTAL or LARGEST.
-    """
-
+    # (p,): cost of rising or falling by one unit; both hold the cost of another category
     up: NDArray[np.float64]
     down: NDArray[np.float64]
-    missing: NDArray[np.float64]
-    low: NDArray[np.float64]
+    missing: NDArray[np.float64]  # (p,): cost of a missing value becoming any value
+    low: NDArray[np.float64]  # (p,): values do not leave [low, high]
     high: NDArray[np.float64]
-    whole: NDArray[np.bool_]
+    whole: NDArray[np.bool_]  # (p,): columns that move in whole steps
     categorical: NDArray[np.bool_]
-    norm: int
+    norm: int  # TOTAL or LARGEST
 
     def ends(
         self, column: Any, low: NDArray[np.float64], high: NDArray[np.float64]
@@ -65,6 +52,21 @@ class Moves:
         # beyond the greatest number there is nothing to move to, as past a threshold of infinity
         greatest = np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
         return least, greatest
+
+    def by_fractions(
+        self, rows: NDArray[np.float64]
+    ) -> Iterator[tuple[NDArray[np.int64], "Moves"]]:
+        """Indices of rows with the moves they may make: a fraction moves to any number.
+
+        Each row is looked at by itself, so that none depends on what others hold.
+        """
+        fractions = self.whole & (rows != np.floor(rows)) & ~np.isnan(rows)
+        if not fractions.any():
+            yield np.arange(len(rows)), self
+            return
+        patterns, group = np.unique(fractions, axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            yield np.flatnonzero(group.ravel() == k), replace(self, whole=self.whole & ~pattern)
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
@@ -94,8 +96,8 @@ class Perturbation:
     Give one of `radius` and `step_cost`. With `radius` the size of a move is its largest
     coordinate, each in units of that feature's radius (l_inf): size 1 is the declared radius.
     With `step_cost` it is the sum over features of cost times distance moved (weighted l1).
-    Distances are in the feature's own units; columns whose type is integer or bool move in whole
-    steps, and a changed category counts as one step. A feature that is not named does not move.
+    Distances are in the feature's own units; integer columns move in whole steps (see `whole`),
+    and a changed category counts as one step. A feature that is not named does not move.
 
     Parameters
     ----------
@@ -113,10 +115,12 @@ class Perturbation:
     bounds : mapping of name to (low, high)
         Values do not move out of these; columns of type bool stay in 0 and 1.
     whole : sequence of str, optional
-        Columns that move in whole steps; by default those whose type in the data is integer or
-        bool and in which the model saw no fraction. Floats, lists and csv files have no such type:
-        name their columns here (in TOML ``whole = ["age"]``), where every value there can be is
-        whole.
+        The columns that move in whole steps; a fraction in one of them is refused. By default a
+        column does where its type in the data is integer or bool, or where a model of ours knows
+        it as integer, because it was fitted on whole numbers alone; never where the model was
+        fitted on fractions. scikit-learn's trees keep no such knowledge: for floats, lists and csv
+        files, name the columns here. A row that holds a fraction in a column which only the model
+        knows as integer may move to any number in that column; other rows are not affected.
     budget : float, optional
         How much may be spent; by default 1 with `radius`. Distances need none.
     scope : {"row", "mean", "total"}, default="row"
@@ -362,14 +366,14 @@ def certainty_cost(name: str, certainty: float) -> float:
     return np.inf if certainty == 1 else -math.log1p(-float(certainty))
 
 
-def check_whole(space: FeatureSpace, moves: Moves, values: NDArray[np.float64]) -> None:
-    """Refuse fractions in columns that are declared to move in whole steps."""
-    for j in np.flatnonzero(moves.whole).tolist():
-        present = values[:, j][~np.isnan(values[:, j])]
-        fractions = present[present != np.floor(present)]
+def check_whole(noise: Perturbation, space: FeatureSpace, values: NDArray[np.float64]) -> None:
+    """Refuse fractions in columns that the perturbation's `whole` names."""
+    for name in noise.whole or ():
+        column = values[:, space.names.index(name)]
+        fractions = column[(column != np.floor(column)) & ~np.isnan(column)]
         if len(fractions):
             raise ValueError(
-                f"column {space[j].name!r} is declared to hold whole numbers, but holds "
+                f"column {name!r} is declared to hold whole numbers, but holds "
                 f"{fractions[0]:g}: round it, or leave it out of the perturbation's whole."
             )
 

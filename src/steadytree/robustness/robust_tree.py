@@ -21,8 +21,8 @@ from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.sklearn import as_tree
 from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
-from steadytree.robustness.search.encoding import Outcome, Plan, plan_of, tree_of
-from steadytree.robustness.search.problem import MOST_TESTS, Problem, make_problem
+from steadytree.robustness.search.encoding import Encoding, Outcome, encoding_of, tree_of
+from steadytree.robustness.search.problem import MOST_SPLITS, Problem, make_problem
 
 DEEPEST = 8
 PARAMETERS: Parameters = {
@@ -60,8 +60,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
     n_thresholds : int, default=10
         Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
-        whole numbers are asked about every whole number between their bounds; about the points
-        halfway between these where they move by less than whole steps (see `Perturbation`).
+        whole numbers are split at every whole number between their bounds, or halfway between
+        these where the perturbation's `whole` lets them move by less than whole steps.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
@@ -169,8 +169,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace.observe(data)
         values = np.asarray(space.encode(data), np.float64)
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
-        moves = noise.moves(space.typed_like(data))
-        check_whole(space, moves, values)
+        moves = noise.moves(space.typed_like(data, fitted=True))
+        check_whole(noise, space, values)
         steps = moves.whole | np.isinf(np.minimum(moves.up, moves.down))
         thresholds = self.cuts or {}, self.n_thresholds, weights
         self.space_ = _with_cuts(space, values, steps, *thresholds)
@@ -178,7 +178,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         problem = self._problem(noise, moves, (values, labels.astype(np.int64), counted))
         outcome = self._solve(problem)
         training = values, labels, counted
-        self.tree_ = tree_of(outcome.plan, problem, self.space_, self.classes_, training)
+        self.tree_ = tree_of(outcome.encoding, problem, self.space_, self.classes_, training)
         self._keep(problem, outcome, np.bincount(labels, counted).max())
         return self
 
@@ -205,8 +205,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         search = Search(problem, self.max_depth, limit, seed, self.progress, threads)
         return search.run(start)
 
-    def _start(self, problem: Problem) -> Plan | None:
-        """The plan of the tree to begin with, where one is given."""
+    def _start(self, problem: Problem) -> Encoding | None:
+        """The encoding of the tree to begin with, where one is given."""
         given = getattr(self, "tree_", None) if self.warm_start is True else self.warm_start
         if given is None or given is False:
             return None
@@ -214,7 +214,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             tree = as_tree(given)
         except TypeError as error:
             raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
-        return plan_of(tree, problem, self.space_, self.classes_, self.max_depth)
+        return encoding_of(tree, problem, self.space_, self.classes_, self.max_depth)
 
     def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
         self.objective_ = problem.total - outcome.value
@@ -224,7 +224,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         gap = self.bound_ - self.objective_
         self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
         self.majority_ = float(majority)
-        self.n_questions_ = len(problem.questions)
+        self.n_questions_ = len(problem.splits)
 
     def _validate(self) -> None:
         validate(self, PARAMETERS)
@@ -274,10 +274,10 @@ def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
 
 def _whole_cuts(column: Column) -> NDArray[np.float64]:
     """Every whole number of a column but the last; refused where a column alone has too many."""
-    if column.high - column.low > MOST_TESTS:
+    if column.high - column.low > MOST_SPLITS:
         raise UnsuitableDataError(
             f"column {column.name!r} gives {column.high - column.low:,.0f} questions, more than "
-            f"the {MOST_TESTS} the exact search can take: pass fewer thresholds for it in cuts, "
+            f"the {MOST_SPLITS} the exact search can take: pass fewer thresholds for it in cuts, "
             "round it to fewer values, or drop it."
         )
     return np.arange(column.low, column.high)

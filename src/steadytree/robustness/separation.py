@@ -18,10 +18,11 @@ from steadytree.robustness.conflict_graph import (
     NO_PAIRS,
     Cover,
     Distinct,
+    Scaled,
+    is_number,
     least_cover,
+    two_times,
 )
-from steadytree.robustness.scaling import Scaled, is_number, two_times
-from steadytree.robustness.theorems import Statement, all_statements
 
 LISTED = 1000  # conflicting pairs kept for reading
 REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many cells
@@ -29,23 +30,28 @@ LARGE = 1_000_000
 LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
 
 
+@dataclass(frozen=True)
+class Statement:
+    """A consequence of separation."""
+
+    says: str  # what follows, with the numbers of the data
+    assumes: str  # what it needs
+    holds: bool  # whether the data meet that; if not, `says` is not claimed
+
+    def __str__(self) -> str:
+        return f"{'holds' if self.holds else 'does not apply'}: {self.says} (needs {self.assumes})"
+
+
 @dataclass(frozen=True, eq=False)
 class LinearSeparation:
-    """How nearly a hyperplane separates two classes.
+    """How nearly a hyperplane separates two classes."""
 
-    Parameters
-    ----------
-    separateness : float
-        Share of rows right of the fitted hyperplane: a lower bound, as the best is hard to find.
-    gamma : float
-        Margin ``min y w.x / |w|_1`` over those rows, in columns scaled to [-1, 1] with a constant
-        column of ones.
-    exact : bool
-        Whether gamma is the greatest margin for those rows, or that of the fitted hyperplane.
-    """
-
+    # share of rows right of the fitted hyperplane: a lower bound, as the best is hard to find
     separateness: float
+    # margin ``min y w.x / |w|_1`` over those rows, in columns scaled to [-1, 1] with a
+    # constant column of ones
     gamma: float
+    # whether gamma is the greatest margin for those rows, or that of the fitted hyperplane
     exact: bool
 
     @property
@@ -72,36 +78,19 @@ class LinearSeparation:
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """How far rows of different classes are apart.
+    """How far rows of different classes are apart."""
 
-    Parameters
-    ----------
-    r : float or None
-        Asked for: rows of different classes at least 2 r apart; None asks that none are equal.
-    n_rows, n_features : int
-        Features as compared: a category is one, missing values of a column are one.
-    dropped : int64 array
-        Rows whose removal leaves the rest r-separated; as few as can be where `exact`.
-    least_dropped : int
-        Proven: no fewer rows suffice.
-    pairs : int64 array (m, 2)
-        Conflicting rows, up to 1,000 of them.
-    two_r : float
-        Distance of the nearest rows of different classes once those are dropped.
-    linear : LinearSeparation or None
-    distinct : Distinct
-        The scaled rows.
-    """
-
+    # rows of different classes shall be at least 2 r apart; None: they shall differ
     r: float | None
     n_rows: int
-    n_features: int
+    n_features: int  # as compared: each category counts, and missing values of a column
+    # rows whose removal leaves the rest r-separated; as few as can be where `exact`
     dropped: NDArray[np.int64]
-    least_dropped: int
-    pairs: NDArray[np.int64]
-    two_r: float
+    least_dropped: int  # proven: no fewer rows suffice
+    pairs: NDArray[np.int64]  # (m, 2): conflicting rows, up to 1,000 of them
+    two_r: float  # distance of the nearest rows of different classes once those are dropped
     linear: LinearSeparation | None
-    distinct: Distinct
+    distinct: Distinct  # the scaled rows
 
     @cached_property
     def nearest_other_class(self) -> NDArray[np.float64]:
@@ -140,13 +129,7 @@ class Separation:
         return self.depth_bound < self.depth_anyway
 
     def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
-        """What the theorems say about these rows, with what they assume and whether it holds.
-
-        Parameters
-        ----------
-        error : float, default=0.05
-            Share of rows that a card may get wrong.
-        """
+        """What the theorems say about these rows, with what they assume and whether it holds."""
         return all_statements(self, error)
 
     def measurements(self) -> tuple[Measurement, ...]:
@@ -176,6 +159,69 @@ class Separation:
 
     def __str__(self) -> str:
         return "\n".join(map(str, [*self.measurements(), *self.statements()]))
+
+
+def all_statements(found: "Separation", error: float) -> tuple[Statement, ...]:
+    """All statements about a `Separation`."""
+    listed = [_of_rows(found), _of_distance(found)]
+    if found.linear is not None:
+        listed += _of_hyperplane(
+            found.linear, round(found.linear.separateness * found.n_rows), error
+        )
+    return tuple(listed)
+
+
+def _of_rows(found: "Separation") -> Statement:
+    """A lower bound holds however long it took to find rows that suffice."""
+    least, n = found.least_dropped, len(found.dropped)
+    says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
+    if n == 0:
+        says = "the classes are apart as they are: no row has to go"
+    elif not found.exact:
+        says = f"at least {least:,} rows must be dropped for the classes to be apart; {n:,} will do"
+    return Statement(says, "nothing", True)
+
+
+def _of_distance(found: "Separation") -> Statement:
+    stay = f"all {found.n_rows - len(found.dropped):,} rows that stay"
+    bound = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "without a limit"
+    if np.isinf(found.two_r):
+        says = f"{stay} are of one class: nothing is left to tell apart"
+    elif found.depth_says_something:
+        says = f"some tree of depth {bound} is right on {stay}"
+    else:
+        says = (
+            f"the distance of the classes promises nothing useful: a tree of depth {bound} that is "
+            f"right on {stay}, where one of depth {found.depth_anyway:,} exists for any labels"
+        )
+    return Statement(
+        says, "classes apart once rows are dropped, columns of bounded range", found.two_r > 0
+    )
+
+
+def _of_hyperplane(linear: "LinearSeparation", n_right: int, error: float) -> list[Statement]:
+    margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
+    holds = linear.gamma > 0
+    # moved rows keep half the margin, so votes have half the edge and four times as many are needed
+    size, hardened = linear.card_size(error), 4 * linear.card_size(error)
+    return [
+        Statement(
+            f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}",
+            f"{margin}, conditions in both directions",
+            holds,
+        ),
+        Statement(
+            f"a card of {size:,.0f} votes errs on at most {error:.0%} of those rows",
+            f"{margin}, every vote the best condition",
+            holds,
+        ),
+        Statement(
+            f"chosen on moved rows, a card of {hardened:,.0f} votes errs on at most {error:.0%} of "
+            f"them under any noise of {linear.noise:.3g} of each range",
+            f"{margin}, every vote the best condition, and no more noise than that",
+            holds,
+        ),
+    ]
 
 
 def separation(

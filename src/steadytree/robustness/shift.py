@@ -24,18 +24,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ShiftAccuracy:
-    """How right a tree stays when inputs shift at random.
+    """How right a tree stays when inputs shift at random."""
 
-    Parameters
-    ----------
-    stays_right : float64 array (n,)
-        Each row's exact probability of a right answer after a shift.
-    sampled : float64 array (repeats,)
-        Accuracies of that many shifts of the whole data set.
-    """
-
-    stays_right: Floats
-    sampled: Floats
+    stays_right: Floats  # (n,): each row's exact probability of a right answer after a shift
+    sampled: Floats  # (repeats,): accuracies of that many shifts of the whole data set
 
     @property
     def average(self) -> float:

@@ -13,7 +13,7 @@ from steadytree._base.parallel import fan_out
 from steadytree._base.validation import Integer
 from steadytree.data.dataset import Dataset
 from steadytree.distance.collection import CollectionFacts, collection_facts
-from steadytree.distance.tree_distance import tree_distances
+from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
@@ -181,4 +181,4 @@ def refits(
     agreement = np.array([float(np.mean(one.predict(data) == own)) for one in found])
     if isinstance(whole, Scorecard):
         return ScorecardRefits(whole, found, agreement)
-    return Refits(whole, found, tree_distances([whole], found, space=data)[0], agreement)
+    return Refits(whole, found, tree_distance([whole], found, space=data)[0], agreement)

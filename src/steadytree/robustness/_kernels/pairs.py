@@ -25,8 +25,8 @@ def hash_costs(costs, limit, shared):
     bits = word.view(np.uint64)
     for row in range(m):
         one, other = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-        for place in range(n):
-            word[0] = plain_cost(costs[row, place], limit, shared)
+        for index in range(n):
+            word[0] = plain_cost(costs[row, index], limit, shared)
             one = (one ^ bits[0]) * np.uint64(0xFF51AFD7ED558CCD)
             one ^= one >> np.uint64(32)
             other = (other + bits[0]) * np.uint64(0xC4CEB9FE1A85EC53)
@@ -36,20 +36,20 @@ def hash_costs(costs, limit, shared):
 
 
 @kernel
-def undominated(costs, splits, limit, shared, window):
+def undominated(costs, split_counts, limit, shared, window):
     """Flags of the sub-trees for which none of the first `window` flagged ones can stand in.
 
     One can stand in for another that comes later if no row costs less in it, as far as costs
-    matter, and it has no more questions.
+    matter, and it has no more splits.
     """
     m, n = costs.shape
     flags = np.zeros(m, dtype=np.bool_)
     kept, n_kept = np.empty(window, dtype=np.int64), 0
     for item in range(m):
         beaten = False
-        for place in range(n_kept):
-            other = kept[place]
-            if splits[other] > splits[item]:
+        for index in range(n_kept):
+            other = kept[index]
+            if split_counts[other] > split_counts[item]:
                 continue
             beaten = True
             for row in range(n):
@@ -70,7 +70,7 @@ def undominated(costs, splits, limit, shared, window):
 
 @kernel
 def strongest_first(costs, limit):
-    """Order of sub-trees by how much their rows cost, as far as that may matter, dearest first."""
+    """Order of sub-trees by the summed costs of their rows, capped at 2 limit; highest first."""
     strength = np.zeros(costs.shape[0])
     for item in range(costs.shape[0]):
         for row in range(costs.shape[1]):
@@ -115,8 +115,8 @@ def group_bests(costs, losses):
         group = item // GROUP
         for row in range(costs.shape[1]):
             largest[group, row] = max(largest[group, row], costs[item, row])
-        for cell in range(losses.shape[1]):
-            least[group, cell] = min(least[group, cell], losses[item, cell])
+        for interval in range(losses.shape[1]):
+            least[group, interval] = min(least[group, interval], losses[item, interval])
     return largest, least
 
 
@@ -130,37 +130,37 @@ def region_weights(region, weight, n_regions):
 
 
 @kernel
-def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, cells, room):
-    """Whether two sub-trees, or the best of two groups, stay below `room` in some cell.
+def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, intervals, room):
+    """Whether two sub-trees, or the best of two groups, stay below `room` in some interval.
 
     around is (weights, bounds) of the regions, both (n_regions, ...): first is the sub-trees' own,
     the others must lose at least their bounds. The sides' own losses are looked at first, then what
     all rows lose to both sides.
     """
     weights, bounds = around
-    for cell in range(cells.offset.shape[0]):
-        left = room - cells.offset[cell]
-        total = left_losses[a, cell] + right_losses[b, cell]
+    for interval in range(intervals.offset.shape[0]):
+        left = room - intervals.offset[interval]
+        total = left_losses[a, interval] + right_losses[b, interval]
         for region in range(1, bounds.shape[0]):
-            total += bounds[region, cell]
+            total += bounds[region, interval]
         if total >= left:
             continue
         total = 0.0
         for region in range(bounds.shape[0]):
-            if cells.shared:
-                slope = cells.slope[cell]
+            if intervals.shared:
+                slope = intervals.slope[interval]
                 own = pair_total(left_costs, a, right_costs, b, weights, region, slope)
             else:
-                own = pair_lost(left_costs, a, right_costs, b, weights, region, cells.limit)
-            total += own if region == 0 else max(own, bounds[region, cell])
+                own = pair_lost(left_costs, a, right_costs, b, weights, region, intervals.limit)
+            total += own if region == 0 else max(own, bounds[region, interval])
         if total < left:
             return True
     return False
 
 
 @kernel
-def promising_pairs(left, right, around, cells, room, pairs):
-    """Fill pairs (m, 2) with the places of sub-trees that together may stay below `room`.
+def promising_pairs(left, right, around, intervals, room, pairs):
+    """Fill pairs (m, 2) with the indices of sub-trees that together may stay below `room`.
 
     left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
     can be skipped. Returns their number, -1 where there are more than m.
@@ -173,12 +173,20 @@ def promising_pairs(left, right, around, cells, room, pairs):
     for one in range(left_best.shape[0]):
         for other in range(right_best.shape[0]):
             if not may_beat(
-                left_best, left_least, one, right_best, right_least, other, around, cells, room
+                left_best, left_least, one, right_best, right_least, other, around, intervals, room
             ):
                 continue
             for a in range(GROUP * one, min(GROUP * (one + 1), left_costs.shape[0])):
                 if not may_beat(
-                    left_costs, left_losses, a, right_best, right_least, other, around, cells, room
+                    left_costs,
+                    left_losses,
+                    a,
+                    right_best,
+                    right_least,
+                    other,
+                    around,
+                    intervals,
+                    room,
                 ):
                     continue
                 for b in range(GROUP * other, min(GROUP * (other + 1), right_costs.shape[0])):
@@ -190,7 +198,7 @@ def promising_pairs(left, right, around, cells, room, pairs):
                         right_losses,
                         b,
                         around,
-                        cells,
+                        intervals,
                         room,
                     ):
                         if n_pairs == pairs.shape[0]:
@@ -202,24 +210,24 @@ def promising_pairs(left, right, around, cells, room, pairs):
 
 @kernel
 def best_pair(left, right, pairs, weight, penalty, most_splits, spending):
-    """The pair that loses least, with fewest questions; left, right are (costs, losses, splits).
+    """The pair that loses least, with fewest splits; left, right are (costs, losses, split_counts).
 
-    spending is (limit, shared, whole). Returns its place among the pairs, -1 where every pair has
-    more than `most_splits` questions, and its value.
+    spending is (limit, shared, integer). Returns its index among the pairs, -1 where every pair has
+    more than `most_splits` splits, and its value.
     """
     left_costs, _, left_splits = left
     right_costs, _, right_splits = right
-    limit, shared, whole = spending
+    limit, shared, integer = spending
     cost = np.empty(weight.shape[0])
     best, least, fewest = -1, np.inf, most_splits + 1
-    for place in range(pairs.shape[0]):
-        a, b = pairs[place, 0], pairs[place, 1]
+    for index in range(pairs.shape[0]):
+        a, b = pairs[index, 0], pairs[index, 1]
         n_splits = left_splits[a] + right_splits[b] + 1
         if n_splits > most_splits:
             continue
         for row in range(cost.shape[0]):
             cost[row] = min(left_costs[a, row], right_costs[b, row])
-        value = robust_loss(cost, weight, limit, shared, whole) + penalty * n_splits
+        value = robust_loss(cost, weight, limit, shared, integer) + penalty * n_splits
         if value < least - 1e-9 or (value < least + 1e-9 and n_splits < fewest):
-            best, least, fewest = place, value, n_splits
+            best, least, fewest = index, value, n_splits
     return best, least

@@ -1,4 +1,4 @@
-"""Better and better trees by changing one question at a time."""
+"""Exact bounds of two levels of splits, and local search that changes one split at a time."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from steadytree.robustness._kernels.bounds import split_rows
 from steadytree.robustness._kernels.cost import box_costs, robust_loss, tree_costs
 from steadytree.robustness._kernels.lists import (
     is_open,
-    open_tests,
+    open_splits,
     options_of_sides,
     room_for_options,
 )
@@ -15,69 +15,69 @@ from steadytree.robustness._kernels.pairs import pair_lost, pair_total
 
 
 @kernel
-def lower_by_pairs(left, right, weights, cells, penalty, bound):
-    """Lower bound (n_cells,) to what the best pair of a left and a right option loses.
+def lower_by_pairs(left, right, weights, intervals, penalty, bound):
+    """Lower bound (n_intervals,) to what the best pair of a left and a right option loses.
 
-    left and right are (plans, costs, losses, splits), costs of the region's rows only.
+    left and right are (encodings, costs, losses, split_counts), costs of the region's rows only.
     """
     left_costs, left_losses = left[1], left[2]
     right_costs, right_losses = right[1], right[2]
     for a in range(left_costs.shape[0]):
         for b in range(right_costs.shape[0]):
-            for cell in range(bound.shape[0]):
-                apart = penalty + left_losses[a, cell] + right_losses[b, cell]
-                if apart >= bound[cell]:
+            for interval in range(bound.shape[0]):
+                apart = penalty + left_losses[a, interval] + right_losses[b, interval]
+                if apart >= bound[interval]:
                     continue
-                if cells.shared:
-                    slope = cells.slope[cell]
+                if intervals.shared:
+                    slope = intervals.slope[interval]
                     own = pair_total(left_costs, a, right_costs, b, weights, 0, slope)
                 else:
-                    own = pair_lost(left_costs, a, right_costs, b, weights, 0, cells.limit)
+                    own = pair_lost(left_costs, a, right_costs, b, weights, 0, intervals.limit)
                 charge = penalty * (1 + left[3][a] + right[3][b])
-                bound[cell] = min(bound[cell], own + charge)
+                bound[interval] = min(bound[interval], own + charge)
 
 
 @kernel
-def exact_two_levels(path, table, cells, penalty, bound):
-    """Lower bound (n_cells,) to the least loss of two levels of questions, each cell for itself.
+def exact_two_levels(path, table, intervals, penalty, bound):
+    """Lower bound (n_intervals,) to the least loss of two levels of splits, by interval.
 
-    table holds the region's rows only; path is (tests, sides) with room for two more, its last
+    table holds the region's rows only; path is (splits, sides) with room for two more, its last
     entry of sides the number asked. bound must not be less than what a single leaf loses.
     """
-    tests, sides = path
+    splits, sides = path
     room = room_for_options(table, bound.shape[0])
     rows = np.arange(table.label.shape[0])
     weights = table.weight.reshape((1, -1))
-    allowed = open_tests(tests, sides, sides[-1], table)
-    for test in range(allowed.shape[0]):
-        if not allowed[test]:
+    allowed = open_splits(splits, sides, sides[-1], table)
+    for split in range(allowed.shape[0]):
+        if not allowed[split]:
             continue
-        own, rest = split_rows(rows, test, table), penalty - bound
-        if not is_open(own[0], own[1], table, cells, (penalty, 3), rest, 0.0):
+        own, rest = split_rows(rows, split, table), penalty - bound
+        if not is_open(own[0], own[1], table, intervals, (penalty, 3), rest, 0.0):
             continue
-        left, right = options_of_sides(path, test, own, table, cells, penalty, rest, 0.0, room)
-        lower_by_pairs(left, right, weights, cells, penalty, bound)
+        left, right = options_of_sides(path, split, own, table, intervals, penalty, rest, 0.0, room)
+        lower_by_pairs(left, right, weights, intervals, penalty, bound)
 
 
 @kernel
-def plan_value(plan, depth, table, spending, costs):
-    """Lost weight plus penalty of a full plan; spending is (limit, penalty, shared, whole)."""
-    limit, penalty, shared, whole = spending
-    tree_costs(plan, depth, table, costs)
-    return robust_loss(costs, table.weight, limit, shared, whole) + penalty * count_splits(
-        plan, depth
+def encoding_value(encoding, depth, table, spending, costs):
+    """Robust loss plus penalty of an encoding; spending: (limit, penalty, shared, integer)."""
+    limit, penalty, shared, integer = spending
+    tree_costs(encoding, depth, table, costs)
+    return robust_loss(costs, table.weight, limit, shared, integer) + penalty * count_splits(
+        encoding, depth
     )
 
 
 @kernel
-def count_splits(plan, depth):
-    """Questions that a plan really asks."""
-    place, height = node_places(depth)
-    closed = np.zeros(plan.shape[0], dtype=np.bool_)  # places under a leaf
+def count_splits(encoding, depth):
+    """Splits of an encoding that some row can reach."""
+    index, height = node_indices(depth)
+    closed = np.zeros(encoding.shape[0], dtype=np.bool_)  # indices under a leaf
     n_splits = 0
-    for node in range(place.shape[0]):
-        at, below = place[node], (1 << height[node]) - 1
-        if closed[at] or plan[at] < 0:
+    for node in range(index.shape[0]):
+        at, below = index[node], (1 << height[node]) - 1
+        if closed[at] or encoding[at] < 0:
             closed[at + 1], closed[at + 1 + below] = True, True
         else:
             n_splits += 1
@@ -85,10 +85,10 @@ def count_splits(plan, depth):
 
 
 @kernel
-def node_places(depth):
-    """Place in the plan, and height, of every inner node of a full tree; parents first."""
+def node_indices(depth):
+    """Index in the encoding, and height, of every inner node of a full tree; parents first."""
     n_inner = (1 << depth) - 1
-    place, height = np.empty(n_inner, dtype=np.int64), np.empty(n_inner, dtype=np.int64)
+    index, height = np.empty(n_inner, dtype=np.int64), np.empty(n_inner, dtype=np.int64)
     n_found = 0
     waiting = np.empty((n_inner + 1, 2), dtype=np.int64)
     waiting[0, 0], waiting[0, 1] = 0, depth
@@ -96,49 +96,49 @@ def node_places(depth):
     while top > 0:
         top -= 1
         at, high = waiting[top, 0], waiting[top, 1]
-        place[n_found], height[n_found] = at, high
+        index[n_found], height[n_found] = at, high
         n_found += 1
         if high > 1:
             waiting[top, 0], waiting[top, 1] = at + (1 << high), high - 1
             waiting[top + 1, 0], waiting[top + 1, 1] = at + 1, high - 1
             top += 2
-    return place, height
+    return index, height
 
 
 @kernel
-def path_of(plan, at, depth, tests, sides):
-    """Fill tests and sides with the questions above a place; returns their number."""
-    place, high, n_asked = 0, depth, 0
-    while place != at:
+def path_of(encoding, at, depth, splits, sides):
+    """Fill splits and sides with the splits above an index; returns their number."""
+    index, high, path_length = 0, depth, 0
+    while index != at:
         below = (1 << high) - 1
-        tests[n_asked] = plan[place]
-        sides[n_asked] = 0 if at < place + 1 + below else 1
-        place = place + 1 if sides[n_asked] == 0 else place + 1 + below
-        high, n_asked = high - 1, n_asked + 1
-    return n_asked
+        splits[path_length] = encoding[index]
+        sides[path_length] = 0 if at < index + 1 + below else 1
+        index = index + 1 if sides[path_length] == 0 else index + 1 + below
+        high, path_length = high - 1, path_length + 1
+    return path_length
 
 
 @kernel
-def best_stump(plan, at, depth, table, spending, best):
-    """Put the best question and labels at a lowest inner node; returns the value, at most best."""
+def best_stump(encoding, at, depth, table, spending, best):
+    """Put the best split and labels at a lowest inner node; returns the value, at most best."""
     n, n_classes = table.label.shape[0], table.n_classes
-    limit, penalty, shared, whole = spending
-    kept, winner = plan[at], (plan[at], plan[at + 1], plan[at + 2])
+    limit, penalty, shared, integer = spending
+    kept, winner = encoding[at], (encoding[at], encoding[at + 1], encoding[at + 2])
     base, cost, left, right = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    tests, sides = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
-    plan[at] = -1 - n_classes
-    tree_costs(plan, depth, table, base)
-    extra = penalty * (count_splits(plan, depth) + 1)
-    plan[at] = kept
-    n_asked = path_of(plan, at, depth, tests, sides)
-    for test in range(table.feature.shape[0]):
-        tests[n_asked], sides[n_asked] = test, 0
-        box_costs(tests, sides, n_asked + 1, table, left)
-        sides[n_asked] = 1
-        box_costs(tests, sides, n_asked + 1, table, right)
+    splits, sides = np.empty(depth + 1, dtype=np.int64), np.empty(depth + 1, dtype=np.int64)
+    encoding[at] = -1 - n_classes
+    tree_costs(encoding, depth, table, base)
+    extra = penalty * (count_splits(encoding, depth) + 1)
+    encoding[at] = kept
+    path_length = path_of(encoding, at, depth, splits, sides)
+    for split in range(table.feature.shape[0]):
+        splits[path_length], sides[path_length] = split, 0
+        box_costs(splits, sides, path_length + 1, table, left)
+        sides[path_length] = 1
+        box_costs(splits, sides, path_length + 1, table, right)
         for first in range(n_classes):
             for second in range(n_classes):
-                if first == second and test > 0:
+                if first == second and split > 0:
                     continue
                 for row in range(n):
                     cost[row] = base[row]
@@ -146,35 +146,35 @@ def best_stump(plan, at, depth, table, spending, best):
                         cost[row] = left[row]
                     if table.label[row] != second and right[row] < cost[row]:
                         cost[row] = right[row]
-                value = extra + robust_loss(cost, table.weight, limit, shared, whole)
+                value = extra + robust_loss(cost, table.weight, limit, shared, integer)
                 if value < best:
-                    best, winner = value, (test, -1 - first, -1 - second)
-    plan[at], plan[at + 1], plan[at + 2] = winner
+                    best, winner = value, (split, -1 - first, -1 - second)
+    encoding[at], encoding[at + 1], encoding[at + 2] = winner
     return best
 
 
 @kernel
-def improve_plan(plan, depth, table, spending, order):
-    """Change one question (the lowest with their labels) at a time while the value falls.
+def improve_encoding(encoding, depth, table, spending, order):
+    """Change one split (the lowest with their labels) at a time while the value falls.
 
-    plan is a full plan, changed in place; order lists its inner nodes in the order to try them.
-    Returns the value.
+    encoding is a full encoding, changed in index; order lists its inner nodes in the order to try
+    them. Returns the value.
     """
-    place, height = node_places(depth)
+    index, height = node_indices(depth)
     costs = np.empty(table.label.shape[0])
-    best, before = plan_value(plan, depth, table, spending, costs), np.inf
+    best, before = encoding_value(encoding, depth, table, spending, costs), np.inf
     while best < before:
         before = best
         for turn in range(order.shape[0]):
-            at = place[order[turn]]
+            at = index[order[turn]]
             if height[order[turn]] == 1:
-                best = best_stump(plan, at, depth, table, spending, best)
+                best = best_stump(encoding, at, depth, table, spending, best)
                 continue
-            winner = plan[at]
-            for test in range(table.feature.shape[0]):
-                plan[at] = test
-                value = plan_value(plan, depth, table, spending, costs)
+            winner = encoding[at]
+            for split in range(table.feature.shape[0]):
+                encoding[at] = split
+                value = encoding_value(encoding, depth, table, spending, costs)
                 if value < best:
-                    best, winner = value, test
-            plan[at] = winner
+                    best, winner = value, split
+            encoding[at] = winner
     return best

@@ -1,4 +1,4 @@
-"""Losses that no sub-tree of a region can avoid, cell by cell; each is worked out once."""
+"""Lower bounds of the losses of sub-trees, by price interval; each is computed once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,91 +12,91 @@ from steadytree.robustness._kernels.bounds import (
     stump_bound,
     two_level_bound,
 )
-from steadytree.robustness._kernels.cost import Cells, RobustTable
+from steadytree.robustness._kernels.cost import PriceIntervals, RobustTable
 from steadytree.robustness._kernels.search import exact_two_levels
 from steadytree.robustness.search.problem import Problem
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Path = tuple[tuple[int, int], ...]  # questions with the side taken, 0 being left
+Path = tuple[tuple[int, int], ...]  # splits with the side taken, 0 being left
 EDGE = 1e-9  # bounds this close to a target reach it
-MOST_CELLS = 96
+MOST_INTERVALS = 96
 LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 USUAL_LIST = LARGEST_LIST // 8
-FEW_TESTS = 150
+FEW_SPLITS = 150
 
 
 class Bounds:
-    """Least losses of regions under the present cells; `begin_step` is called before work."""
+    """Least losses of regions under the present intervals; `begin_step` is called before work."""
 
     def __init__(self, problem: Problem, depth: int, begin_step: Callable[[], None]) -> None:
         self.problem, self.depth, self.begin_step = problem, depth, begin_step
         self.table, self.penalty = problem.table, problem.penalty
         self.everyone = np.arange(len(self.table.label))
         # losing a part of a row counts in the bounds, but not in a value of whole rows
-        self.slack = 1.0 if problem.shared and problem.whole and self.penalty > 0 else 0.0
-        self.cells: Cells = problem.cells(0.0, 1.0, 1)
-        self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of questions
+        self.slack = 1.0 if problem.shared and problem.integer and self.penalty > 0 else 0.0
+        self.intervals: PriceIntervals = problem.intervals(0.0, 1.0, 1)
+        self.known: dict[tuple[int, int, Path], Floats] = {}  # of regions with -depth, of splits
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
         self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
-        self.exact = False  # whether two levels of questions are priced with all their leaves
+        self.exact = False  # whether two levels of splits are priced with all their leaves
 
     @property
-    def tests(self) -> range:
+    def splits(self) -> range:
         return range(len(self.table.feature))
 
-    def choose_cells(self, target: float) -> None:
-        """Even cells over the prices that a tree below the target can have, as bounds allow."""
+    def choose_intervals(self, target: float) -> None:
+        """Even intervals over the prices that a tree below the target can have, as bounds allow."""
         exact, self.exact = self.exact, False  # the quicker bounds do
-        self._narrow_cells(target)
+        self._narrow_intervals(target)
         if exact:
             self.sharpen()
 
-    def _narrow_cells(self, target: float) -> None:
+    def _narrow_intervals(self, target: float) -> None:
         if not self.problem.shared:
-            self._set_cells(0.0, 1.0, 1)
+            self._set_intervals(0.0, 1.0, 1)
             return
         lowest, highest = 0.0, (target + self.slack) / self.problem.limit
-        n_cells = int(np.clip(4 * target, 8, MOST_CELLS))
+        n_intervals = int(np.clip(4 * target, 8, MOST_INTERVALS))
         for _ in range(3):
-            self._set_cells(lowest, highest, n_cells)
+            self._set_intervals(lowest, highest, n_intervals)
             least = self.least((), self.everyone, self.depth)
-            open_ = np.flatnonzero(self.cells.offset + least < target + self.slack - EDGE)
+            open_ = np.flatnonzero(self.intervals.offset + least < target + self.slack - EDGE)
             if len(open_) == 0:
                 return
-            edges = np.linspace(lowest, highest, n_cells + 1)
+            edges = np.linspace(lowest, highest, n_intervals + 1)
             narrowed = edges[open_[0]], edges[open_[-1] + 1]
             if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
                 return
             lowest, highest = narrowed
-        self._set_cells(lowest, highest, n_cells)
+        self._set_intervals(lowest, highest, n_intervals)
 
-    def _set_cells(self, lowest: float, highest: float, n_cells: int) -> None:
-        self.cells = self.problem.cells(lowest, highest, n_cells)
+    def _set_intervals(self, lowest: float, highest: float, n_intervals: int) -> None:
+        self.intervals = self.problem.intervals(lowest, highest, n_intervals)
         self.known = {}
 
     def of_all(self) -> float:
         """What every tree must lose."""
         least = self.least((), self.everyone, self.depth)
-        return float((self.cells.offset + least).min()) - self.slack
+        return float((self.intervals.offset + least).min()) - self.slack
 
     def least(self, path: Path, rows: Rows, depth: int, most: int | None = None) -> Floats:
-        """Least losses, cell by cell, of any sub-tree of a region on the region's own rows.
+        """Least losses, interval by interval, of any sub-tree of a region on the region's own rows.
 
-        most is the number of questions it may ask, by default as many as the depth allows.
+        most is the number of splits it may ask, by default as many as the depth allows.
         """
         most = 2**depth - 1 if most is None else min(most, 2**depth - 1)
         key = -depth, most, tuple(sorted(path))
         if key in self.known:
             return self.known[key]
         self.begin_step()
-        bound = np.empty(len(self.cells.offset))
+        bound = np.empty(len(self.intervals.offset))
         if most == 0 or len(rows) == 0:
             bound[:] = leaf_loss(rows, self.table)
         elif most == 1:
-            stump_bound(rows, self.table, self.cells, self.penalty, bound)
+            stump_bound(rows, self.table, self.intervals, self.penalty, bound)
         elif most == 2:
-            two_level_bound(rows, self.table, self.cells, (self.penalty, 2), bound)
+            two_level_bound(rows, self.table, self.intervals, (self.penalty, 2), bound)
         elif depth == 2:
             self._two_levels(path, rows, bound)
         else:
@@ -107,62 +107,62 @@ class Bounds:
         return bound
 
     def of_splits(self, path: Path, rows: Rows, depth: int, most: int) -> Floats:
-        """Least losses (n_tests, n_cells) of sub-trees that ask each question first."""
+        """Least losses (n_candidates, n_intervals) of sub-trees with each split at their root."""
         key = depth, most, path
         if key in self.known:
             return self.known[key]
-        found = np.empty((len(self.tests), len(self.cells.offset)))
-        for test in self.tests:
-            found[test] = self.of_split(path, rows, test, depth, most)
-        if depth == self.depth - 1 and len(self.tests) <= FEW_TESTS:  # few enough to keep
+        found = np.empty((len(self.splits), len(self.intervals.offset)))
+        for split in self.splits:
+            found[split] = self.of_split(path, rows, split, depth, most)
+        if depth == self.depth - 1 and len(self.splits) <= FEW_SPLITS:  # few enough to keep
             self.known[key] = found
         return found
 
     def sharpen(self) -> None:
-        """Price two levels of questions exactly from now on: dearer, and much higher bounds."""
+        """Price two levels of splits exactly from now on: expensive, and much higher bounds."""
         self.exact, self.known = True, {}
 
     def _two_levels(self, path: Path, rows: Rows, bound: Floats) -> None:
         if not self.exact:
-            two_level_bound(rows, self.table, self.cells, (self.penalty, 3), bound)
+            two_level_bound(rows, self.table, self.intervals, (self.penalty, 3), bound)
             return
         bound[:] = leaf_loss(rows, self.table)
         own = own_rows(self.table, rows)
-        exact_two_levels(self.arrays(path), own, self.cells, self.penalty, bound)
+        exact_two_levels(self.arrays(path), own, self.intervals, self.penalty, bound)
 
     def arrays(self, path: Path) -> tuple[Rows, Rows]:
-        """Tests and sides with room for more; the last side is the number asked."""
+        """Splits and sides with room for more; the last side is their number."""
         size = self.depth + 3
-        tests, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for place, (test, side) in enumerate(path):
-            tests[place], sides[place] = test, side
+        splits, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        for index, (split, side) in enumerate(path):
+            splits[index], sides[index] = split, side
         sides[-1] = len(path)
-        return tests, sides
+        return splits, sides
 
     def of_split(
-        self, path: Path, rows: Rows, test: int, depth: int, most: int | None = None
+        self, path: Path, rows: Rows, split: int, depth: int, most: int | None = None
     ) -> Floats:
-        """Least losses of sub-trees that ask the given question first."""
-        left, right = split_rows(rows, test, self.table)
-        found = np.full(len(self.cells.offset), np.inf)
+        """Least losses of sub-trees with the given split at their root."""
+        left, right = split_rows(rows, split, self.table)
+        found = np.full(len(self.intervals.offset), np.inf)
         for on_left, on_right in divisions(depth, most):
-            below = self.least((*path, (test, 0)), left, depth - 1, on_left)
-            beyond = self.least((*path, (test, 1)), right, depth - 1, on_right)
+            below = self.least((*path, (split, 0)), left, depth - 1, on_left)
+            beyond = self.least((*path, (split, 1)), right, depth - 1, on_right)
             np.minimum(found, self.penalty + below + beyond, out=found)
         return found
 
 
 def own_rows(table: RobustTable, rows: Rows) -> RobustTable:
     """The table of some rows only, laid out as the whole one is: loops are compiled for that."""
-    by_test = ("left_cost", "right_cost", "on_left", "gone", "code")
+    by_split = ("left_cost", "right_cost", "on_left", "missing", "cost_level")
     parts: dict[str, Any] = {
-        name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_test
+        name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_split
     }
     return table._replace(**parts, label=table.label[rows], weight=table.weight[rows])
 
 
 def divisions(depth: int, most: int | None) -> list[tuple[int, int]]:
-    """Most questions left and right of a first one, in every way that leaves none unused."""
+    """Most splits left and right of a first one, in every way that leaves none unused."""
     full = 2 ** (depth - 1) - 1
     left = 2 * full if most is None else min(most - 1, 2 * full)
     return [(first, left - first) for first in range(max(0, left - full), min(left, full) + 1)]

@@ -1,4 +1,4 @@
-"""Loops compiled, or loaded, before a search looks at the clock."""
+"""Branch and bound: the tree with the least robust loss, proven or within a limit."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness._kernels.bounds import split_rows
 from steadytree.robustness._kernels.pairs import best_pair
-from steadytree.robustness._kernels.search import count_splits, improve_plan, plan_value
+from steadytree.robustness._kernels.search import count_splits, encoding_value, improve_encoding
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
-from steadytree.robustness.search.encoding import Outcome, Plan, Progress, Stop, TooExpensive
+from steadytree.robustness.search.encoding import Encoding, Outcome, Progress, Stop, TooExpensive
 from steadytree.robustness.search.problem import Problem, make_problem
-from steadytree.robustness.search.subtrees import Lists, SubTrees, inner_places, random_plan
+from steadytree.robustness.search.subtrees import Lists, SubTrees, inner_indices, random_encoding
 
-CHEAP = 50  # sub-trees listed in a step that took next to no time
-DEAR = 2000  # so many that better bounds pay
+FEW_LISTED = 50  # sub-trees of an inexpensive step
+MANY_LISTED = 2000  # sub-trees of a step so expensive that better bounds pay
 ROUNDING = 1e-7  # values that differ by less are equal
 
 
@@ -42,16 +42,16 @@ class Search:
         self.rng = np.random.default_rng(seed)
         self.stopped = False
         self.everyone = np.arange(len(self.table.label))
-        self.counted = problem.whole and self.penalty == 0  # values are whole numbers
+        self.counted = problem.integer and self.penalty == 0  # values are integers
         self.most_splits = 2**depth - 1
-        self.plan = self._majority()
-        self.value = self._evaluate(self.plan)
+        self.encoding = self._majority()
+        self.value = self._evaluate(self.encoding)
         self.bound = 0.0
         self.bounds = Bounds(problem, depth, self._begin_step)
         self.slack = self.bounds.slack
 
-    # ---- the whole ----
-    def run(self, start: Plan | None = None) -> Outcome:
+    # ---- the search ----
+    def run(self, start: Encoding | None = None) -> Outcome:
         """Improve the tree until it is proven best, a limit is reached, or the user interrupts."""
         reason, shortest = "proven", False
         try:
@@ -68,18 +68,18 @@ class Search:
         else:
             shortest = self._shorten()
         bound = min(self.bound, self.value)
-        return Outcome(self.plan, self.value, bound, reason == "proven", reason, shortest)
+        return Outcome(self.encoding, self.value, bound, reason == "proven", reason, shortest)
 
     def _prove(self) -> None:
         """Raise the target until a tree is found below it; every failure is a certain bound.
 
-        Steps grow while they are cheap only: what is listed grows very fast beyond the optimum.
+        Steps grow only while they are inexpensive: lists grow very fast beyond the optimum.
         """
         if self.value <= ROUNDING:
             return
-        self.bounds.choose_cells(self.value)
+        self.bounds.choose_intervals(self.value)
         self._raise_bound(self.bounds.of_all())
-        unit = 1.0 if self.problem.whole else self.problem.total / len(self.everyone)
+        unit = 1.0 if self.problem.integer else self.problem.total / len(self.everyone)
         step, largest = unit, unit * max(1, len(self.everyone) // 120)
         while self.bound < self.value - ROUNDING:
             start = math.floor(self.bound + ROUNDING) if self.counted else self.bound
@@ -91,12 +91,12 @@ class Search:
                 step = self._ease(step, unit)
                 continue
             self._raise_bound(target)
-            if self.bounds.n_listed < CHEAP:
+            if self.bounds.n_listed < FEW_LISTED:
                 step = min(2 * step, largest)
                 continue
             step = min(2 * step, max(unit, largest / 2))
             self._descend()
-            if self.bounds.n_listed > DEAR:
+            if self.bounds.n_listed > MANY_LISTED:
                 self._sharpen()
 
     def _ease(self, step: float, unit: float) -> float:
@@ -121,21 +121,22 @@ class Search:
         return True
 
     def _shorten(self) -> bool:
-        """Among the trees that lose no more, find one with fewest questions; False if unproven.
+        """Among the trees that lose no more, find one with fewest splits; False if unproven.
 
-        Few questions are tried first: then most bounds are high, and little has to be listed.
+        Few splits are tried first: then most bounds are high, and little has to be listed.
         """
-        if not self.counted and count_splits(self.plan, self.depth):
-            return False  # a penalty sees to it, or equal values are chance
-        self._offer(self._shortened(self.plan))
-        asked = count_splits(self.plan, self.depth)
-        if asked == 0:
+        # with a penalty fewer splits are better anyway; equal fractions are coincidence
+        if not self.counted and count_splits(self.encoding, self.depth):
+            return False
+        self._offer(self._shortened(self.encoding))
+        n_splits = count_splits(self.encoding, self.depth)
+        if n_splits == 0:
             return True
         try:  # what was proven stays so
-            # the old cells hold the prices of better trees only
-            self.bounds.choose_cells(self.value + 1)
+            # the old intervals hold the prices of better trees only
+            self.bounds.choose_intervals(self.value + 1)
             self.bounds.largest_list = LARGEST_LIST
-            for self.most_splits in range(1, asked):
+            for self.most_splits in range(1, n_splits):
                 if self._search_below(self.value + 1):
                     return True
         except (Stop, TooExpensive, KeyboardInterrupt):
@@ -145,45 +146,45 @@ class Search:
     def _search_below(self, target: float) -> bool:
         """Look for the best tree below a target; True where there was one (it is then the best)."""
         found = False
-        for plan in self._trees_below(target):
-            found = self._offer(plan, target) or found
+        for encoding in self._trees_below(target):
+            found = self._offer(encoding, target) or found
             if found and self._is_shortening:
-                break  # fewer questions were tried before
+                break  # fewer splits were tried before
         return found
 
-    def _trees_below(self, target: float) -> Iterator[Plan]:
+    def _trees_below(self, target: float) -> Iterator[Encoding]:
         """Better and better trees below the target, until there is none."""
-        whole = (), self.everyone
+        everything = (), self.everyone
         if self.depth < 3:
             limit = target + self.slack - EDGE
-            least = self.bounds.least(*whole, self.depth, self.most_splits)
+            least = self.bounds.least(*everything, self.depth, self.most_splits)
             lists = self._focused(least, limit)
             if lists is not None:
-                region = *whole, self.most_splits
-                yield from lists.below(region, self.depth, lists.alone(), limit).plans
+                region = *everything, self.most_splits
+                yield from lists.below(region, self.depth, lists.alone(), limit).encodings
             return
         bounds = [
-            self.bounds.of_split(*whole, test, self.depth, self.most_splits)
-            for test in self.bounds.tests
+            self.bounds.of_split(*everything, split, self.depth, self.most_splits)
+            for split in self.bounds.splits
         ]
-        least = np.array([(self.bounds.cells.offset + bound).min() for bound in bounds])
+        least = np.array([(self.bounds.intervals.offset + bound).min() for bound in bounds])
         roots = np.argsort(least, kind="stable").tolist()
         for first in range(0, len(roots), self.n_threads):
             limit = self._limit(target)
             batch = [
-                test
-                for test in roots[first : first + self.n_threads]
-                if least[test] < limit + self.slack
+                split
+                for split in roots[first : first + self.n_threads]
+                if least[split] < limit + self.slack
             ]
-            for plans in self._side_by_side(batch, bounds, limit):
-                yield from plans
+            for encodings in self._side_by_side(batch, bounds, limit):
+                yield from encodings
 
     def _side_by_side(
         self, roots: list[int], bounds: list[Floats], limit: float
-    ) -> Iterator[Iterator[Plan] | list[Plan]]:
+    ) -> Iterator[Iterator[Encoding] | list[Encoding]]:
         """Trees below the limit with each of the given roots, in threads where allowed."""
         if self.n_threads == 1 or len(roots) < 2:
-            yield from (self._rooted(test, bounds[test], limit) for test in roots)
+            yield from (self._rooted(split, bounds[split], limit) for split in roots)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             try:
@@ -193,58 +194,58 @@ class Search:
                 self.stopped = True  # the others end before their next step
                 raise
 
-    def _rooted(self, test: int, bound: Floats, limit: float) -> Iterator[Plan]:
+    def _rooted(self, split: int, bound: Floats, limit: float) -> Iterator[Encoding]:
         """Better and better trees with the given root below the limit."""
         lists = self._focused(bound, limit + self.slack)
         if lists is None:
             return
         if self.bounds.exact and self.depth > 3 and not self._is_shortening:
-            yield from self._rooted_in_three(test, limit)
+            yield from self._rooted_in_three(split, limit)
             return
         for most in divisions(self.depth, self.most_splits):
-            yield from self._divided(lists, test, most, limit)
+            yield from self._divided(lists, split, most, limit)
 
     def _divided(
-        self, lists: Lists, test: int, most: tuple[int, int], limit: float
-    ) -> Iterator[Plan]:
-        """Trees with the given root and at most so many questions on its sides."""
-        asked = (), self.everyone, test, most
-        sides = lists.both_sides(asked, self.depth, lists.alone(), limit)
+        self, lists: Lists, split: int, most: tuple[int, int], limit: float
+    ) -> Iterator[Encoding]:
+        """Trees with the given root and at most so many splits on its sides."""
+        root = (), self.everyone, split, most
+        sides = lists.both_sides(root, self.depth, lists.alone(), limit)
         if sides is not None:
-            yield from self._best_tree(lists, test, *sides, limit)
+            yield from self._best_tree(lists, split, *sides, limit)
 
-    def _rooted_in_three(self, test: int, limit: float) -> Iterator[Plan]:
-        """The same with the questions below the root given too: more, but much shorter lists."""
+    def _rooted_in_three(self, split: int, limit: float) -> Iterator[Encoding]:
+        """The same with the splits below the root given too: more, but much shorter lists."""
         bounds, depth = self.bounds, self.depth - 1
-        own = split_rows(self.everyone, test, self.table)
+        own = split_rows(self.everyone, split, self.table)
         least = [
-            np.array([bounds.of_split(((test, k),), own[k], t, depth) for t in bounds.tests])
+            np.array([bounds.of_split(((split, k),), own[k], t, depth) for t in bounds.splits])
             for k in (0, 1)
         ]
         full = 2**depth - 1
         for most in ((0, full), (full, 0)):
-            bound = bounds.of_split((), self.everyone, test, self.depth, 1 + full)
+            bound = bounds.of_split((), self.everyone, split, self.depth, 1 + full)
             lists = self._focused(bound, limit + self.slack)
             if lists is not None:
-                yield from self._divided(lists, test, most, limit)
-        for left in bounds.tests:
+                yield from self._divided(lists, split, most, limit)
+        for left in bounds.splits:
             both = self.penalty + least[0][left] + least[1]
-            least_sum = (bounds.cells.offset + both).min(axis=1)
+            least_sum = (bounds.intervals.offset + both).min(axis=1)
             for right in np.flatnonzero(least_sum < limit + self.slack).tolist():
                 now = min(limit, self._limit(limit))
                 lists = self._focused(both[right], now + self.slack)
                 if lists is None:
                     continue
-                sides = lists.four_parts(test, (left, right), now + self.slack)
+                sides = lists.four_parts(split, (left, right), now + self.slack)
                 if sides is not None:
-                    yield from self._best_tree(lists, test, *sides, now)
+                    yield from self._best_tree(lists, split, *sides, now)
 
-    def _all_rooted(self, test: int, bound: Floats, limit: float) -> list[Plan]:
-        return list(self._rooted(test, bound, limit))
+    def _all_rooted(self, split: int, bound: Floats, limit: float) -> list[Encoding]:
+        return list(self._rooted(split, bound, limit))
 
     def _focused(self, least: Floats, target: float) -> Lists | None:
-        """Lists that look only at cells in which the target can be reached; None without any."""
-        active = np.flatnonzero(self.bounds.cells.offset + least < target)
+        """Lists for the intervals in which the target can be reached; None without any."""
+        active = np.flatnonzero(self.bounds.intervals.offset + least < target)
         return Lists(self.bounds, active) if len(active) else None
 
     def _limit(self, target: float) -> float:
@@ -256,10 +257,10 @@ class Search:
         return self.most_splits < 2**self.depth - 1
 
     def _best_tree(
-        self, lists: Lists, test: int, left: SubTrees, right: SubTrees, limit: float
-    ) -> Iterator[Plan]:
+        self, lists: Lists, split: int, left: SubTrees, right: SubTrees, limit: float
+    ) -> Iterator[Encoding]:
         """The best tree with the given root, after each portion of pairs that has a better one."""
-        spending = self.problem.limit, self.problem.shared, self.problem.whole
+        spending = self.problem.limit, self.problem.shared, self.problem.integer
         charge = self.penalty, self.most_splits
         for part, pairs in lists.pairs(left, right, lists.alone(), limit + self.slack):
             both = part.arrays[1:], right.arrays[1:]
@@ -267,56 +268,56 @@ class Search:
             if value < limit:
                 first, second = pairs[best]
                 limit = limit if self._is_shortening else value - EDGE
-                yield np.concatenate([[test], part.plans[first], right.plans[second]])
+                yield np.concatenate([[split], part.encodings[first], right.encodings[second]])
 
     # ---- the best tree so far ----
-    def _majority(self) -> Plan:
+    def _majority(self) -> Encoding:
         counts = np.bincount(self.table.label, self.table.weight, self.table.n_classes)
-        plan = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
-        plan[0] = -1 - counts.argmax()
-        return plan
+        encoding = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
+        encoding[0] = -1 - counts.argmax()
+        return encoding
 
-    def _evaluate(self, plan: Plan) -> float:
+    def _evaluate(self, encoding: Encoding) -> float:
         costs = np.empty(len(self.table.label))
-        return float(plan_value(plan, self.depth, self.table, self.problem.spending, costs))
+        return float(encoding_value(encoding, self.depth, self.table, self.problem.spending, costs))
 
-    def _offer(self, plan: Plan, target: float = math.inf) -> bool:
+    def _offer(self, encoding: Encoding, target: float = math.inf) -> bool:
         """Take a tree if it is better or as good and shorter; True if it is below the target."""
-        plan = np.ascontiguousarray(plan, dtype=np.int32)
-        value = self._evaluate(plan)
-        shorter = count_splits(plan, self.depth) < count_splits(self.plan, self.depth)
+        encoding = np.ascontiguousarray(encoding, dtype=np.int32)
+        value = self._evaluate(encoding)
+        shorter = count_splits(encoding, self.depth) < count_splits(self.encoding, self.depth)
         if value < self.value - ROUNDING or (value < self.value + ROUNDING and shorter):
-            self.plan, self.value = plan.copy(), min(value, self.value)
+            self.encoding, self.value = encoding.copy(), min(value, self.value)
             self._report()
         return value < target - ROUNDING
 
     def _descend(self) -> None:
         """Local search from random trees; the number of starts falls with the work of each."""
-        n_tests = len(self.table.feature)
-        if n_tests == 0 or self.table.n_classes < 2:
+        n_candidates = len(self.table.feature)
+        if n_candidates == 0 or self.table.n_classes < 2:
             return
-        work = len(self.everyone) * n_tests * 4**self.depth * self.table.n_classes**2
+        work = len(self.everyone) * n_candidates * 4**self.depth * self.table.n_classes**2
         for _ in range(int(np.clip(1e9 / work, 2, 4 if self.depth < 4 else 8))):
             self._begin_step()
-            plan = random_plan(self.rng, self.depth, n_tests, self.table.n_classes)
+            encoding = random_encoding(self.rng, self.depth, n_candidates, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
-            improve_plan(plan, self.depth, self.table, self.problem.spending, order)
-            self._offer(self._shortened(plan))
+            improve_encoding(encoding, self.depth, self.table, self.problem.spending, order)
+            self._offer(self._shortened(encoding))
 
-    def _shortened(self, plan: Plan) -> Plan:
-        """The plan without questions whose removal costs nothing."""
-        plan, value = plan.copy(), self._evaluate(plan)
-        for place in inner_places(self.depth)[::-1]:
-            if plan[place] < 0:
+    def _shortened(self, encoding: Encoding) -> Encoding:
+        """The encoding without splits whose removal costs nothing."""
+        encoding, value = encoding.copy(), self._evaluate(encoding)
+        for index in inner_indices(self.depth)[::-1]:
+            if encoding[index] < 0:
                 continue
             for label in range(self.table.n_classes):
-                shorter = plan.copy()
-                shorter[place] = -1 - label
-                cheaper = self._evaluate(shorter)
-                if cheaper <= value + ROUNDING:
-                    plan, value = shorter, min(value, cheaper)
+                shorter = encoding.copy()
+                shorter[index] = -1 - label
+                found = self._evaluate(shorter)
+                if found <= value + ROUNDING:
+                    encoding, value = shorter, min(value, found)
                     break
-        return plan
+        return encoding
 
     def _raise_bound(self, bound: float) -> None:
         if self.counted:
@@ -333,7 +334,7 @@ class Search:
             self.progress(Progress(self.limit.elapsed, self.value, self.bound))
 
     def _begin_step(self) -> None:
-        """Whoever is about to do a piece of work asks here whether it still may."""
+        """Raise Stop where a limit is reached; called before every piece of work."""
         if self.stopped:
             raise Stop("interrupted")
         reason = self.limit.spend()
@@ -345,7 +346,7 @@ N_ROWS, N_COLUMNS, HIGHEST = 24, 3, 2
 
 
 def load_loops(depth: int) -> None:
-    """Compile, or load, whatever a search of that depth may call: no time limit is spent on it."""
+    """Compile or load all kernels of a search of that depth, before its time limit starts."""
     _search_few_rows(2, sharp=False)
     if depth > 2:
         _search_few_rows(4, sharp=False)

@@ -1,9 +1,9 @@
 """The paper's mixed-integer model with lazy cuts, on SCIP: an independent check of the search.
 
-Binary b[n, t] asks test t at node n, binary w[n, k] answers k there; the weight T kept right is
-bounded by one cut for every perturbation that SCIP's trees turn out to be open to. The cut follows
-each perturbed row down the tree: keeping the row right needs another question at a node it passed
-that sends it elsewhere, or its own label at the node where it stopped.
+Binary b[n, t] split_counts node n by t, binary w[n, k] makes it a leaf of label k; the weight T
+kept correct is bounded by one cut for every perturbation that SCIP's trees turn out to be open to.
+The cut follows each perturbed row down the tree: keeping the row correct needs another split at a
+node it passed that sends it elsewhere, or its own label at the node where it stopped.
 """
 
 import math
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from steadytree._base.optional import require
 from steadytree.robustness._kernels.cost import box_costs, robust_loss
-from steadytree.robustness.search.encoding import Outcome, Plan
+from steadytree.robustness.search.encoding import Encoding, Outcome
 from steadytree.robustness.search.problem import Problem
 
-# node of the full tree, the root being 1: ("ask" | "answer", which)
+# node of the full tree, the root being 1: ("split" | "leaf", which)
 Nodes = dict[int, tuple[str, int]]
 ENOUGH = 1e-6
-# SCIP's words for how it ended, in the search's
+# SCIP's status by that of the search
 REASONS = {
     "optimal": "proven",
     "timelimit": "time limit",
@@ -36,7 +36,7 @@ class Attack:
     """The worst perturbation of one tree."""
 
     kept: float
-    sides: NDArray[np.bool_]  # (n, n_tests): which tests the cheapest wrong point answers "left"
+    sides: NDArray[np.bool_]  # (n, n_candidates): splits that send the cheapest wrong point left
     moved: NDArray[np.float64]  # (n,): weight of each row that is moved there
 
 
@@ -48,8 +48,8 @@ class Model:
     depth: int
     limits: tuple[float, int | None]  # seconds, nodes
     scip: Any
-    asks: dict[tuple[int, int], Any] = field(default_factory=dict)
-    answers: dict[tuple[int, int], Any] = field(default_factory=dict)
+    split_vars: dict[tuple[int, int], Any] = field(default_factory=dict)
+    label_vars: dict[tuple[int, int], Any] = field(default_factory=dict)
     kept: Any = None
     best: Nodes = field(default_factory=dict)
     best_value: float = -math.inf
@@ -64,44 +64,44 @@ class Model:
 
 
 def solve_mio(
-    problem: Problem, depth: int, limits: tuple[float, int | None], start: Plan | None = None
+    problem: Problem, depth: int, limits: tuple[float, int | None], start: Encoding | None = None
 ) -> Outcome:
-    """Solve the model within seconds and nodes; the outcome is told in the search's terms."""
+    """Solve the model within limits of seconds and nodes."""
     scip = require("pyscipopt", extra="mio", purpose="solving the mixed-integer model")
     model = Model(problem, depth, limits, scip.Model())
     _build(model, scip)
     weights = np.bincount(problem.table.label, problem.table.weight)
-    _offer(model, {1: ("answer", int(weights.argmax()))})
+    _offer(model, {1: ("leaf", int(weights.argmax()))})
     if start is not None:
         _offer(model, _nodes(start, depth))
     model.scip.optimize()
     status = model.scip.getStatus()
     proven = status == "optimal"
     value = problem.total - model.best_value
-    # stopped at once SCIP has no bound at all; that nobody loses less than nothing is known anyway
+    # stopped at once, SCIP has no bound; a loss is never below 0
     bound = value if proven else max(problem.total - model.scip.getDualbound(), 0.0)
     reason = REASONS.get(status, status)
-    return Outcome(_plan(model.best, depth), value, min(bound, value), proven, reason)
+    return Outcome(_encoding(model.best, depth), value, min(bound, value), proven, reason)
 
 
 def _build(model: Model, scip: Any) -> None:
     problem, solver = model.problem, model.scip
     solver.hideOutput()
-    n_tests, n_classes = len(problem.questions), problem.table.n_classes
+    n_candidates, n_classes = len(problem.splits), problem.table.n_classes
     add, total = solver.addVar, scip.quicksum
     for node in model.inner:
-        for test in range(n_tests):
-            model.asks[node, test] = add(vtype="B")
+        for split in range(n_candidates):
+            model.split_vars[node, split] = add(vtype="B")
     for node in model.everywhere:
         for label in range(n_classes):
-            model.answers[node, label] = add(vtype="B")
+            model.label_vars[node, label] = add(vtype="B")
     model.kept = add(vtype="C", lb=0, ub=problem.total)
     for node in model.everywhere:
-        chosen = [model.answers[node, label] for label in range(n_classes)]
+        chosen = [model.label_vars[node, label] for label in range(n_classes)]
         if node in model.inner:
-            chosen += [model.asks[node, test] for test in range(n_tests)]
+            chosen += [model.split_vars[node, split] for split in range(n_candidates)]
         solver.addCons(total(chosen) == 1)
-    solver.setObjective(model.kept - problem.penalty * total(model.asks.values()), "maximize")
+    solver.setObjective(model.kept - problem.penalty * total(model.split_vars.values()), "maximize")
     handler = _handler(scip, model)
     solver.includeConshdlr(
         handler,
@@ -125,22 +125,22 @@ def _build(model: Model, scip: Any) -> None:
 
 
 def _offer(model: Model, nodes: Nodes) -> None:
-    """Hand SCIP a tree to begin with; there is an answer then, however short the time."""
+    """Hand SCIP a tree to begin with, so that there is a solution however short the time."""
     attack = _attack_and_note(model, nodes)
     solution = model.scip.createSol()
     for node in model.everywhere:
-        kind, which = nodes.get(node, ("answer", 0))  # nodes that nothing reaches answer anything
-        chosen = model.asks if kind == "ask" else model.answers
+        kind, which = nodes.get(node, ("leaf", 0))  # nodes that nothing reaches: any label
+        chosen = model.split_vars if kind == "split" else model.label_vars
         model.scip.setSolVal(solution, chosen[node, which], 1.0)
     model.scip.setSolVal(solution, model.kept, attack.kept)
     model.scip.addSol(solution)
 
 
 def _attack_and_note(model: Model, nodes: Nodes) -> Attack:
-    """The worst attack on a tree, which is noted where it is the best so far."""
+    """The worst attack on a tree, kept where the tree is the best so far."""
     attack = worst_attack(model.problem, nodes, model.depth)
-    asked = sum(kind == "ask" for kind, _ in nodes.values())
-    value = attack.kept - model.problem.penalty * asked
+    n_splits = sum(kind == "split" for kind, _ in nodes.values())
+    value = attack.kept - model.problem.penalty * n_splits
     if value > model.best_value:
         model.best, model.best_value = nodes, value
     return attack
@@ -171,7 +171,7 @@ def _handler(scip: Any, model: Model) -> Any:
         consenfops = consenfolp
 
         def conslock(self, constraint, locktype, up, down):
-            everything = [*model.asks.values(), *model.answers.values(), model.kept]
+            everything = [*model.split_vars.values(), *model.label_vars.values(), model.kept]
             for variable in everything:
                 model.scip.addVarLocks(variable, up + down, up + down)
 
@@ -181,17 +181,17 @@ def _handler(scip: Any, model: Model) -> Any:
 def _read(model: Model, solution: Any) -> Nodes:
     """The tree in a solution."""
     value = model.scip.getSolVal
-    n_tests, n_classes = len(model.problem.questions), model.problem.table.n_classes
+    n_candidates, n_classes = len(model.problem.splits), model.problem.table.n_classes
     nodes: Nodes = {}
     waiting = [1]
     while waiting:
         node = waiting.pop()
-        labels = [value(solution, model.answers[node, label]) for label in range(n_classes)]
+        labels = [value(solution, model.label_vars[node, label]) for label in range(n_classes)]
         if max(labels) > 0.5:
-            nodes[node] = "answer", int(np.argmax(labels))
+            nodes[node] = "leaf", int(np.argmax(labels))
             continue
-        asked = [value(solution, model.asks[node, test]) for test in range(n_tests)]
-        nodes[node] = "ask", int(np.argmax(asked))
+        chosen = [value(solution, model.split_vars[node, split]) for split in range(n_candidates)]
+        nodes[node] = "split", int(np.argmax(chosen))
         waiting += [2 * node, 2 * node + 1]
     return nodes
 
@@ -199,19 +199,19 @@ def _read(model: Model, solution: Any) -> Nodes:
 def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
     """The cheapest way to turn as much weight wrong as the budget allows (section 3.3).
 
-    Paths may ask about one column several times; what counts is the distance to the leaf's box.
+    Paths may split on one column several times; what counts is the distance to the leaf's box.
     """
     table = problem.table
     n = len(table.label)
     cost, target = np.full(n, np.inf), np.full(n, -1)
-    leaves = [node for node, (kind, _) in nodes.items() if kind == "answer"]
+    leaves = [node for node, (kind, _) in nodes.items() if kind == "leaf"]
     for leaf in leaves:
         reach = np.empty(n)
         if not box_costs(*_path(nodes, leaf, depth), table, reach):
             continue
         closer = (table.label != nodes[leaf][1]) & (reach < cost)
         cost[closer], target[closer] = reach[closer], leaf
-    lost = robust_loss(cost, table.weight, problem.limit, problem.shared, problem.whole)
+    lost = robust_loss(cost, table.weight, problem.limit, problem.shared, problem.integer)
     moved = _moved_weight(problem, cost)
     sides = _own_sides(problem).copy()
     for leaf in leaves:
@@ -230,7 +230,7 @@ def _moved_weight(problem: Problem, cost: NDArray[np.float64]) -> NDArray[np.flo
         if not np.isfinite(cost[row]):
             break
         part = weight[row] if cost[row] * weight[row] <= left else left / cost[row]
-        moved[row] = math.floor(part) if problem.whole else part
+        moved[row] = math.floor(part) if problem.integer else part
         left -= moved[row] * cost[row]
         if moved[row] < weight[row]:
             break
@@ -238,26 +238,26 @@ def _moved_weight(problem: Problem, cost: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _path(nodes: Nodes, leaf: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    tests, sides = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64)
-    n_asked = leaf.bit_length() - 1
-    for level in range(n_asked):
-        node = leaf >> (n_asked - level)
-        tests[level] = nodes[node][1]
-        sides[level] = leaf >> (n_asked - level - 1) & 1
-    return tests, sides, n_asked
+    splits, sides = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64)
+    path_length = leaf.bit_length() - 1
+    for level in range(path_length):
+        node = leaf >> (path_length - level)
+        splits[level] = nodes[node][1]
+        sides[level] = leaf >> (path_length - level - 1) & 1
+    return splits, sides, path_length
 
 
 def _move_sides(
     problem: Problem, nodes: Nodes, leaf: int, rows: NDArray[np.int64], sides: NDArray[np.bool_]
 ) -> None:
-    """Answers of the rows after they are moved into a leaf's box, as little as can be."""
+    """Sides of the rows after they are moved into a leaf's box, as little as can be."""
     table = problem.table
-    tests, ways, n_asked = _path(nodes, leaf, len(bin(max(nodes))))
-    for feature in np.unique(table.feature[tests[:n_asked]]):
+    splits, ways, path_length = _path(nodes, leaf, len(bin(max(nodes))))
+    for feature in np.unique(table.feature[splits[:path_length]]):
         allowed = np.ones(table.left_bins.shape[1], bool)
-        for test, way in zip(tests[:n_asked], ways[:n_asked], strict=True):
-            if table.feature[test] == feature:
-                allowed &= table.left_bins[test] if way == 0 else table.right_bins[test]
+        for split, way in zip(splits[:path_length], ways[:path_length], strict=True):
+            if table.feature[split] == feature:
+                allowed &= table.left_bins[split] if way == 0 else table.right_bins[split]
         bins = np.flatnonzero(allowed[:-1]) if allowed[:-1].any() else np.flatnonzero(allowed)
         about = np.flatnonzero(table.feature == feature)
         for row in rows:
@@ -268,7 +268,7 @@ def _move_sides(
 
 
 def _add_cut(model: Model, scip: Any, nodes: Nodes, attack: Attack) -> None:
-    """T is at most the weight that other questions or answers could keep right (cut 7)."""
+    """T is at most the weight that other splits or labels could keep correct (cut 7)."""
     terms = []
     for sides, weight in _both_groups(model.problem, attack):
         terms += _cut_terms(model, nodes, sides, weight)
@@ -286,7 +286,7 @@ def _both_groups(
 
 
 def _own_sides(problem: Problem) -> NDArray[np.bool_]:
-    """(n, n_tests): the tests that each row answers "left" as it is."""
+    """(n, n_candidates): the splits that send each row left as it is."""
     return np.ascontiguousarray(problem.table.on_left.T)
 
 
@@ -300,43 +300,43 @@ def _cut_terms(
         if len(rows) == 0:
             continue
         counts = np.bincount(label[rows], weight[rows], model.problem.table.n_classes)
-        terms += [count * model.answers[node, k] for k, count in enumerate(counts) if count]
+        terms += [count * model.label_vars[node, k] for k, count in enumerate(counts) if count]
         kind, which = nodes[node]
-        if kind == "answer":
+        if kind == "leaf":
             here_or_below = sides.shape[1] if node in model.inner else 0
             gains = np.full(here_or_below, weight[rows].sum())
         else:
             on_left = sides[rows, which]
             gains = (weight[rows, None] * (sides[rows] != on_left[:, None])).sum(axis=0)
             here[2 * node], here[2 * node + 1] = rows[on_left], rows[~on_left]
-        terms += [gain * model.asks[node, test] for test, gain in enumerate(gains) if gain]
+        terms += [gain * model.split_vars[node, split] for split, gain in enumerate(gains) if gain]
     return terms
 
 
-def _plan(nodes: Nodes, depth: int) -> Plan:
-    plan = np.zeros(2 ** (depth + 1) - 1, np.int32)
+def _encoding(nodes: Nodes, depth: int) -> Encoding:
+    encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)
 
-    def fill(node: int, place: int, height: int) -> None:
+    def fill(node: int, index: int, height: int) -> None:
         kind, which = nodes[node]
-        plan[place] = which if kind == "ask" else -1 - which
-        if kind == "ask":
-            fill(2 * node, place + 1, height - 1)
-            fill(2 * node + 1, place + 1 + 2**height - 1, height - 1)
+        encoding[index] = which if kind == "split" else -1 - which
+        if kind == "split":
+            fill(2 * node, index + 1, height - 1)
+            fill(2 * node + 1, index + 1 + 2**height - 1, height - 1)
 
     fill(1, 0, depth)
-    return plan
+    return encoding
 
 
-def _nodes(plan: Plan, depth: int) -> Nodes:
-    """The inverse of `_plan`."""
+def _nodes(encoding: Encoding, depth: int) -> Nodes:
+    """The inverse of `_encoding`."""
     nodes: Nodes = {}
 
-    def read(node: int, place: int, height: int) -> None:
-        which = int(plan[place])
-        nodes[node] = ("ask", which) if which >= 0 else ("answer", -1 - which)
+    def read(node: int, index: int, height: int) -> None:
+        which = int(encoding[index])
+        nodes[node] = ("split", which) if which >= 0 else ("leaf", -1 - which)
         if which >= 0:
-            read(2 * node, place + 1, height - 1)
-            read(2 * node + 1, place + 1 + 2**height - 1, height - 1)
+            read(2 * node, index + 1, height - 1)
+            read(2 * node + 1, index + 1 + 2**height - 1, height - 1)
 
     read(1, 0, depth)
     return nodes

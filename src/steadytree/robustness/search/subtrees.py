@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.robustness._kernels.bounds import split_rows
-from steadytree.robustness._kernels.cost import Cells
+from steadytree.robustness._kernels.cost import PriceIntervals
 from steadytree.robustness._kernels.lists import (
     add_leaves,
     join_pairs,
     narrow_pair,
-    open_tests,
+    open_splits,
     two_level_list,
 )
 from steadytree.robustness._kernels.pairs import (
@@ -24,7 +24,7 @@ from steadytree.robustness._kernels.pairs import (
     undominated,
 )
 from steadytree.robustness.search.bounds import Bounds, Path, Rows, divisions
-from steadytree.robustness.search.encoding import Plan, TooExpensive
+from steadytree.robustness.search.encoding import Encoding, TooExpensive
 
 Floats = NDArray[np.float64]
 WINDOW = 128  # sub-trees that others are compared with
@@ -34,19 +34,19 @@ ENOUGH_KEPT = 0.7
 
 @dataclass(frozen=True)
 class SubTrees:
-    """Sub-trees of one region: plans, costs of a wrong answer, losses with penalties, questions."""
+    """Sub-trees of one region, with costs of a wrong prediction and losses with penalties."""
 
-    plans: Plan
+    encodings: Encoding
     costs: Floats
     losses: Floats
-    splits: NDArray[np.int64]
+    split_counts: NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.plans)
+        return len(self.encodings)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
-        return self.plans, self.costs, self.losses, self.splits
+        return self.encodings, self.costs, self.losses, self.split_counts
 
     def take(self, kept: NDArray[np.int64]) -> "SubTrees":
         return SubTrees(*(array[kept] for array in self.arrays))
@@ -56,14 +56,14 @@ class SubTrees:
         return SubTrees(*(array[first:last] for array in self.arrays))
 
     def in_order(self) -> "SubTrees":
-        """Sorted by plan, so that similar sub-trees are neighbours."""
-        return self.take(np.lexsort(self.plans.T[::-1]))
+        """Sorted by encoding, so that similar sub-trees are neighbours."""
+        return self.take(np.lexsort(self.encodings.T[::-1]))
 
     @classmethod
-    def none(cls, width: int, n: int, n_cells: int, room: int = 0) -> "SubTrees":
+    def none(cls, width: int, n: int, n_intervals: int, room: int = 0) -> "SubTrees":
         """Empty arrays with room for some sub-trees."""
-        plans, splits = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
-        return cls(plans, np.empty((room, n)), np.empty((room, n_cells)), splits)
+        encodings, split_counts = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
+        return cls(encodings, np.empty((room, n)), np.empty((room, n_intervals)), split_counts)
 
     @classmethod
     def joined(cls, parts: "list[SubTrees]") -> "SubTrees":
@@ -71,32 +71,34 @@ class SubTrees:
         return cls(*(np.concatenate(column) for column in columns))
 
 
-def random_plan(rng: np.random.Generator, depth: int, n_tests: int, n_classes: int) -> Plan:
-    """A full tree with random questions and labels."""
+def random_encoding(
+    rng: np.random.Generator, depth: int, n_candidates: int, n_classes: int
+) -> Encoding:
+    """A full tree with random splits and labels."""
     if depth == 0:
         return np.array([-1 - rng.integers(n_classes)], np.int32)
-    below = [random_plan(rng, depth - 1, n_tests, n_classes) for _ in range(2)]
-    return np.concatenate([[rng.integers(n_tests)], *below]).astype(np.int32)
+    below = [random_encoding(rng, depth - 1, n_candidates, n_classes) for _ in range(2)]
+    return np.concatenate([[rng.integers(n_candidates)], *below]).astype(np.int32)
 
 
-def inner_places(depth: int, place: int = 0) -> list[int]:
-    """Place of every inner node of a full plan, parents first."""
+def inner_indices(depth: int, index: int = 0) -> list[int]:
+    """Index of every inner node of a full encoding, parents first."""
     if depth == 0:
         return []
     below = 2**depth - 1
-    left, right = inner_places(depth - 1, place + 1), inner_places(depth - 1, place + 1 + below)
-    return [place, *left, *right]
+    left, right = inner_indices(depth - 1, index + 1), inner_indices(depth - 1, index + 1 + below)
+    return [index, *left, *right]
 
 
 def without_worse(trees: SubTrees, limit: float, shared: bool) -> SubTrees:
     """Without sub-trees that others in the list can stand in for.
 
-    Of equal ones the one with fewest questions stays; those that are worse than one of the
+    Of equal ones the one with fewest splits stays; those that are worse than one of the
     strongest for every row, and not shorter, go.
     """
     if len(trees) < 2:
         return trees
-    order = np.argsort(trees.splits, kind="stable")
+    order = np.argsort(trees.split_counts, kind="stable")
     keys = hash_costs(trees.costs, limit, shared)[order].view(np.dtype((np.void, 16))).ravel()
     _, first = np.unique(keys, return_index=True)
     trees = trees.take(order[np.sort(first)])
@@ -104,35 +106,35 @@ def without_worse(trees: SubTrees, limit: float, shared: bool) -> SubTrees:
     # looking for worse ones pays only where there are many: a sample tells
     strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
     sample = np.concatenate([strongest, order[WINDOW::step]])
-    kept = undominated(trees.costs[sample], trees.splits[sample], limit, shared, WINDOW)
+    kept = undominated(trees.costs[sample], trees.split_counts[sample], limit, shared, WINDOW)
     if kept.mean() > ENOUGH_KEPT:
         return trees
     trees = trees.take(order)
-    kept = undominated(trees.costs, trees.splits, limit, shared, WINDOW)
+    kept = undominated(trees.costs, trees.split_counts, limit, shared, WINDOW)
     return trees.take(np.flatnonzero(kept))
 
 
 FIRST_ROOM = 2048
 PAIRS_AT_ONCE = 20_000_000
 Outside = tuple[Rows, Floats]
-Region = tuple[Path, Rows, int]  # with the most questions that may be asked in it
-Asked = tuple[Path, Rows, int, tuple[int, int]]  # a question, and the most on both its sides
+Region = tuple[Path, Rows, int]  # with the most splits that it may have
+RootSplit = tuple[Path, Rows, int, tuple[int, int]]  # a split, and the most below each side
 
 
 class Lists:
-    """Sub-trees of regions, looked at in those cells only in which the target can be reached."""
+    """Sub-trees of regions, for the intervals in which the target can be reached."""
 
     def __init__(self, bounds: Bounds, active: NDArray[np.int64]) -> None:
         self.bounds, self.active = bounds, active
         self.problem, self.table = bounds.problem, bounds.table
         self.penalty, self.everyone = bounds.penalty, bounds.everyone
-        cells = bounds.cells
-        self.seen = Cells(
-            cells.offset[active],
-            cells.slope[active],
-            np.ascontiguousarray(cells.cross[:, :, active]),
-            cells.limit,
-            cells.shared,
+        intervals = bounds.intervals
+        self.seen = PriceIntervals(
+            intervals.offset[active],
+            intervals.slope[active],
+            np.ascontiguousarray(intervals.cross[:, :, active]),
+            intervals.limit,
+            intervals.shared,
         )
 
     def alone(self) -> Outside:
@@ -143,17 +145,17 @@ class Lists:
         """All sub-trees of a region that may be part of a tree below the target."""
         self.bounds.begin_step()
         path, rows, most = region
-        tests, sides = self.bounds.arrays(path)
+        splits, sides = self.bounds.arrays(path)
         charge = self.penalty, most
         around = outside, self.table, self.seen
         if depth == 2:
             return self._filled(
                 7,
-                lambda found: two_level_list((tests, sides), rows, *around, charge, target, found),
+                lambda found: two_level_list((splits, sides), rows, *around, charge, target, found),
             )
         leaves = self._filled(
             2 ** (depth + 1) - 1,
-            lambda found: add_leaves(tests, sides, len(path), *around, target, found),
+            lambda found: add_leaves(splits, sides, len(path), *around, target, found),
         )
         if depth == 0 or most == 0:
             return leaves
@@ -161,21 +163,21 @@ class Lists:
         least = self.bounds.of_splits(path, rows, depth, most)[:, self.active]
         rest = self.seen.offset + outside[1][1:].sum(axis=0)
         promising = (rest + least).min(axis=1) < target
-        for test in np.flatnonzero(promising & open_tests(tests, sides, len(path), self.table)):
+        for split in np.flatnonzero(promising & open_splits(splits, sides, len(path), self.table)):
             for division in divisions(depth, most):
-                asked = path, rows, int(test), division
-                parts.append(self.join(asked, depth, outside, target))
+                root = path, rows, int(split), division
+                parts.append(self.join(root, depth, outside, target))
         return self._without_worse(SubTrees.joined(parts))
 
     def both_sides(
-        self, asked: Asked, depth: int, outside: Outside, target: float
+        self, root: RootSplit, depth: int, outside: Outside, target: float
     ) -> tuple[SubTrees, SubTrees] | None:
-        """Sub-trees for both sides of a question; None where no pair can beat the target."""
-        path, rows, test, most = asked
+        """Sub-trees for both sides of a split; None where no pair can beat the target."""
+        path, rows, split, most = root
         region, bounds = outside
         target = target if path else target + self.bounds.slack
-        paths = [(*path, (test, side)) for side in (0, 1)]
-        own = split_rows(rows, test, self.table)
+        paths = [(*path, (split, side)) for side in (0, 1)]
+        own = split_rows(rows, split, self.table)
         least = [
             self.bounds.least(p, r, depth - 1, m)[self.active]
             for p, r, m in zip(paths, own, most, strict=True)
@@ -203,16 +205,16 @@ class Lists:
         return left.in_order(), right.in_order()
 
     def four_parts(
-        self, test: int, below: tuple[int, int], target: float
+        self, split: int, below: tuple[int, int], target: float
     ) -> tuple[SubTrees, SubTrees] | None:
-        """Sub-trees for both sides of the root's question whose first questions are given."""
+        """Sub-trees for both sides of the root's split whose first splits are given."""
         depth = self.bounds.depth - 1
         most = 2 * (2 ** (depth - 1) - 1,)
-        own = split_rows(self.everyone, test, self.table)
+        own = split_rows(self.everyone, split, self.table)
         first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
         region = np.zeros(len(self.everyone), np.int64)
         parts = split_rows(own[1 - first], below[1 - first], self.table)
-        path = (test, 1 - first)
+        path = (split, 1 - first)
         bounds = [np.zeros(len(self.active))]
         for side, part in enumerate(parts):
             region[part] = side + 1
@@ -220,8 +222,8 @@ class Lists:
             bounds.append(least[self.active])
         lists: list[Any] = [None, None]
         for side in (first, 1 - first):
-            asked = ((test, side),), own[side], below[side], most
-            found = self.join(asked, depth, (region, np.vstack(bounds)), target - self.penalty)
+            root = ((split, side),), own[side], below[side], most
+            found = self.join(root, depth, (region, np.vstack(bounds)), target - self.penalty)
             self.bounds.n_listed += len(found)
             if len(found) == 0:
                 return None
@@ -250,21 +252,21 @@ class Lists:
                 room *= 4
             yield part, pairs[:count]
 
-    def join(self, asked: Asked, depth: int, outside: Outside, target: float) -> SubTrees:
-        """All sub-trees of a region that ask the given question first and may beat the target."""
+    def join(self, root: RootSplit, depth: int, outside: Outside, target: float) -> SubTrees:
+        """All sub-trees of a region with the given split at their root and may beat the target."""
         width = 2 ** (depth + 1) - 1
-        sides = self.both_sides(asked, depth, outside, target)
+        sides = self.both_sides(root, depth, outside, target)
         if sides is None:
             return self._none(width)
         left, right = sides
-        _, _, test, most = asked
+        _, _, split, most = root
         charge = self.penalty, 1 + sum(most)
         found, count = self._none(width, FIRST_ROOM), 0
         around = outside, self.table, self.seen, charge, target
         for part, pairs in self.pairs(left, right, outside, target):
             while True:
                 lists = part.arrays, right.arrays, pairs
-                count, seen = join_pairs(test, *lists, *around, found.arrays, count)
+                count, seen = join_pairs(split, *lists, *around, found.arrays, count)
                 if seen == len(pairs):
                     break
                 pairs = pairs[seen:]
@@ -292,7 +294,7 @@ class Lists:
         size = room * 8 * (len(self.everyone) + len(self.active))
         if size > self.bounds.largest_list:
             raise TooExpensive
-        larger = self._none(found.plans.shape[1], room)
+        larger = self._none(found.encodings.shape[1], room)
         for old, new in zip(found.arrays, larger.arrays, strict=True):
             new[:count] = old[:count]
         return larger

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree.robustness.scaling import Scaled, two_times
+from steadytree.robustness.conflict_graph import Scaled, two_times
 from steadytree.robustness.separation import separation
 
 
