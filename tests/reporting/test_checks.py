@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steadytree.data.table import Table
-from steadytree.reporting.checks import check_texts, row_numbers
+from steadytree.reporting.checks import check_texts, drop_options, row_numbers
 
 SCATTERED = np.random.default_rng(0).permutation(5_000)[:60].astype(float)
 
@@ -40,3 +40,7 @@ def test_texts_are_refused_where_they_are_hardly_ever_the_same(n_texts, n_rows, 
     few = texts[:40]
     assert len(set(few.tolist())) <= 21
     check_texts(table_of("note", few))
+
+
+def test_options_that_leave_columns_out_are_quoted():
+    assert drop_options(["id", "full name"]) == "--drop id --drop 'full name'"

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from steadytree.cli import reproduce
-from steadytree.reporting.study import study_page
+from steadytree.reporting.study import Results, blocks, study_page
 from tests.cli.commands import names_in, refused
 
 STUDY = '''"""A study <of> little.
@@ -102,3 +102,15 @@ def test_every_study_has_a_quick_mode_and_a_place_for_pictures(name):
     text = reproduce._studies()[name].read_text("utf-8")
     assert 'add_argument("--quick"' in text
     assert 'add_argument("--out"' in text
+
+
+def test_runs_of_lines_become_tables_and_text():
+    found = blocks(["a", "", "| x |", "| ---: |", "| 1 |", "b"])
+    assert [block["kind"] for block in found] == ["text", "table", "text"]
+    page = study_page("a study", "of little", ["| x |", "| --- |", "| 1 |"], [])
+    assert "<th>x</th>" in page
+
+
+def test_finished_cells_are_found_again(tmp_path):
+    Results(tmp_path / "cells.jsonl").add({"set": "iris", "seed": 0, "accuracy": 0.9})
+    assert Results(tmp_path / "cells.jsonl").find(set="iris", seed=0)["accuracy"] == 0.9

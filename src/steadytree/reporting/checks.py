@@ -95,13 +95,7 @@ def _refuse(found: Sequence[str], fault: str) -> None:
 
 
 def drop_options(names: Sequence[str]) -> str:
-    """Options that leave columns out.
-
-    Examples
-    --------
-    >>> drop_options(["id", "full name"])
-    "--drop id --drop 'full name'"
-    """
+    """Options that leave columns out."""
     return " ".join(f"--drop {shlex.quote(name)}" for name in names[:8])
 
 

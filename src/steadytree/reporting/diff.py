@@ -13,6 +13,7 @@ from rich.text import Text
 from steadytree._base.files import write_text_atomically
 from steadytree.distance.diff import (
     NONE,
+    STATUSES,
     ClassChange,
     NodeChange,
     RowChanges,
@@ -60,7 +61,7 @@ def headline(changes: TreeChanges) -> str:
         text = "The trees have the same splits and predictions"
     else:
         splits = Counter(node.status for node in changes.nodes if node.left != NONE)
-        parts = [f"{splits[status]} {status}" for status in STYLES if splits[status]]
+        parts = [f"{splits[status]} {status}" for status in STATUSES if splits[status]]
         n = changes.counts["relabelled"]
         parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
         text = f"{'Splits' if splits else 'Changes'}: {', '.join(parts)}"

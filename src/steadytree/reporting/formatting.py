@@ -22,15 +22,7 @@ SHARES = {  # read best in per cent
 
 
 def number_text(value: float, tolerance: float) -> str:
-    """A number with as few digits as stay within the tolerance.
-
-    Examples
-    --------
-    >>> number_text(16.7951, tolerance=0.03), number_text(52310.0, tolerance=50)
-    ('16.8', '52,300')
-    >>> number_text(0.00012345, tolerance=1e-6)
-    '0.000123'
-    """
+    """A number with as few digits as stay within the tolerance."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     for digits in range(1, 17):
@@ -41,13 +33,7 @@ def number_text(value: float, tolerance: float) -> str:
 
 
 def percent_text(share: float) -> str:
-    """A share in per cent, never rounded to 0 or 100 unless it is that.
-
-    Examples
-    --------
-    >>> percent_text(0.934), percent_text(0.0004), percent_text(0.9999), percent_text(1.0)
-    ('93 %', '< 1 %', '> 99 %', '100 %')
-    """
+    """A share in per cent, never rounded to 0 or 100 unless it is that."""
     whole = f"{100 * share:.0f}"
     if whole == "0" and share > 0:
         return "< 1 %"
@@ -57,41 +43,19 @@ def percent_text(share: float) -> str:
 
 
 def rows_text(count: int) -> str:
-    """A number of rows.
-
-    Examples
-    --------
-    >>> rows_text(1), rows_text(12345)
-    ('1 row', '12,345 rows')
-    """
+    """A number of rows."""
     return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
 def measurement_text(measurement: Measurement) -> str:
-    """The value of a reading, shares in per cent.
-
-    Examples
-    --------
-    >>> measurement_text(Measurement("accuracy", 0.93449, "share right"))
-    '93.4 %'
-    >>> measurement_text(Measurement("leaves", 12, "answers"))
-    '12'
-    >>> measurement_text(Measurement("median distance", float("inf"), "no move turns them"))
-    '∞'
-    """
+    """The value of a reading, shares in per cent."""
     return _value_text(measurement, measurement.value) + (
         f" {measurement.unit}" if measurement.unit else ""
     )
 
 
 def interval_text(measurement: Measurement) -> str:
-    """The interval of a reading; empty where the value is exact.
-
-    Examples
-    --------
-    >>> interval_text(Measurement("accuracy", 0.93, "share right", (0.9, 0.955)))
-    '90.0 % to 95.5 %'
-    """
+    """The interval of a reading; empty where the value is exact."""
     if measurement.interval is None:
         return ""
     low, high = (_value_text(measurement, end) for end in measurement.interval)
@@ -122,13 +86,7 @@ def plain_text(value: float) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as lists, numpy numbers as Python's, infinity and nan as None.
-
-    Examples
-    --------
-    >>> plain({"a": np.array([1.0, np.inf]), "b": (np.int64(2),)})
-    {'a': [1.0, None], 'b': [2]}
-    """
+    """Arrays as lists, numpy numbers as Python's, infinity and nan as None."""
     if isinstance(value, Mapping):
         return {str(key): plain(inside) for key, inside in value.items()}
     if isinstance(value, np.ndarray):
@@ -150,36 +108,18 @@ def plain_measurement(measurement: Measurement) -> dict[str, Any]:
 
 
 def one_line(text: Any) -> str:
-    r"""Text without line breaks and other characters that are not seen.
-
-    Examples
-    --------
-    >>> one_line("age\n(years)\x1b[0m")
-    'age (years)[0m'
-    """
+    r"""Text without line breaks and other characters that are not seen."""
     spaced = " ".join(str(text).split())
     return "".join(letter for letter in spaced if letter.isprintable())
 
 
 def label_text(label: Any) -> str:
-    """A class as it is shown; one without any letters too.
-
-    Examples
-    --------
-    >>> label_text("high risk"), label_text("")
-    ('high risk', '(empty)')
-    """
+    """A class as it is shown; one without any letters too."""
     return one_line(label) or "(empty)"
 
 
 def shorten(text: str, most: int) -> str:
-    """Text of at most so many characters, the middle left out.
-
-    Examples
-    --------
-    >>> shorten("a_very_long_name_of_a_column", 15)
-    'a_very_…_column'
-    """
+    """Text of at most so many characters, the middle left out."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 2
@@ -273,13 +213,7 @@ def _cell(learner: dict[str, Any], key: str, best: float | None) -> dict[str, An
 
 
 def value_text(key: str, value: float) -> str:
-    """A figure of the table as text.
-
-    Examples
-    --------
-    >>> value_text("accuracy", 0.93456), value_text("fit time", 0.0123)
-    ('93.5 %', '0.012')
-    """
+    """A figure of the table as text."""
     if key in COMPARED_SHARES:
         return f"{100 * value:.1f} %"
     if key in ("size", "retraining distance"):

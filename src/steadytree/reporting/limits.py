@@ -112,17 +112,7 @@ RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits by name: numbers, or shares such as "5%".
-
-    Examples
-    --------
-    >>> Limits.of({"min_accuracy": "90%", "max_leaves": 12}).values
-    {'min_accuracy': 0.9, 'max_leaves': 12.0}
-    >>> Limits.of({"min_acuracy": 0.9})
-    Traceback (most recent call last):
-        ...
-    ValueError: limits: unknown limit 'min_acuracy': did you mean 'min_accuracy'?
-    """
+    """Limits by name: numbers, or shares such as "5%"."""
 
     values: dict[str, float]
 

@@ -158,16 +158,16 @@ def plot(
             raise TypeError(
                 f"kind='frontier' needs a fitted ParetoTreeClassifier, got {type(thing).__name__}."
             )
-        svg, text, name = _plot_frontier(thing), "", "Pareto frontier"
+        drawn, text, name = _plot_frontier(thing), "", "Pareto frontier"
     else:
-        svg, text, name = _plotted(thing, X, y, title)
-    svg = str(svg)  # of Markup, replacing would escape
+        drawn, text, name = _plotted(thing, X, y, title)
+    svg = str(drawn)  # Markup would escape what is replaced
     if "xmlns=" not in svg[: svg.index(">")]:  # a file needs it, a part of a page does not
         svg = svg.replace("<svg ", f'<svg xmlns="{NAMESPACE}" ', 1)
     return Picture(svg, text, one_line(title) or name)
 
 
-def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[str, str, str]:
+def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:
     """SVG, text form and name of what is plotted."""
     result = next((one for one in RESULTS if isinstance(thing, one)), None)
     scorecard = as_card(thing) if result is None else None
@@ -307,7 +307,7 @@ def _plot_simulation(found: Simulation) -> Markup:
     return frame_picture(curve(series, across, up), "Accuracy against epsilon")
 
 
-RESULTS: dict[type, tuple[str, Callable[[Any], str]]] = {
+RESULTS: dict[type, tuple[str, Callable[[Any], Markup]]] = {
     Certificate: ("Certified accuracy", _plot_certificate),
     Calibration: ("Calibration", lambda found: calibration_chart(plain(found.to_dict()))),
     Results: (

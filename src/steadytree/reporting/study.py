@@ -13,16 +13,7 @@ from steadytree.reporting.html import render_study
 
 
 class Results:
-    """Finished cells in a file, read where it exists; each is written as soon as it is known.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Results(f"{folder}/cells.jsonl").add({"set": "iris", "seed": 0, "accuracy": 0.9})
-    ...     Results(f"{folder}/cells.jsonl").find(set="iris", seed=0)["accuracy"]
-    0.9
-    """
+    """Finished cells in a file, read where it exists; each is written as soon as it is known."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self._path = Path(path)
@@ -54,14 +45,7 @@ def study_page(
     kept: str = "",
     date: str | None = None,
 ) -> str:
-    r"""One page of tables and pictures that needs no scripts and fetches nothing.
-
-    Examples
-    --------
-    >>> page = study_page("a study", "of little", ["| x |", "| --- |", "| 1 |"], [])
-    >>> "<th>x</th>" in page
-    True
-    """
+    r"""One page of tables and pictures that needs no scripts and fetches nothing."""
     data = {
         "name": name,
         "about": about,
@@ -75,13 +59,7 @@ def study_page(
 
 
 def blocks(lines: Sequence[str]) -> list[dict[str, Any]]:
-    """Runs of lines: tables in Markdown, and text that stands as it is.
-
-    Examples
-    --------
-    >>> [block["kind"] for block in blocks(["a", "", "| x |", "| ---: |", "| 1 |", "b"])]
-    ['text', 'table', 'text']
-    """
+    """Runs of lines: tables in Markdown, and text that stands as it is."""
     runs: list[tuple[str, list[str]]] = []
     for line in lines:
         kind = "table" if line.startswith("|") and line.rstrip().endswith("|") else "text"

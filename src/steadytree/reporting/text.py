@@ -15,19 +15,7 @@ from steadytree.reporting.formatting import label_text, one_line, percent_text, 
 
 
 def indented_rules(tree: dict[str, Any]) -> str:
-    """The tree as indented text, the yes branch above the no branch.
-
-    Examples
-    --------
-    >>> root = {"parent": None, "side": None, "question": "age ≤ 43", "missing": "no"}
-    >>> leaf = {"parent": 0, "n_below": 1}
-    >>> yes = leaf | {"side": "yes", "answer": 0, "counts": [9, 1], "n_rows": 10}
-    >>> no = leaf | {"side": "no", "answer": 1, "counts": [0, 3], "n_rows": 3}
-    >>> print(indented_rules({"classes": ["well", "ill"], "nodes": [root, yes, no]}))
-    age ≤ 43? (missing: no)
-    ├─ yes: well (90 % of 10 rows)
-    └─ no: ill (100 % of 3 rows)
-    """
+    """The tree as indented text, the yes branch above the no branch."""
     lines: list[str] = []
     stems = [""] * len(tree["nodes"])  # what stands before the lines below a node
     for place, node in enumerate(tree["nodes"]):
@@ -74,19 +62,7 @@ def _line(node: dict[str, Any], classes: list[str]) -> str:
 
 
 def scorecard_text(scorecard: Scorecard) -> str:
-    """A risk score as aligned text, with the risk of each total where it is known.
-
-    Examples
-    --------
-    >>> from steadytree.models.scorecard import Condition, Scorecard
-    >>> from steadytree.data.feature_space import FeatureSpace
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> scorecard = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> print(scorecard_text(scorecard))
-    start with      -1
-    age ≥ 75        +2
-    above 0: goes, else stays
-    """
+    """A risk score as aligned text, with the risk of each total where it is known."""
     labels = [label_text(label) for label in scorecard.classes.tolist()]
     heads = [] if scorecard.is_binary else [["points for", *labels]]
     rows = [["start with", *(str(value) for value in scorecard.offset.tolist())]]

@@ -45,18 +45,7 @@ class SplitText:
 
 
 def describe_split(tree: Tree, node: int) -> SplitText:
-    """The split of an inner node as text.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from steadytree.data.feature_space import FeatureSpace
-    >>> space = FeatureSpace.declare({"age": (18, 90)}, kinds={"age": "integer"}, missing=False)
-    >>> tree = Tree(space, ["no", "yes"], [0, -1, -1], [43.5, np.nan, np.nan], [1, -1, -1],
-    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    >>> describe_split(tree, 0).text
-    'age ≤ 43'
-    """
+    """The split of an inner node as text."""
     if tree.left[node] == LEAF:
         raise ValueError(f"node {node} is a leaf: it has no split.")
     column = tree.space[int(tree.feature[node])]

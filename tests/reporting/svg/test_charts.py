@@ -85,3 +85,13 @@ def test_names_of_points_do_not_hide_each_other(seed):
     assert len(places) == 6
     for a, b in ((a, b) for a in places for b in places if a < b):
         assert abs(a[1] - b[1]) >= 12 or abs(a[0] - b[0]) >= 40
+
+
+def test_charts_draw_one_mark_for_each_value():
+    axes = Axis.over([0, 0.4], "distance"), Axis.over([0.5, 0.95], "accuracy", percent=True)
+    points = [Point("a", 0.1, 0.9), Point("b", 0.4, 0.95, weight=9)]
+    assert scatter(points, *axes).body.count("<circle") == 2
+    assert strips([Strip("age", [40, 41, 60], 18, 90, own=[41])]).body.count('"own"') == 1
+    assert heat(["age", "income"], ["root"], [[0.9], [0.1]]).body.count('="heat"') == 2
+    line = Series("tree", [0, 0.1, 0.4], [0.9, 0.8, 0.5], steps=True)
+    assert curve([line], *axes).body.count("<path") == 1

@@ -93,3 +93,9 @@ def test_long_names_are_cut_to_their_room(name):
     cut = fit_text(name, 150, 12)
     assert "…" in cut
     assert text_width(cut, 12) <= 150
+
+
+def test_a_split_stands_between_its_leaves():
+    leaf = {"depth": 1}
+    root = {"depth": 0, "left": 1, "right": 2, "feature": "age", "test": "≤ 4", "missing": ""}
+    assert lay_out([root, leaf, leaf]).y == [35.0, 17.5, 52.5]

@@ -19,13 +19,6 @@ def class_colours(counts: list[int]) -> list[int]:
     """A colour for each class: its own for the most frequent ones, one for all others.
 
     Classes keep their order where all have a colour of their own.
-
-    Examples
-    --------
-    >>> class_colours([5, 9])
-    [0, 1]
-    >>> class_colours([1, 1, 1, 1, 1, 1, 1, 1, 9])[-1]
-    0
     """
     if len(counts) <= N_COLOURS:
         return list(range(len(counts)))
@@ -40,11 +33,6 @@ def colour_style(prefix: str) -> str:
     """Style rules that give the classes ``c0`` to ``c7`` their fill and background.
 
     Lines get the same colours by the classes ``s0`` to ``s7``.
-
-    Examples
-    --------
-    >>> colour_style(".a").splitlines()[0]
-    '.a .c0 { fill: #0072B2; background: #0072B2; }'
     """
     return "\n".join(
         f"{prefix} .c{place} {{ fill: {colour}; background: {colour}; }}"
@@ -71,27 +59,13 @@ BOLD = 1.07
 
 
 def text_width(text: str, size: float = 12, bold: bool = False) -> float:
-    """Estimated width in pixels.
-
-    Examples
-    --------
-    >>> text_width("iii") < text_width("mmm")
-    True
-    """
+    """Estimated width in pixels."""
     widths = (WIDTHS.get(letter) or _width_of(letter) for letter in text)
     return sum(widths) * size * MARGIN * (BOLD if bold else 1.0)
 
 
 def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> str:
-    """The text, or as much of its beginning and end as fits, with dots between.
-
-    Examples
-    --------
-    >>> fit_text("short", 100)
-    'short'
-    >>> fit_text("a name that is much too long", 80)
-    'a name…ong'
-    """
+    """The text, or as much of its beginning and end as fits, with dots between."""
     if text_width(text, size, bold) <= width + 1e-6:  # a box made for the text has room for it
         return text
     for kept in range(len(text) - 1, 1, -1):
@@ -214,13 +188,7 @@ class Axis:
     def over(
         cls, values: Sequence[float], label: str, *, percent: bool = False, zero: bool = False
     ) -> "Axis":
-        """An axis that holds all the values, with round ends.
-
-        Examples
-        --------
-        >>> Axis.over([0.93, 0.96], "accuracy").ticks
-        (0.93, 0.94, 0.95, 0.96)
-        """
+        """An axis that holds all the values, with round ends."""
         low, high = min(values), max(values)
         low = min(low, 0.0) if zero else low
         if high - low < 1e-9:

@@ -43,13 +43,6 @@ def curve(series: Sequence[Series], x: Axis, y: Axis) -> Part:
     """Lines over two axes, with a legend above where there are several.
 
     Each line has a colour and a dash of its own, so that they differ in print too.
-
-    Examples
-    --------
-    >>> line = Series("tree", [0, 1, 2], [0.9, 0.8, 0.5], steps=True)
-    >>> axes = Axis.over(line.x, "size"), Axis.over(line.y, "accuracy", percent=True)
-    >>> curve([line], *axes).body.count("<path")
-    1
     """
     chart = Chart(x, y)
     legend, lines = _legend(series, chart.width) if len(series) > 1 else (Markup(""), 0)
@@ -125,13 +118,7 @@ def heat(
     shares: Sequence[Sequence[float]],
     texts: Sequence[Sequence[str]] | None = None,
 ) -> Part:
-    """A table of shares between 0 and 1, one sequence a row; `texts` replace their percentages.
-
-    Examples
-    --------
-    >>> heat(["age", "income"], ["root"], [[0.9], [0.1]]).body.count('="heat"')
-    2
-    """
+    """A table of shares between 0 and 1, one sequence a row; `texts` replace their percentages."""
     wide = (HEAT_WIDTH - HEAT_NAMES) / max(len(columns), 1)
     parts = [
         text_at(HEAT_NAMES + (k + 0.5) * wide, 15, fit_text(name, wide - 4, 11), "small", "middle")
@@ -174,13 +161,7 @@ class Strip:
 
 
 def strips(listed: Sequence[Strip]) -> Part:
-    """Strips one below the other; where lines are dense, values are frequent.
-
-    Examples
-    --------
-    >>> strips([Strip("age", [40, 41, 60], 18, 90, own=[41])]).body.count('"own"')
-    1
-    """
+    """Strips one below the other; where lines are dense, values are frequent."""
     parts = [_strip(strip, 6 + index * STRIP_ROW) for index, strip in enumerate(listed)]
     return Part(Markup("").join(parts), STRIP_WIDTH, 10 + STRIP_ROW * len(listed))
 
@@ -223,15 +204,7 @@ class Point:
 
 
 def scatter(points: Sequence[Point], x: Axis, y: Axis) -> Part:
-    """Named points; names are moved up or down where they would overlap.
-
-    Examples
-    --------
-    >>> points = [Point("a", 0.1, 0.9), Point("b", 0.4, 0.95, weight=9)]
-    >>> axes = Axis.over([0, 0.4], "distance"), Axis.over([0.9, 0.95], "accuracy", percent=True)
-    >>> scatter(points, *axes).body.count("<circle")
-    2
-    """
+    """Named points; names are moved up or down where they would overlap."""
     chart = Chart(x, y)
     parts = [chart.draw()]
     heaviest = max((point.weight for point in points), default=1.0) or 1.0

@@ -48,15 +48,7 @@ class Layout:
 
 
 def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
-    """Place the nodes of `build_nodes`, which come in the order root, left, right.
-
-    Examples
-    --------
-    >>> leaf = {"depth": 1}
-    >>> root = {"depth": 0, "left": 1, "right": 2, "feature": "age", "test": "≤ 4", "missing": ""}
-    >>> lay_out([root, leaf, leaf]).y
-    [35.0, 17.5, 52.5]
-    """
+    """Place the nodes of `build_nodes`, which come in the order root, left, right."""
     widths = _level_widths(nodes)
     starts = [sum(widths[:level]) + GAP * level for level in range(len(widths) + 1)]
     y = [0.0] * len(nodes)

@@ -1,0 +1,27 @@
+"""Rules and risk scores as text."""
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.reporting.text import indented_rules, scorecard_text
+
+
+def test_rules_are_indented_below_their_split():
+    root = {"parent": None, "side": None, "question": "age ≤ 43", "missing": "no"}
+    leaf = {"parent": 0, "n_below": 1}
+    yes = leaf | {"side": "yes", "answer": 0, "counts": [9, 1], "n_rows": 10}
+    no = leaf | {"side": "no", "answer": 1, "counts": [0, 3], "n_rows": 3}
+    assert indented_rules({"classes": ["well", "ill"], "nodes": [root, yes, no]}).splitlines() == [
+        "age ≤ 43? (missing: no)",
+        "├─ yes: well (90 % of 10 rows)",
+        "└─ no: ill (100 % of 3 rows)",
+    ]
+
+
+def test_points_of_a_risk_score_are_aligned():
+    space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    scorecard = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
+    assert scorecard_text(scorecard).splitlines() == [
+        "start with      -1",
+        "age ≥ 75        +2",
+        "above 0: goes, else stays",
+    ]
