@@ -14,7 +14,7 @@ import steadytree
 from steadytree._base.paths import Place, check_apart
 from steadytree.cli import app as cli
 from steadytree.cli.paths import READS, App, keeps_apart, places_of, roles_of, shown_name
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.cli.commands import refused
 from tests.cli.test_output import leaves
@@ -252,7 +252,7 @@ def test_a_plan_that_writes_over_what_it_reads(run, tmp_path, changed, message, 
     refused(run("private", name, "plan.toml", *more), message)
     assert contents(tmp_path) == before
     with pytest.raises(ValueError, match=message):
-        Plan.load("plan.toml")
+        StudyConfig.load("plan.toml")
 
 
 def test_the_files_of_a_plan_and_the_options_beside_it(run, files, tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.data.candidates import Candidates
-from steadytree.federated.framing import LARGEST_QUESTION, Code, carry, read, write
+from steadytree.federated.framing import LARGEST_QUESTION, Refusal, carry, read, write
 from steadytree.federated.gateway import Gateway
 from steadytree.federated.gateway_server import GatewayServer
 from steadytree.federated.messages import question, read_answer
@@ -308,7 +308,7 @@ def test_a_full_disk_at_the_ledger_lets_nothing_out_and_counts_nothing(tmp_path)
     process = hospitals.start_gateway(tmp_path, program=("-c", FULL))
     try:
         for _ in range(3):
-            assert code_of(hospitals.send(tmp_path, "north", letter())) == Code.INTERNAL
+            assert code_of(hospitals.send(tmp_path, "north", letter())) == Refusal.INTERNAL
         assert read(hospitals.send(tmp_path, "north", hospitals.STATUS))["spent"] == 0
     finally:
         assert hospitals.stop(process) == 0

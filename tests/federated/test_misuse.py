@@ -18,7 +18,7 @@ from steadytree.federated import gateway_server as gateway_socket
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.flower.supernode import check_gateway, plain_environment
-from steadytree.federated.framing import Code, MessageError, read, receive_frame, write
+from steadytree.federated.framing import MessageError, Refusal, read, receive_frame, write
 from steadytree.federated.gateway import AnswerStore, Gateway, Terms
 from steadytree.federated.gateway_server import GatewayServer
 from steadytree.federated.messages import RefusedError
@@ -409,7 +409,7 @@ def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
     gateway.reply(letter())
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
-    assert code_of(gateway.reply(letter())) == Code.LOST
+    assert code_of(gateway.reply(letter())) == Refusal.LOST
 
 
 @unix_only

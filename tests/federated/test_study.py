@@ -14,9 +14,9 @@ import pytest
 from steadytree.data.schema import Schema
 from steadytree.federated import coordinator as studies
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.framing import Code, read, refusal, write
+from steadytree.federated.framing import Refusal, read, refusal, write
 from steadytree.federated.strategies import METHODS
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 from steadytree.federated.transport import HolderError, InMemory, Sockets
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
@@ -30,7 +30,7 @@ PATIENCE = {"deadline": 5, "attempt": 1, "join": 5}  # seconds of a clock that o
 
 def make_plan(folder, **changed):
     SCHEMA.save(folder / "schema.toml")
-    return Plan.load(hospitals.write_plan(folder, **{"study": "s1", **PATIENCE, **changed}))
+    return StudyConfig.load(hospitals.write_plan(folder, **{"study": "s1", **PATIENCE, **changed}))
 
 
 def run_study(plan, transport):
@@ -173,7 +173,7 @@ LIES = {
         "another question",
     ),
     "another holder": (lambda reply: changed_answer(reply, holder="east"), "another holder's name"),
-    "a refusal": (lambda reply: refusal(Code.LOST), "its stored answer is gone"),
+    "a refusal": (lambda reply: refusal(Refusal.LOST), "its stored answer is gone"),
     "an unknown code": (lambda reply: b'{"version":1,"ok":false,"code":"ha"}', "could not read"),
 }
 
@@ -285,7 +285,7 @@ def test_a_holder_that_fails_for_a_while_is_asked_again(tmp_path):
 
     def hiccups(name, letter, reply):
         asked.append(name)
-        return refusal(Code.INTERNAL) if name == "east" and asked.count("east") == 2 else reply
+        return refusal(Refusal.INTERNAL) if name == "east" and asked.count("east") == 2 else reply
 
     with gateways(tmp_path) as parties:
         study = run_study(plan, Faulty(parties, hiccups))
@@ -355,7 +355,7 @@ def test_a_spent_budget_in_the_middle_stops_the_study(tmp_path):
 
         with pytest.raises(HolderError, match="budget does not cover") as stopped:
             run_study(plan, Faulty(parties, spends))
-    assert stopped.value.code == Code.BUDGET
+    assert stopped.value.code == Refusal.BUDGET
 
 
 # ---- before anything is spent ----
@@ -376,7 +376,7 @@ def hello_changed(**fields):
         (hello_changed(schema={}), "'classes' are None"),
         (hello_changed(private="yes"), "does not speak"),
         (lambda *_: b"", "does not speak"),
-        (lambda *_: refusal(Code.MALFORMED), "refused to begin"),
+        (lambda *_: refusal(Refusal.MALFORMED), "refused to begin"),
     ],
 )
 def test_a_holder_that_does_not_fit_stops_a_study_before_it_begins(tmp_path, fault, message):
@@ -407,7 +407,7 @@ def test_schemas_that_differ_are_named_by_their_field(tmp_path, other, message):
     other.save(tmp_path / "schema.toml")
     with gateways(tmp_path) as parties:
         with pytest.raises(ValueError, match=message):
-            run_study(Plan.load(tmp_path / "plan.toml"), InMemory(parties))
+            run_study(StudyConfig.load(tmp_path / "plan.toml"), InMemory(parties))
         assert [gateway.holder.ledger.spent for gateway in parties] == [0, 0, 0]
     assert not plan.checkpoint.exists()
 
@@ -449,12 +449,12 @@ def test_plans_are_checked_when_read(tmp_path, changed, message):
 def test_a_plan_that_is_no_plan(tmp_path):
     (tmp_path / "plan.toml").write_text("study = ")
     with pytest.raises(ValueError, match="cannot be read as a plan"):
-        Plan.load(tmp_path / "plan.toml")
+        StudyConfig.load(tmp_path / "plan.toml")
     (tmp_path / "plan.toml").write_text("study = 's'")
     with pytest.raises(ValueError, match="needs 'schema'"):
-        Plan.load(tmp_path / "plan.toml")
+        StudyConfig.load(tmp_path / "plan.toml")
     with pytest.raises(FileNotFoundError, match="no plan"):
-        Plan.load(tmp_path / "none.toml")
+        StudyConfig.load(tmp_path / "none.toml")
 
 
 # ---- real processes at sockets ----

@@ -35,9 +35,9 @@ MaxFlips = Annotated[
 
 
 def _files_of_plan(values: dict[str, Any]) -> tuple[Place, ...]:
-    from steadytree.federated.study_config import Plan
+    from steadytree.federated.study_config import StudyConfig
 
-    return Plan.load(values["plan"]).files
+    return StudyConfig.load(values["plan"]).files
 
 
 PlanFile = Annotated[

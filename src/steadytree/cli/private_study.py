@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from steadytree.federated.flower.superlink import SuperLink
-    from steadytree.federated.study_config import Plan
+    from steadytree.federated.study_config import StudyConfig
 
 
 def _answer_and_store(values: dict[str, Any]) -> list[Place]:
@@ -43,9 +43,9 @@ def ask(
     from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import learn
     from steadytree.federated.signed_files import FileHolders, Waiting, write_questions
-    from steadytree.federated.study_config import Plan
+    from steadytree.federated.study_config import StudyConfig
 
-    study = Plan.load(plan)
+    study = StudyConfig.load(plan)
     check_can_fill(out)
     check_can_write(study.checkpoint)
     journal = Checkpoint(study.checkpoint, study.digest)
@@ -138,9 +138,9 @@ def merge(
     from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import finish, learn
     from steadytree.federated.signed_files import FileHolders, Waiting
-    from steadytree.federated.study_config import Plan
+    from steadytree.federated.study_config import StudyConfig
 
-    study = Plan.load(plan)
+    study = StudyConfig.load(plan)
     for path in (study.out, study.checkpoint, study.facts):
         check_can_write(path)
     journal = Checkpoint(study.checkpoint, study.digest)
@@ -225,7 +225,7 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
-    from steadytree.federated.framing import MEANING, Code, read, refusal_code
+    from steadytree.federated.framing import MEANING, Refusal, read, refusal_code
     from steadytree.federated.signed_files import sealed
 
     reply = ask(sealed(content, "letter"))
@@ -233,7 +233,7 @@ def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
     if code is None:
         return reply
     typer.echo(f"refused: {MEANING[code]}.", err=True)
-    raise typer.Exit(3 if code == Code.BUDGET else 2)
+    raise typer.Exit(3 if code == Refusal.BUDGET else 2)
 
 
 LOOKING = 30.0  # seconds between calls of Flower's, each of which takes seconds
@@ -257,7 +257,7 @@ def keys(
 ) -> None:
     """Make certificates and keys, for a whole plan or for one holder."""
     from steadytree.federated.keys import make_holder_keys, make_study_keys
-    from steadytree.federated.study_config import Plan
+    from steadytree.federated.study_config import StudyConfig
 
     if (plan is None) == (holder is None):
         raise ValueError("name a plan, or --holder and no plan.")
@@ -268,7 +268,7 @@ def keys(
             [Path(holder)], "Send node.pub and sign.pub to the coordinator, no more.", as_json
         )
         return
-    study = Plan.load(plan)
+    study = StudyConfig.load(plan)
     own = study.superlink.rpartition(":")[0].strip("[]")
     hosts = list(dict.fromkeys([own, *(host or []), "localhost", "127.0.0.1"]))
     folders = make_study_keys(study.keys, study.holders, hosts)
@@ -300,9 +300,9 @@ def coordinate(
     from steadytree._base.files import check_can_write
     from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.flower.superlink import SuperLink, check_ready
-    from steadytree.federated.study_config import Plan
+    from steadytree.federated.study_config import StudyConfig
 
-    study = Plan.load(plan)
+    study = StudyConfig.load(plan)
     check_ready(study)
     for path in (study.out, study.checkpoint, study.facts):
         check_can_write(path)
@@ -323,7 +323,7 @@ def coordinate(
     _show(facts, study, as_json)
 
 
-def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
+def _wait(study: StudyConfig, link: SuperLink, run: str) -> dict[str, Any]:
     """How the study ended, from the file that it writes then."""
     import json
 
@@ -342,7 +342,7 @@ def _wait(study: Plan, link: SuperLink, run: str) -> dict[str, Any]:
     return facts
 
 
-def _show(facts: dict[str, Any], study: Plan, as_json: bool) -> None:
+def _show(facts: dict[str, Any], study: StudyConfig, as_json: bool) -> None:
     if not facts["ok"]:
         typer.echo(f"error: {facts['reason']}", err=True)
         raise typer.Exit(facts["exit"])

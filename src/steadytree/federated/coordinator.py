@@ -21,7 +21,7 @@ from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, Party
 from steadytree.federated.secure_sum import SecureSum
 from steadytree.federated.strategies import METHODS, Table, grow_from_sums
-from steadytree.federated.study_config import Plan, greet
+from steadytree.federated.study_config import StudyConfig, greet
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
 from steadytree.models.tree import Tree
@@ -114,7 +114,7 @@ class Study:
         }
 
 
-def run_study(plan: Plan, transport: Transport, clock: Clock = CLOCK) -> Study:
+def run_study(plan: StudyConfig, transport: Transport, clock: Clock = CLOCK) -> Study:
     """Greet the holders, learn the tree, write it; go on from the checkpoint where there is one.
 
     Parameters
@@ -143,7 +143,7 @@ def run_study(plan: Plan, transport: Transport, clock: Clock = CLOCK) -> Study:
     return study
 
 
-def learn(plan: Plan, parties: Holders, journal: Checkpoint) -> Study:
+def learn(plan: StudyConfig, parties: Holders, journal: Checkpoint) -> Study:
     """Grow the plan's tree from the parties' answers and the journal."""
     resumed = journal.n_rounds
     n_bins = bins_of(plan.method, plan.schema, plan.n_bins)
@@ -160,7 +160,7 @@ def learn(plan: Plan, parties: Holders, journal: Checkpoint) -> Study:
     return Study(tree, privacy, epsilons, gone, journal.n_rounds, resumed, traffic)
 
 
-def finish(plan: Plan, study: Study) -> None:
+def finish(plan: StudyConfig, study: Study) -> None:
     """Write the tree and what it cost."""
     save(study.tree, plan.out)
     if not study.privacy.private:
@@ -168,7 +168,7 @@ def finish(plan: Plan, study: Study) -> None:
     write_text_atomically(plan.facts, json.dumps(study.to_dict(), indent=2) + "\n")
 
 
-def _order(plan: Plan) -> list[int]:
+def _order(plan: StudyConfig) -> list[int]:
     """Who draws first: by the study's name, so that a study that lost its checkpoint goes on."""
     seed = plan.testing_seed
     if seed is None:

@@ -19,7 +19,7 @@ LARGEST_REPLY = 64 * 2**20
 LENGTH = 4  # bytes before each frame
 
 
-class Code(StrEnum):
+class Refusal(StrEnum):
     """Why there is no answer; nothing else is said."""
 
     MALFORMED = "MALFORMED"
@@ -37,20 +37,20 @@ class Code(StrEnum):
 
 
 MEANING = {
-    Code.MALFORMED: "it could not read the question",
-    Code.TOO_LARGE: "the question is too large",
-    Code.SCHEMA: "its schema differs",
-    Code.BUDGET: "its privacy budget does not cover the question",
-    Code.CHANGED: "another question was asked under the same study and number",
-    Code.STALE: "a later question of the study was answered already",
-    Code.LOST: "the question was paid for, but its stored answer is gone",
-    Code.BUSY: "it has too many open connections",
-    Code.INTERNAL: "it failed by itself (its own log says more)",
-    Code.UNREACHABLE: "its gateway could not be reached",
-    Code.TOO_SMALL: "the question's epsilon is less than it answers for",
-    Code.UNSIGNED: "the letter is not signed with the coordinator's key that it has",
+    Refusal.MALFORMED: "it could not read the question",
+    Refusal.TOO_LARGE: "the question is too large",
+    Refusal.SCHEMA: "its schema differs",
+    Refusal.BUDGET: "its privacy budget does not cover the question",
+    Refusal.CHANGED: "another question was asked under the same study and number",
+    Refusal.STALE: "a later question of the study was answered already",
+    Refusal.LOST: "the question was paid for, but its stored answer is gone",
+    Refusal.BUSY: "it has too many open connections",
+    Refusal.INTERNAL: "it failed by itself (its own log says more)",
+    Refusal.UNREACHABLE: "its gateway could not be reached",
+    Refusal.TOO_SMALL: "the question's epsilon is less than it answers for",
+    Refusal.UNSIGNED: "the letter is not signed with the coordinator's key that it has",
 }
-PASSING = frozenset([Code.BUSY, Code.INTERNAL, Code.UNREACHABLE])  # worth asking again
+PASSING = frozenset([Refusal.BUSY, Refusal.INTERNAL, Refusal.UNREACHABLE])  # worth asking again
 
 
 class MessageError(ValueError):
@@ -102,19 +102,19 @@ def unsigned(letter: bytes) -> bytes:
     return letter
 
 
-def refusal(code: Code) -> bytes:
+def refusal(code: Refusal) -> bytes:
     """The reply that says why there is no answer."""
     return write({"version": VERSION, "ok": False, "code": str(code)})
 
 
-def refusal_code(content: dict[str, Any]) -> Code | None:
+def refusal_code(content: dict[str, Any]) -> Refusal | None:
     """The code of a refusal; None for any other letter."""
     if content.get("ok") is not False:
         return None
     try:
-        return Code(str(content.get("code")))
+        return Refusal(str(content.get("code")))
     except ValueError:
-        return Code.MALFORMED
+        return Refusal.MALFORMED
 
 
 def digest_of(letter: bytes) -> str:

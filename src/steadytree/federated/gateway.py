@@ -20,8 +20,8 @@ from steadytree.federated.framing import (
     LARGEST_QUESTION,
     STATUS,
     VERSION,
-    Code,
     MessageError,
+    Refusal,
     UnsignedError,
     digest_of,
     read,
@@ -235,12 +235,12 @@ class Gateway:
         try:
             reply = self._reply(letter)
         except UnsignedError:
-            reply = refusal(Code.UNSIGNED)
+            reply = refusal(Refusal.UNSIGNED)
         except MessageError:
-            reply = refusal(Code.MALFORMED)
+            reply = refusal(Refusal.MALFORMED)
         except Exception as error:  # whatever it says could tell of rows
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
-            reply = refusal(Code.INTERNAL)
+            reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
             spent = self._clock.now() - start
             self._clock.sleep(self._pace - spent % self._pace)
@@ -248,7 +248,7 @@ class Gateway:
 
     def _reply(self, letter: bytes) -> bytes:
         if len(letter) > LARGEST_QUESTION:
-            return refusal(Code.TOO_LARGE)
+            return refusal(Refusal.TOO_LARGE)
         if letter == STATUS:  # the holder's own command asks it too, and has no coordinator's key
             return self._status()
         content = read(self._terms.open_letter(letter), LARGEST_QUESTION)
@@ -268,22 +268,22 @@ class Gateway:
     # ---- questions ----
     def _answer(self, request: Request) -> tuple[bytes, str]:
         if request.schema != self._schema:
-            return refusal(Code.SCHEMA), Code.SCHEMA
+            return refusal(Refusal.SCHEMA), Refusal.SCHEMA
         if not _is_of_fair_size(request, len(self.holder.schema.classes)):
-            return refusal(Code.TOO_LARGE), Code.TOO_LARGE
+            return refusal(Refusal.TOO_LARGE), Refusal.TOO_LARGE
         if request.epsilon < self._terms.least_epsilon:
-            return refusal(Code.TOO_SMALL), Code.TOO_SMALL
+            return refusal(Refusal.TOO_SMALL), Refusal.TOO_SMALL
         digest = digest_of(question(request))  # of the one form, however it was written
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
         if kept is not None and kept.digest != digest:
-            return refusal(Code.CHANGED), Code.CHANGED
+            return refusal(Refusal.CHANGED), Refusal.CHANGED
         if kept is not None and paid:
             return kept.letter, "repeated"
         if paid:
-            return refusal(Code.LOST), Code.LOST
+            return refusal(Refusal.LOST), Refusal.LOST
         if not self._is_agreed(request):
-            return refusal(Code.BUDGET), Code.BUDGET
+            return refusal(Refusal.BUDGET), Refusal.BUDGET
         if kept is not None:  # stored before a crash, and never sent
             return self._release(request, kept.letter)
         return self._draw(request, digest)
@@ -305,11 +305,11 @@ class Gateway:
         try:
             admitted = self.holder.admit(request)
         except BudgetError:
-            return refusal(Code.BUDGET), Code.BUDGET
+            return refusal(Refusal.BUDGET), Refusal.BUDGET
         except StaleError:
-            return refusal(Code.STALE), Code.STALE
+            return refusal(Refusal.STALE), Refusal.STALE
         except RefusedError:
-            return refusal(Code.MALFORMED), Code.MALFORMED
+            return refusal(Refusal.MALFORMED), Refusal.MALFORMED
         try:
             letter = answer_letter(self.holder.draft(request, admitted), digest)
         except Exception:
@@ -324,7 +324,7 @@ class Gateway:
             self._pay(request)
         except BudgetError:
             self._store.drop(request.session, request.round)
-            return refusal(Code.BUDGET), Code.BUDGET
+            return refusal(Refusal.BUDGET), Refusal.BUDGET
         return letter, "answered"
 
     def _pay(self, request: Request) -> None:

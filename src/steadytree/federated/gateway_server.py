@@ -11,8 +11,8 @@ from pathlib import Path
 
 from steadytree.federated.framing import (
     LARGEST_QUESTION,
-    Code,
     MessageError,
+    Refusal,
     receive_frame,
     refusal,
     send_frame,
@@ -73,7 +73,7 @@ class GatewayServer:
         with connection, contextlib.suppress(OSError, MessageError):
             connection.settimeout(PATIENCE)
             if not self._free.acquire(blocking=False):
-                send_frame(connection, refusal(Code.BUSY))
+                send_frame(connection, refusal(Refusal.BUSY))
                 return
             try:
                 letter = receive_frame(connection, LARGEST_QUESTION, PATIENCE)

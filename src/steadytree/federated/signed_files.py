@@ -27,7 +27,7 @@ from steadytree.federated.framing import (
 )
 from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import Answer, Request, question, read_answer
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 from steadytree.federated.transport import HolderError, Transport
 
 SIGNED_VERSION = 1
@@ -179,7 +179,7 @@ class FileHolders:
     """
 
     def __init__(
-        self, plan: Plan, answers: Sequence[Path] = (), without: Sequence[str] = ()
+        self, plan: StudyConfig, answers: Sequence[Path] = (), without: Sequence[str] = ()
     ) -> None:
         unknown = [name for name in without if name not in plan.holders]
         if unknown:
@@ -232,7 +232,7 @@ class FileHolders:
 
 
 # ---- the coordinator's files ----
-def write_questions(plan: Plan, requests: Mapping[str, Request], folder: Path) -> list[Path]:
+def write_questions(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
     """One signed question for each holder, named by study, number and holder."""
     folder.mkdir(parents=True, exist_ok=True)
     key, paths = plan.keys / "coordinator" / "sign.key", []
@@ -271,7 +271,7 @@ def sealed(content: Mapping[str, Any], what: str) -> bytes:
     return envelope(letter, signature)
 
 
-def _read_answer_file(plan: Plan, path: Path) -> dict[str, Any]:
+def _read_answer_file(plan: StudyConfig, path: Path) -> dict[str, Any]:
     holder = _holder_of(path, plan)
     key = plan.keys / "coordinator" / f"{holder}.sign.pub"
     content = read_signed(path, "answer", key)
@@ -284,7 +284,7 @@ def _read_answer_file(plan: Plan, path: Path) -> dict[str, Any]:
     return content
 
 
-def _holder_of(path: Path, plan: Plan) -> str:
+def _holder_of(path: Path, plan: StudyConfig) -> str:
     """Whose key must have signed a file, by its name; the content is compared afterwards."""
     for holder in plan.holders:
         # the whole name: a holder's may end like another's

@@ -34,7 +34,7 @@ PLAN_KEYS = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyConfig:
     """One study, as a plan file tells it.
 
     Parameters
@@ -80,7 +80,7 @@ class Plan:
     files: tuple[Place, ...] = ()
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> "Plan":
+    def load(cls, path: str | PathLike[str]) -> "StudyConfig":
         """Read a plan file (TOML); paths in it are beside it."""
         path = Path(path)
         if not path.is_file():
@@ -104,7 +104,7 @@ class Plan:
         return self.out.with_name(self.out.name + ".study.json")
 
 
-def _plan(found: Mapping[str, Any], path: Path) -> Plan:
+def _plan(found: Mapping[str, Any], path: Path) -> StudyConfig:
     unknown = sorted(set(found) - PLAN_KEYS)
     if unknown:
         raise ValueError(f"{path.name!r}: {unknown[0]!r} is nothing a plan knows.")
@@ -123,7 +123,7 @@ def _plan(found: Mapping[str, Any], path: Path) -> Plan:
     schema = folder / str(found["schema"])
     if not schema.is_file():
         raise FileNotFoundError(f"{path.name!r}: there is no schema {str(schema)!r}.")
-    plan = Plan(
+    plan = StudyConfig(
         study=study,
         schema=Schema.load(schema),
         holders=holders,
@@ -145,7 +145,7 @@ def _plan(found: Mapping[str, Any], path: Path) -> Plan:
     return replace(plan, files=files)
 
 
-def _files(plan: Plan, path: Path, schema: Path) -> tuple[Place, ...]:
+def _files(plan: StudyConfig, path: Path, schema: Path) -> tuple[Place, ...]:
     return (
         Place(path, "read", "the plan"),
         Place(schema, "read", "the plan's schema"),
@@ -199,7 +199,7 @@ def _address(found: Mapping[str, Any], name: str) -> str:
 MOST_SKEW = 60.0  # seconds that clocks may differ
 
 
-def greet(transport: Transport, plan: Plan, seconds: float, clock: Clock = CLOCK) -> bool:
+def greet(transport: Transport, plan: StudyConfig, seconds: float, clock: Clock = CLOCK) -> bool:
     """Ask every holder who it is, and refuse to begin where one does not fit the plan.
 
     Holders that do not answer are no hindrance while the plan's minimum does. Nothing is spent.
@@ -252,7 +252,7 @@ def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | 
 NOTHING = "Nothing was spent."
 
 
-def _check(name: str, found: Mapping[str, Any], plan: Plan, sent: float) -> None:
+def _check(name: str, found: Mapping[str, Any], plan: StudyConfig, sent: float) -> None:
     types = {"holder": str, "private": bool, "schema": dict, "time": float, "enough": bool}
     if any(not isinstance(found.get(key), kind) for key, kind in types.items()):
         raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}")

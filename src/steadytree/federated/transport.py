@@ -9,8 +9,8 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree.federated.framing import (
     MEANING,
     PASSING,
-    Code,
     MessageError,
+    Refusal,
     carry,
     read,
     refusal,
@@ -31,7 +31,7 @@ from steadytree.privacy.ledger import BudgetError
 class HolderError(ValueError):
     """A holder gave no answer that can be used; says which holder, and why."""
 
-    def __init__(self, holder: str, reason: str, code: Code | None = None) -> None:
+    def __init__(self, holder: str, reason: str, code: Refusal | None = None) -> None:
         super().__init__(f"holder {holder!r} gave no answer: {reason}.")
         self.holder, self.reason, self.code = holder, reason, code
 
@@ -182,7 +182,7 @@ def _outcome(
             return HolderError(name, MEANING[code], code)
         return read_reply(name, content)
     except MessageError as error:
-        return HolderError(name, str(error).rstrip("."), Code.MALFORMED)
+        return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
 
 
 class InMemory:
@@ -227,5 +227,5 @@ class Sockets:
                 except TimeoutError:
                     continue
                 except (OSError, MessageError):
-                    replies[waiting[done]] = refusal(Code.UNREACHABLE)
+                    replies[waiting[done]] = refusal(Refusal.UNREACHABLE)
         return replies

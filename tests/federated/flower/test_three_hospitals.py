@@ -16,7 +16,7 @@ import pytest
 
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.flower.superlink import QUIET, SuperLink, script, start_on_leash
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
 from tests.federated import hospitals
@@ -215,7 +215,7 @@ def test_a_holder_past_the_deadline_is_left_behind_and_pays_once(site):
 
 
 def test_from_outside_nobody_registers_nodes_or_starts_runs(site):
-    plan = Plan.load("plan.toml")
+    plan = StudyConfig.load("plan.toml")
     pathlib.Path("logs").mkdir()
     tls = ssl.create_default_context(cafile="keys/north/ca.crt")
     host, _, port = site.address.partition(":")

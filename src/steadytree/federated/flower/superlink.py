@@ -17,7 +17,7 @@ from typing import Any
 
 from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.optional import require
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 
 ALLOWED = re.compile(r"/v1/fleet/[a-z-]+")
 LARGEST = 80 * 2**20  # bytes of a call
@@ -166,7 +166,7 @@ nodes = ""
 }
 
 
-def check_ready(plan: Plan) -> None:
+def check_ready(plan: StudyConfig) -> None:
     """Refuse a study whose keys are missing or whose port is taken, before anything is started."""
     require("flwr", extra="federated", purpose="coordinating a study")
     keys = plan.keys / "coordinator"
@@ -200,7 +200,7 @@ class SuperLink:
         For Flower's own files and logs.
     """
 
-    def __init__(self, plan: Plan, plan_path: Path, folder: Path) -> None:
+    def __init__(self, plan: StudyConfig, plan_path: Path, folder: Path) -> None:
         self._plan, self._plan_path, self._folder = plan, plan_path.resolve(), folder
         self._keys = plan.keys / "coordinator"
         home = folder / "flwr"

@@ -21,8 +21,8 @@ from steadytree.federated.flower.superlink import (
 )
 from steadytree.federated.framing import (
     VERSION,
-    Code,
     MessageError,
+    Refusal,
     carry,
     read,
     refusal_code,
@@ -124,7 +124,7 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
             "join must run as another user than the gateway, since Flower lets the coordinator "
             "ship code; for a trial without real rows add --same-user."
         )
-    if refusal_code(known) != Code.UNSIGNED:
+    if refusal_code(known) != Refusal.UNSIGNED:
         raise ValueError(
             "the gateway answers letters that nobody signed: start it with --coordinator-key "
             "coordinator.sign.pub before it is opened to Flower."

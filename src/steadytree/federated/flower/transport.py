@@ -8,9 +8,9 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
 from steadytree.federated.coordinator import run_study
-from steadytree.federated.framing import LARGEST_QUESTION, Code, MessageError, carry, refusal
+from steadytree.federated.framing import LARGEST_QUESTION, MessageError, Refusal, carry, refusal
 from steadytree.federated.signed_files import SignedMessages
-from steadytree.federated.study_config import Plan
+from steadytree.federated.study_config import StudyConfig
 from steadytree.privacy.ledger import BudgetError
 
 QUERY = "steadytree"
@@ -33,18 +33,18 @@ def relay(message: Any, context: Any) -> Any:
         letter = message.content[RECORD][FIELD]
         reply = _carry(str(context.node_config["gateway"]), letter)
     except Exception:  # Flower would send its text to the coordinator
-        reply = refusal(Code.UNREACHABLE)
+        reply = refusal(Refusal.UNREACHABLE)
     content = flower.RecordDict({RECORD: flower.ConfigRecord({FIELD: reply})})
     return flower.Message(content, reply_to=message)
 
 
 def _carry(path: str, letter: Any) -> bytes:
     if not isinstance(letter, bytes) or len(letter) > LARGEST_QUESTION:
-        return refusal(Code.MALFORMED)
+        return refusal(Refusal.MALFORMED)
     try:
         return carry(path, letter, PATIENCE)
     except (OSError, MessageError):
-        return refusal(Code.UNREACHABLE)
+        return refusal(Refusal.UNREACHABLE)
 
 
 POLL = 0.2  # seconds between looks for replies
@@ -120,7 +120,7 @@ def make_server_app() -> Any:
 
 def main(grid: Any, context: Any) -> None:
     """Run the plan named in the run's config; its facts file says how it ended."""
-    plan = Plan.load(context.run_config["plan"])
+    plan = StudyConfig.load(context.run_config["plan"])
     nodes = json.loads(context.run_config["nodes"])
     grid = GridTransport(grid, {name: int(nodes[name]) for name in plan.holders})
     try:
@@ -128,7 +128,7 @@ def main(grid: Any, context: Any) -> None:
         run_study(plan, SignedMessages(grid, plan.keys / "coordinator" / "sign.key"))
     except Exception as error:
         # all that is known here came as codes and noised numbers
-        limit = isinstance(error, BudgetError) or getattr(error, "code", None) == Code.BUDGET
+        limit = isinstance(error, BudgetError) or getattr(error, "code", None) == Refusal.BUDGET
         facts = {"ok": False, "reason": str(error), "exit": LIMIT if limit else WRONG_USE}
         write_text_atomically(plan.facts, json.dumps(facts, indent=2) + "\n")
         if not isinstance(error, ValueError | TypeError | OSError):
