@@ -28,7 +28,7 @@ def schema(run):
 def ready(run, monkeypatch):
     """A plan with all its keys, as far as their names go, and a Flower that is never started."""
     for module in ("superlink", "supernode"):
-        monkeypatch.setattr(f"steadytree.sources.{module}.require", lambda *_, **__: None)
+        monkeypatch.setattr(f"steadytree.federated.flower.{module}.require", lambda *_, **__: None)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -94,7 +94,7 @@ def test_an_address_of_another_machine_is_told(ready):
         ("epsilon", "minimum = 4\nepsilon", "only 3 holders"),
         ('"tree.json"', '"no/tree.json"', "make its folder first"),
         ("study", "checkpoint = 'schema.toml'\nstudy", "which the plan's schema reads"),
-        ("study", "checkpoint = 'other.toml'\nstudy", "is no checkpoint"),
+        ("study", "checkpoint = 'other.toml'\nstudy", "is not a checkpoint"),
     ],
 )
 def test_a_wrong_plan_is_told_before_anything_starts(ready, old, new, message):
@@ -133,8 +133,8 @@ class Message(SimpleNamespace):
 @pytest.fixture
 def thin(monkeypatch):
     flower = SimpleNamespace(Message=Message, RecordDict=dict, ConfigRecord=dict)
-    for module in ("flower", "flower_relay"):
-        monkeypatch.setattr(f"steadytree.sources.{module}.require", lambda *_, **__: flower)
+    path = "steadytree.federated.flower.transport.require"
+    monkeypatch.setattr(path, lambda *_, **__: flower)
 
 
 class Grid:

@@ -59,7 +59,7 @@ def ask(kind="rows", round=0, epsilon=0.5, session="study", **more):
     return Request(session, round, kind, epsilon, DIGEST, **{"n_bins": 4, **more})
 
 
-def letter(**more):
+def message(**more):
     return question(ask(**more))
 
 

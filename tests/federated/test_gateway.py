@@ -18,10 +18,10 @@ from steadytree.federated.gateway import Gateway
 from steadytree.federated.gateway_server import GatewayServer
 from steadytree.federated.messages import question, read_answer
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.sampled_tree import BlockRows, from_numbers, rows_by_leaf
+from steadytree.privacy.tree_mechanism import BlockRows, from_numbers, rows_by_leaf
 from tests._base.clocks import ToldClock
 from tests.federated import hospitals
-from tests.federated.hospitals import ask, gateway_of, letter
+from tests.federated.hospitals import ask, gateway_of, message
 
 COMMAND = ("private", "holder")
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
@@ -49,10 +49,10 @@ def test_an_answer_is_what_the_holder_itself_would_say(tmp_path, gateway):
 
 def test_a_repeated_question_gets_the_same_answer_and_costs_nothing(tmp_path):
     with gateway_of(tmp_path, seed=1) as first:
-        reply = first.reply(letter())
-        assert first.reply(letter()) == reply
+        reply = first.reply(message())
+        assert first.reply(message()) == reply
     with gateway_of(tmp_path, seed=2) as restarted:  # other noise, were any drawn
-        assert restarted.reply(letter()) == reply
+        assert restarted.reply(message()) == reply
         assert restarted.holder.ledger.spent == 0.5
 
 
@@ -61,20 +61,20 @@ def test_a_repeated_question_gets_the_same_answer_and_costs_nothing(tmp_path):
     [{"epsilon": 0.25}, {"kind": "leaf counts"}, {"n_bins": 8}, {"trees": ((0, -1, -1),)}],
 )
 def test_a_changed_question_under_an_old_number_is_refused(gateway, changed):
-    gateway.reply(letter())
-    assert code_of(gateway.reply(letter(**changed))) == "CHANGED"
+    gateway.reply(message())
+    assert code_of(gateway.reply(message(**changed))) == "CHANGED"
     assert gateway.holder.ledger.spent == 0.5
 
 
 def test_studies_do_not_share_numbers(gateway):
-    one, other = gateway.reply(letter()), gateway.reply(letter(session="other"))
+    one, other = gateway.reply(message()), gateway.reply(message(session="other"))
     assert read(one)["answer"]["session"] != read(other)["answer"]["session"]
     assert gateway.holder.ledger.spent == 1.0
 
 
 def test_it_refuses_when_the_budget_is_spent_and_says_no_more(gateway):
-    gateway.reply(letter(epsilon=3.8))
-    reply = gateway.reply(letter(round=1))
+    gateway.reply(message(epsilon=3.8))
+    reply = gateway.reply(message(round=1))
     assert json.loads(reply) == {"version": 1, "ok": False, "code": "BUDGET"}
     assert gateway.holder.ledger.spent == 3.8
     assert not list(gateway._store.folder.glob("study.1.*"))
@@ -90,21 +90,21 @@ WRONG = [
     b'{"version": 1, "type": "hello"}',
     b'{"version": 1, "type": "hello", "epsilon": NaN}',
     b'{"version": 1, "type": "question"}',
-    letter().replace(b"rows", b"all rows"),
-    letter().replace(b"0.5", b"NaN"),
-    letter().replace(b"0.5", b"-1"),
-    letter().replace(b"0.5", b'"0.5"'),
-    letter().replace(b"0.5", b"true"),
-    letter().replace(b"[[-1]]", b"[[-1.0]]"),
-    letter().replace(b"[[-1]]", b"[[true]]"),
-    letter().replace(b"[[-1]]", b"[[0,-1]]"),
-    letter().replace(b"[[-1]]", b"[[-1,-1]]"),
-    letter().replace(b"[[-1]]", b"[]"),
-    letter().replace(b"[[-1]]", b"-1"),
-    letter().replace(b'"study"', b'"../study"'),
-    letter().replace(b'"round":0', b'"round":-1'),
-    letter().replace(b'"n_bins":4', b'"n_bins":4,"more":1'),
-    letter(kind="side counts", questions=((10**6,),)),
+    message().replace(b"rows", b"all rows"),
+    message().replace(b"0.5", b"NaN"),
+    message().replace(b"0.5", b"-1"),
+    message().replace(b"0.5", b'"0.5"'),
+    message().replace(b"0.5", b"true"),
+    message().replace(b"[[-1]]", b"[[-1.0]]"),
+    message().replace(b"[[-1]]", b"[[true]]"),
+    message().replace(b"[[-1]]", b"[[0,-1]]"),
+    message().replace(b"[[-1]]", b"[[-1,-1]]"),
+    message().replace(b"[[-1]]", b"[]"),
+    message().replace(b"[[-1]]", b"-1"),
+    message().replace(b'"study"', b'"../study"'),
+    message().replace(b'"round":0', b'"round":-1'),
+    message().replace(b'"n_bins":4', b'"n_bins":4,"more":1'),
+    message(kind="side counts", questions=((10**6,),)),
 ]
 
 
@@ -123,29 +123,29 @@ def test_any_bytes_get_a_fixed_code(tmp_path_factory, noise):
 def test_sizes_are_limited(gateway):
     deep = tuple([0, -1] * 70 + [-1])
     wide = tuple(tuple(range(9)) for _ in range(1))
-    assert code_of(gateway.reply(letter(kind="leaf counts", trees=(deep,)))) == "TOO_LARGE"
+    assert code_of(gateway.reply(message(kind="leaf counts", trees=(deep,)))) == "TOO_LARGE"
     assert code_of(gateway.reply(b" " * (LARGEST_QUESTION + 1))) == "TOO_LARGE"
-    assert read(gateway.reply(letter(kind="side counts", questions=wide)))["ok"]
+    assert read(gateway.reply(message(kind="side counts", questions=wide)))["ok"]
 
 
 def test_another_schema_is_refused(gateway):
-    other = letter().replace(hospitals.DIGEST.encode(), b"0" * 64)
+    other = message().replace(hospitals.DIGEST.encode(), b"0" * 64)
     assert code_of(gateway.reply(other)) == "SCHEMA"
 
 
 def test_an_older_question_that_was_never_answered_is_stale(gateway):
-    gateway.reply(letter(round=5))
-    assert code_of(gateway.reply(letter(round=4))) == "STALE"
+    gateway.reply(message(round=5))
+    assert code_of(gateway.reply(message(round=4))) == "STALE"
 
 
 def test_a_lost_answer_is_never_drawn_again(gateway):
-    gateway.reply(letter())
+    gateway.reply(message())
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(path.read_text().replace("numbers", "Numbers"))  # damaged counts as lost
-    assert code_of(gateway.reply(letter())) == "LOST"
+    assert code_of(gateway.reply(message())) == "LOST"
     for path in gateway._store.folder.glob("*.answer"):
         path.unlink()
-    assert code_of(gateway.reply(letter())) == "LOST"
+    assert code_of(gateway.reply(message())) == "LOST"
     assert gateway.holder.ledger.spent == 0.5
 
 
@@ -155,7 +155,7 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
 
     monkeypatch.setattr(gateway.holder, "_numbers", fails)
     with caplog.at_level("DEBUG"):
-        assert json.loads(gateway.reply(letter())) == {
+        assert json.loads(gateway.reply(message())) == {
             "version": 1,
             "ok": False,
             "code": "INTERNAL",
@@ -164,7 +164,7 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
     # made to fail by rows, it costs; or one could ask for it again and again
     assert gateway.holder.ledger.spent == 0.5
     monkeypatch.undo()
-    assert code_of(gateway.reply(letter())) == "LOST"
+    assert code_of(gateway.reply(message())) == "LOST"
 
 
 # ---- parallel composition rests on the trees, not on anybody's word ----
@@ -183,7 +183,7 @@ def test_leaves_that_are_accepted_share_no_row(numbers, seed):
 
 
 def test_a_question_about_many_leaves_costs_its_epsilon_once(gateway):
-    reply = gateway.reply(letter(kind="leaf counts", trees=((0, 1, -1, -1, 2, -1, -1),)))
+    reply = gateway.reply(message(kind="leaf counts", trees=((0, 1, -1, -1, 2, -1, -1),)))
     assert read(reply)["ok"]
     assert gateway.holder.ledger.spent == 0.5
 
@@ -194,7 +194,7 @@ def test_hello_and_status_look_at_no_row(gateway):
     assert known["holder"] == "north"
     assert known["enough"] is True
     assert known["schema"]["classes"] == ["ill", "well"]
-    gateway.reply(letter(epsilon=1.5))
+    gateway.reply(message(epsilon=1.5))
     for study, enough in (("another", False), ("study", True)):  # what it paid is part of it
         hello = write({"version": 1, "type": "hello", "study": study, "epsilon": 4})
         assert read(gateway.reply(hello))["enough"] is enough
@@ -219,16 +219,16 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch, st
     with gateway_of(tmp_path) as first:
         whole = first.holder if step in ("draft", "pay") else first._store
         if step == "send":
-            first.reply(letter())  # and its bytes never arrive
+            first.reply(message())  # and its bytes never arrive
         else:
             monkeypatch.setattr(whole, step, dies)
             with pytest.raises(Died):
-                first.reply(letter())
+                first.reply(message())
             assert first.holder.ledger.spent == 0
     with gateway_of(tmp_path) as restarted:
-        reply = restarted.reply(letter())
+        reply = restarted.reply(message())
         assert read(reply)["ok"]
-        assert restarted.reply(letter()) == reply
+        assert restarted.reply(message()) == reply
         assert restarted.holder.ledger.spent == 0.5
         assert len(restarted.holder.ledger.entries) == 1
 
@@ -263,15 +263,15 @@ def test_a_gateway_killed_in_the_middle_of_a_question_goes_on_after_a_restart(tm
     program = ("-c", KILLER.format(step=step))
     process = hospitals.start_gateway(tmp_path, program=program)
     with pytest.raises((OSError, ValueError)):
-        hospitals.send(tmp_path, "north", letter())
+        hospitals.send(tmp_path, "north", message())
     assert hospitals.stop(process) == -signal.SIGKILL
     spent = Ledger(tmp_path / "north.ledger", 4.0).spent
     assert spent == (0.5 if step == "send" else 0.0)
     process = hospitals.start_gateway(tmp_path)  # over the socket that was left behind
     try:
-        reply = hospitals.send(tmp_path, "north", letter())
+        reply = hospitals.send(tmp_path, "north", message())
         assert read(reply)["ok"]
-        assert hospitals.send(tmp_path, "north", letter()) == reply
+        assert hospitals.send(tmp_path, "north", message()) == reply
         assert read(hospitals.send(tmp_path, "north", hospitals.STATUS))["spent"] == 0.5
     finally:
         assert hospitals.stop(process) == 0
@@ -308,14 +308,14 @@ def test_a_full_disk_at_the_ledger_lets_nothing_out_and_counts_nothing(tmp_path)
     process = hospitals.start_gateway(tmp_path, program=("-c", FULL))
     try:
         for _ in range(3):
-            assert code_of(hospitals.send(tmp_path, "north", letter())) == Refusal.INTERNAL
+            assert code_of(hospitals.send(tmp_path, "north", message())) == Refusal.INTERNAL
         assert read(hospitals.send(tmp_path, "north", hospitals.STATUS))["spent"] == 0
     finally:
         assert hospitals.stop(process) == 0
     ledger = Ledger(tmp_path / "north.ledger", 4.0)
     assert (ledger.spent, ledger.entries) == (0.0, [])
     with gateway_of(tmp_path) as mended:
-        assert read(mended.reply(letter()))["ok"]
+        assert read(mended.reply(message()))["ok"]
         assert mended.holder.ledger.spent == 0.5
 
 
@@ -324,10 +324,10 @@ def test_a_full_disk_at_the_answers_spends_nothing(gateway, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(gateway._store, "keep", full)
-    assert code_of(gateway.reply(letter())) == "INTERNAL"
+    assert code_of(gateway.reply(message())) == "INTERNAL"
     assert gateway.holder.ledger.spent == 0
     monkeypatch.undo()
-    assert read(gateway.reply(letter()))["ok"]
+    assert read(gateway.reply(message()))["ok"]
 
 
 @pytest.mark.parametrize("work", [0.0, 0.1, 0.25, 2.3])
@@ -341,7 +341,7 @@ def test_replies_leave_on_the_grid_of_the_pace(gateway, monkeypatch, work):
         return draft(*asked)
 
     monkeypatch.setattr(gateway.holder, "draft", slow)
-    assert read(paced.reply(letter()))["ok"]
+    assert read(paced.reply(message()))["ok"]
     assert clock.slept[0] == work
     assert 0 < clock.slept[1] <= 0.25
     assert clock.now() / 0.25 == pytest.approx(round(clock.now() / 0.25))
@@ -371,7 +371,11 @@ def test_the_socket_is_for_its_owner_only_and_disappears(gateway, tmp_path, monk
 def test_a_socket_path_is_checked(gateway, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("file").touch()
-    for path, message in [("file", "no socket"), ("x" * 120, "at most"), ("no/a", "folder first")]:
+    for path, message in [
+        ("file", "not a socket"),
+        ("x" * 120, "at most"),
+        ("no/a", "folder first"),
+    ]:
         with pytest.raises((ValueError, OSError), match=message):
             GatewayServer(gateway, path)
     with pytest.raises(ValueError, match="no group"):
@@ -396,7 +400,7 @@ def serve(run, **changed):
 def test_status_shows_what_is_left(run, tmp_path):
     process = hospitals.start_gateway(tmp_path)
     try:
-        hospitals.send(tmp_path, "north", letter(epsilon=1.0))
+        hospitals.send(tmp_path, "north", message(epsilon=1.0))
         code, out, _ = run("status", "--socket", "north.sock")
     finally:
         hospitals.stop(process)

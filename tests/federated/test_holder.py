@@ -7,11 +7,10 @@ import pytest
 from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.holder import Holder, SecureSum, schema_digest
 from steadytree.federated.messages import Answer, RefusedError, Request
-from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.ledger import BudgetError, Ledger
-from steadytree.privacy.sampled_tree import OPEN
+from steadytree.privacy.tree_mechanism import OPEN
 
 SCHEMA = Schema({"a": (0, 8), "b": (0, 8)}, {"c": ["x", "y", "z"]}, classes=["no", "yes"])
 METHODS = ["delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum"]
@@ -54,14 +53,14 @@ def ask(kind="rows", round=0, epsilon=0.5, **more):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_each_method_learns_and_spends_what_it_said(tmp_path, method):
-    parties = holders(tmp_path, 8.0)
-    fitted = Coordinator(parties, SCHEMA, 8.0, method, n_bins=4, testing_seed=0).fit()
+    several = holders(tmp_path, 8.0)
+    fitted = Coordinator(several, SCHEMA, 8.0, method, n_bins=4, testing_seed=0).fit()
     X, y = frame(500, 99)
     assert (fitted.predict(X) == y).mean() > 0.9
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
-    for holder in parties:
+    for holder in several:
         assert 0 < holder.ledger.spent <= 8.0
-    assert max(holder.ledger.spent for holder in parties) == pytest.approx(8.0)
+    assert max(holder.ledger.spent for holder in several) == pytest.approx(8.0)
     assert not fitted.privacy_.private
     assert fitted.privacy_.relation == "add or remove one row of one holder"
 
@@ -69,32 +68,32 @@ def test_each_method_learns_and_spends_what_it_said(tmp_path, method):
 @pytest.mark.parametrize(("k", "epsilon"), [(1, 1.0), (2, 0.1), (3, 0.7), (4, 0.3)])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_budget_of_just_epsilon_is_enough_for_any_number_of_holders(tmp_path, method, k, epsilon):
-    parties = holders(tmp_path, epsilon, k)
-    Coordinator(parties, SCHEMA, epsilon, method, n_bins=3, testing_seed=1).fit()
-    assert all(holder.ledger.spent <= epsilon for holder in parties)
+    several = holders(tmp_path, epsilon, k)
+    Coordinator(several, SCHEMA, epsilon, method, n_bins=3, testing_seed=1).fit()
+    assert all(holder.ledger.spent <= epsilon for holder in several)
 
 
 def test_secure_noise_makes_a_private_model(tmp_path):
     pytest.importorskip("opendp")
-    parties = holders(tmp_path, 4.0, 2, seed=None)
-    fitted = Coordinator(parties, SCHEMA, 4.0, n_bins=4).fit()
+    several = holders(tmp_path, 4.0, 2, seed=None)
+    fitted = Coordinator(several, SCHEMA, 4.0, n_bins=4).fit()
     assert fitted.privacy_.private
     assert "epsilon 4" in fitted.privacy_.guarantee
 
 
 def test_zcdp_sums_cost_delta(tmp_path):
-    parties = holders(tmp_path, 4.0, 2, delta=1e-6)
-    fitted = Coordinator(parties, SCHEMA, 4.0, "secure_sum", 1e-6, testing_seed=0).fit()
+    several = holders(tmp_path, 4.0, 2, delta=1e-6)
+    fitted = Coordinator(several, SCHEMA, 4.0, "secure_sum", 1e-6, testing_seed=0).fit()
     assert fitted.privacy_.delta == 1e-6
-    assert [holder.ledger.spent_delta for holder in parties] == [1e-6, 1e-6]
+    assert [holder.ledger.spent_delta for holder in several] == [1e-6, 1e-6]
 
 
 def test_a_holder_with_less_left_stops_the_run(tmp_path):
-    parties = holders(tmp_path, 1.0, 3)
-    parties[2].ledger.spend(0.5, "earlier tree")
+    several = holders(tmp_path, 1.0, 3)
+    several[2].ledger.spend(0.5, "earlier tree")
     with pytest.raises(BudgetError, match="is left"):
-        Coordinator(parties, SCHEMA, 1.0, n_bins=4, testing_seed=0).fit()
-    assert parties[2].ledger.spent <= 1.0
+        Coordinator(several, SCHEMA, 1.0, n_bins=4, testing_seed=0).fit()
+    assert several[2].ledger.spent <= 1.0
 
 
 # ---- one holder ----
@@ -185,8 +184,8 @@ def test_repeated_and_stale_rounds_are_refused_even_after_a_restart(tmp_path, ca
         (ask(trees=((999, -1, -1),)), "one tree"),
         (ask("block"), "depth"),
         (ask("side counts"), "for each of its leaves"),
-        (ask("side counts", questions=((999,),)), "places in the list"),
-        (ask("side counts", questions=((),)), "places in the list"),
+        (ask("side counts", questions=((999,),)), "indices in the list"),
+        (ask("side counts", questions=((),)), "indices in the list"),
         ("rows, please", "a Request and nothing else"),
     ],
 )
@@ -252,13 +251,13 @@ def test_a_coordinator_refuses_blocks_that_are_no_trees(tmp_path):
 
 
 def test_a_secure_sum_ends_with_its_budget(tmp_path):
-    parties = holders(tmp_path, 1.0, 2)
-    sums = SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
+    several = holders(tmp_path, 1.0, 2)
+    sums = SecureSum(several, "run", DIGEST, 1.0, testing_seed=0)
     candidates = Candidates.of(SCHEMA.space, 4)
     sums.ask(0.6, "rows", OPEN, candidates)
     with pytest.raises(RefusedError, match="spent"):
         sums.ask(0.6, "rows", OPEN, candidates)
-    assert [holder.ledger.left for holder in parties] == [0.0, 0.0]
+    assert [holder.ledger.left for holder in several] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ from steadytree.privacy.ledger import BudgetError
 from steadytree.privacy.ledger_lines import mark_path
 from steadytree.privacy.mechanisms import release_counts
 from steadytree.privacy.noise import SeededNoise
-from steadytree.privacy.sampled_tree import BlockRows, from_numbers, rows_by_leaf
+from steadytree.privacy.tree_mechanism import BlockRows, from_numbers, rows_by_leaf
 from tests._base.clocks import ToldClock
 from tests.federated import hospitals
-from tests.federated.hospitals import NAMES, SCHEMA, gateway_of, letter, make_holder
+from tests.federated.hospitals import NAMES, SCHEMA, gateway_of, make_holder, message
 from tests.federated.test_study import Faulty, make_plan, run_study
 
 unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
@@ -54,7 +54,7 @@ def code_of(reply):
 # ---- refusals depend on public numbers alone, or are paid for ----
 def test_an_answer_too_large_is_paid_for(gateway, monkeypatch):
     monkeypatch.setattr(gateway.holder, "_numbers", lambda *_: np.array([2**50]))
-    assert code_of(gateway.reply(letter())) == "INTERNAL"
+    assert code_of(gateway.reply(message())) == "INTERNAL"
     assert gateway.holder.ledger.spent == 0.5
 
 
@@ -65,12 +65,12 @@ def test_noise_that_could_be_too_large_is_refused_before_rows_are_looked_at(gate
     monkeypatch.setattr(gateway.holder, "_numbers", never)
     monkeypatch.setattr(holder_module, "LARGEST", 2**27 + 64 * 10)
     for few in ({"kind": "side counts", "questions": ((0, 1, 2, 3, 4, 5),)}, {"epsilon": 0.05}):
-        assert code_of(gateway.reply(letter(**{"epsilon": 0.5, **few}))) == "MALFORMED"
+        assert code_of(gateway.reply(message(**{"epsilon": 0.5, **few}))) == "MALFORMED"
     assert gateway.holder.ledger.spent == 0
 
 
 def test_a_question_counts_once_in_a_leaf(gateway):
-    assert code_of(gateway.reply(letter(kind="side counts", questions=((1, 1),)))) == "MALFORMED"
+    assert code_of(gateway.reply(message(kind="side counts", questions=((1, 1),)))) == "MALFORMED"
     assert gateway.holder.ledger.spent == 0
     with pytest.raises(RefusedError, match="must differ"):
         gateway.holder.answer(hospitals.ask("side counts", questions=((1, 1),)))
@@ -91,7 +91,7 @@ def test_a_seeded_holder_that_was_silent_at_the_greeting_marks_the_model(tmp_pat
 
     with gateway_of(tmp_path, "north", seed=None) as one, gateway_of(tmp_path, "south") as two:
         study = run_study(real_plan, Faulty([one, two], silent_at_first))
-    assert study.gone == ()
+    assert study.missing == ()
     assert not study.privacy.private
 
 
@@ -127,10 +127,10 @@ def test_a_seed_of_the_coordinator_marks_the_model(tmp_path):
 # ---- what a holder agreed to ----
 def test_a_study_costs_no_more_than_was_agreed(gateway):
     agreed = with_terms(gateway, studies={"study": Decimal(1)})
-    replies = [agreed.reply(letter(round=number, epsilon=0.5)) for number in range(3)]
+    replies = [agreed.reply(message(round=number, epsilon=0.5)) for number in range(3)]
     assert [code_of(reply) for reply in replies] == [None, None, "BUDGET"]
-    assert agreed.reply(letter(round=1, epsilon=0.5)) == replies[1]  # repeated, for nothing
-    assert code_of(agreed.reply(letter(session="another"))) == "BUDGET"
+    assert agreed.reply(message(round=1, epsilon=0.5)) == replies[1]  # repeated, for nothing
+    assert code_of(agreed.reply(message(session="another"))) == "BUDGET"
     assert gateway.holder.ledger.spent == 1.0
     for study, epsilon, enough in (("study", 1, True), ("study", 2, False), ("another", 1, False)):
         hello = write({"version": 1, "type": "hello", "study": study, "epsilon": epsilon})
@@ -139,15 +139,15 @@ def test_a_study_costs_no_more_than_was_agreed(gateway):
 
 def test_questions_for_next_to_nothing_are_refused(gateway):
     agreed = with_terms(gateway, least_epsilon=1e-3)
-    assert code_of(agreed.reply(letter(epsilon=1e-4))) == "TOO_SMALL"
-    assert read(agreed.reply(letter(epsilon=1e-3)))["ok"]
+    assert code_of(agreed.reply(message(epsilon=1e-4))) == "TOO_SMALL"
+    assert read(agreed.reply(message(epsilon=1e-3)))["ok"]
 
 
 def test_trees_of_very_many_nodes_are_refused(gateway):
     def full(depth):
         return (-1,) if depth == 0 else (0, *full(depth - 1), *full(depth - 1))
 
-    assert code_of(gateway.reply(letter(kind="leaf counts", trees=(full(13),) * 2))) == "TOO_LARGE"
+    assert code_of(gateway.reply(message(kind="leaf counts", trees=(full(13),) * 2))) == "TOO_LARGE"
     assert gateway.holder.ledger.spent == 0
 
 
@@ -184,9 +184,9 @@ def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
     from steadytree.federated.framing import envelope
     from steadytree.federated.signed_files import letter_opener, sign_letter
 
-    asked = letter()
+    asked = message()
     opener = letter_opener(keys / "north" / "coordinator.sign.pub", "north")
-    strict = with_terms(gateway, open_letter=opener)
+    strict = with_terms(gateway, open_message=opener)
     own = keys / "coordinator" / "sign.key"
     wrong = [
         *(asked, b"", b"{}", write({"version": 1, "type": "hello", "study": "s", "epsilon": 1})),
@@ -212,7 +212,7 @@ def test_a_study_of_signed_letters_ends_in_the_same_tree(tmp_path, keys):
     plan.checkpoint.unlink()
     with gateway_of(tmp_path) as one:
         opener = letter_opener(keys / "north" / "coordinator.sign.pub", "north")
-        strict = InMemory([with_terms(one, open_letter=opener)])
+        strict = InMemory([with_terms(one, open_message=opener)])
         with pytest.raises(ValueError, match="not signed"):
             run_study(plan, strict)
         signed = run_study(plan, SignedMessages(strict, keys / "coordinator" / "sign.key"))
@@ -230,7 +230,7 @@ def test_join_refuses_the_user_of_the_rows_and_a_gateway_that_believes_anyone(
     path = pathlib.Path("g.sock")
     with pytest.raises(ValueError, match="start it first"):
         check_gateway(path, seconds=0)
-    for terms in ({}, {"open_letter": opener}):
+    for terms in ({}, {"open_message": opener}):
         server = GatewayServer(with_terms(gateway, **terms), path)
         thread = threading.Thread(target=server.serve)
         thread.start()
@@ -242,7 +242,7 @@ def test_join_refuses_the_user_of_the_rows_and_a_gateway_that_believes_anyone(
                 monkeypatch.setattr(os, "getuid", lambda: -1)
                 check_gateway(path)
             else:
-                with pytest.raises(ValueError, match="nobody signed"):
+                with pytest.raises(ValueError, match="answers unsigned messages"):
                     check_gateway(path, same_user=True)
         finally:
             server.stop()
@@ -315,10 +315,10 @@ def test_answers_remember_what_a_lost_ledger_forgot(tmp_path, harm, with_mark):
     path = tmp_path / "north.ledger"
     both = (path, mark_path(path))
     with gateway_of(tmp_path) as first:
-        first.reply(letter())
+        first.reply(message())
         older = [each.read_bytes() for each in both]
-        first.reply(letter(round=1))
-        first.reply(letter(round=2))
+        first.reply(message(round=1))
+        first.reply(message(round=2))
         newest = [each.read_bytes() for each in both]
     for each, content in list(zip(both, older, strict=True))[: 1 + with_mark]:
         each.unlink()
@@ -335,13 +335,13 @@ def test_answers_remember_what_a_lost_ledger_forgot(tmp_path, harm, with_mark):
 def test_a_ledger_that_lacks_its_last_line_gets_it_back(tmp_path):
     path = tmp_path / "north.ledger"
     with gateway_of(tmp_path) as first:
-        first.reply(letter())
+        first.reply(message())
         older = path.read_bytes()
-        reply = first.reply(letter(round=1))
+        reply = first.reply(message(round=1))
     path.write_bytes(older)
     with gateway_of(tmp_path) as again:
         assert again.holder.ledger.spent == 1.0
-        assert again.reply(letter(round=1)) == reply
+        assert again.reply(message(round=1)) == reply
         assert again.holder.ledger.spent == 1.0
 
 
@@ -406,10 +406,10 @@ def test_a_folder_of_answers_is_closed_to_others(tmp_path):
 
 
 def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
-    gateway.reply(letter())
+    gateway.reply(message())
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
-    assert code_of(gateway.reply(letter())) == Refusal.LOST
+    assert code_of(gateway.reply(message())) == Refusal.LOST
 
 
 @unix_only

@@ -7,15 +7,14 @@ import pytest
 
 from steadytree.data.schema import Schema
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.holder import Holder
+from steadytree.federated.holder import Holder, SecureSum
 from steadytree.federated.messages import Answer, RefusedError, Request
-from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.evaluation import _exact_counts, private_accuracy
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.mechanisms import SMALLEST_PART, release_counts, score_slack, select
 from steadytree.privacy.noise import NOT_PRIVATE, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.sampled_tree import from_numbers
+from steadytree.privacy.tree_mechanism import from_numbers
 from tests.federated.test_holder import DIGEST, SCHEMA, ask, frame, holders
 
 METHODS = ["gibbs", "greedy", "topdown"]
@@ -37,7 +36,7 @@ def test_a_tree_as_deep_as_a_chain_is_refused_before_it_is_walked(tmp_path):
 
 def test_blocks_of_too_many_questions_are_refused(tmp_path):
     one = holders(tmp_path, 1.0, 1)[0]
-    with pytest.raises(RefusedError, match="choose from at most"):
+    with pytest.raises(RefusedError, match="may have at most"):
         one.answer(ask("last block", n_bins=1_000, depth=3))
     assert one.ledger.spent == 0
 
@@ -82,11 +81,11 @@ def test_a_spent_budget_is_refused_before_rows_are_looked_at(tmp_path, fitted):
 
 @pytest.mark.parametrize("method", ["delegate", "noisy_counts", "secure_sum"])
 def test_a_run_that_one_holder_cannot_pay_costs_nobody_anything(tmp_path, method):
-    parties = holders(tmp_path, 1.0, 3)
-    parties[2].ledger.spend(0.5, "earlier")
+    several = holders(tmp_path, 1.0, 3)
+    several[2].ledger.spend(0.5, "earlier")
     with pytest.raises(BudgetError, match="is left"):
-        Coordinator(parties, SCHEMA, 1.0, method, n_bins=4, testing_seed=0).fit()
-    assert [party.ledger.spent for party in parties] == [0.0, 0.0, 0.5]
+        Coordinator(several, SCHEMA, 1.0, method, n_bins=4, testing_seed=0).fit()
+    assert [holder.ledger.spent for holder in several] == [0.0, 0.0, 0.5]
 
 
 REFUSALS = {
@@ -125,7 +124,7 @@ def test_a_budget_too_small_to_be_divided_is_refused_before_it_is_spent(tmp_path
         epsilon, SCHEMA, method, max_depth=16, ledger=ledger, testing_seed=0
     )
     if model._smallest_part() < SMALLEST_PART:
-        with pytest.raises(ValueError, match="to be divided as asked"):
+        with pytest.raises(ValueError, match="to be divided as requested"):
             model.fit(*frame(50, 0))
         assert ledger.spent == 0
     else:  # then no part of it fails later on, however deep the tree becomes
@@ -166,30 +165,30 @@ def test_rounding_of_priors_stays_within_what_is_charged():
 
 # ---- secure sums ----
 def test_nobody_is_summed_when_one_holder_cannot_pay(tmp_path):
-    parties = holders(tmp_path, 1.0, 3)
-    parties[2].ledger.spend(0.5, "earlier")
+    several = holders(tmp_path, 1.0, 3)
+    several[2].ledger.spend(0.5, "earlier")
     counted = []
-    for party in parties:
-        party._exact_counts = lambda *_: counted.append(1)
+    for holder in several:
+        holder._exact_counts = lambda *_: counted.append(1)
     with pytest.raises(BudgetError):
-        SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
+        SecureSum(several, "run", DIGEST, 1.0, testing_seed=0)
     assert counted == []
-    assert [party.ledger.spent for party in parties] == [1.0, 1.0, 0.5]  # at least what left
+    assert [holder.ledger.spent for holder in several] == [1.0, 1.0, 0.5]  # at least what left
 
 
 def test_a_sum_without_an_absent_holder_is_no_sum(tmp_path):
     """A holder that fails half way ends the run: no sum of fewer goes out under the same noise."""
     from steadytree.data.candidates import Candidates
-    from steadytree.privacy.sampled_tree import OPEN
+    from steadytree.privacy.tree_mechanism import OPEN
 
-    parties = holders(tmp_path, 1.0, 3)
-    sums = SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
+    several = holders(tmp_path, 1.0, 3)
+    sums = SecureSum(several, "run", DIGEST, 1.0, testing_seed=0)
     candidates = Candidates.of(SCHEMA.space, 4)
 
     def gone(*_):
         raise ConnectionError("gone")
 
-    parties[1]._exact_counts = gone
+    several[1]._exact_counts = gone
     with pytest.raises(ConnectionError):
         sums.ask(0.6, "rows", OPEN, candidates)
     with pytest.raises(RefusedError, match="spent"):  # what was tried counts as spent
@@ -210,7 +209,7 @@ def test_an_evaluation_is_paid_for_before_it_is_made(tmp_path, fitted):
     low, high = found.interval
     assert low <= found.accuracy <= high
     assert low < high
-    assert found.reading().value == found.accuracy
+    assert found.measurement().value == found.accuracy
     with pytest.raises(BudgetError, match=r"0\.4 of 1\.0 is left"):
         private_accuracy(fitted, *frame(400, 1), 0.6, SCHEMA, ledger, testing_seed=0)
 

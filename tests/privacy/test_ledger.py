@@ -134,7 +134,7 @@ def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
     with pytest.raises(ValueError, match="cannot be changed later"):
         Ledger(path, 2.0)
     path.write_text("something else\n")
-    with pytest.raises(ValueError, match="is no ledger"):
+    with pytest.raises(ValueError, match="is not a ledger"):
         Ledger(path, 1.0)
 
 
@@ -157,7 +157,7 @@ def test_every_way_to_cut_the_last_line_counts_its_amount(path):
             path.write_bytes(whole[:length])
             mark_path(path).write_bytes(older)
             if length < len(whole):
-                with pytest.raises(BudgetError, match="cut short"):
+                with pytest.raises(BudgetError, match="truncated"):
                     Ledger(path, 10.0)
             else:
                 assert Ledger(path, 10.0).spent == 1.75
@@ -168,7 +168,7 @@ def test_what_stands_behind_the_last_line_is_refused(path):
     with path.open("ab") as file:
         file.write(b"0.2")
     for refused in (lambda: ledger.left, lambda: ledger.spend(1.0, "tree")):
-        with pytest.raises(BudgetError, match="cut short or altered"):
+        with pytest.raises(BudgetError, match="truncated or altered"):
             refused()
 
 
@@ -176,9 +176,9 @@ def test_an_altered_amount_is_refused(path):
     ledger = Ledger(path, 10.0)
     ledger.spend(5.0, "tree")
     path.write_bytes(path.read_bytes().replace(b"1 5.0 0", b"1 0.5 0"))
-    with pytest.raises(BudgetError, match="cut short or altered"):
+    with pytest.raises(BudgetError, match="truncated or altered"):
         _ = ledger.left
-    with pytest.raises(BudgetError, match="cut short or altered"):
+    with pytest.raises(BudgetError, match="truncated or altered"):
         ledger.spend(1.0, "another tree")
 
 

@@ -15,11 +15,11 @@ from steadytree.privacy.mechanisms import (
     select,
 )
 from steadytree.privacy.noise import SecureNoise, SeededNoise
-from steadytree.privacy.sampled_tree import BlockRows
 from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 from steadytree.privacy.tree_mechanism import (
+    BlockRows,
     bin_counts,
-    score_questions,
+    score_splits,
     side_counts,
     sides_from_bins,
 )
@@ -59,7 +59,7 @@ def test_discrete_gaussian_has_its_distribution(noise):
 def test_a_place_is_drawn_by_its_log_weight(noise):
     chance = np.array([0.55, 0.3, 0.1, 0.05])
     shifted = np.log(chance) - 1e6  # far from zero, as sums of many rows are
-    found = np.bincount([noise.place(shifted) for _ in range(2_500)], minlength=4)
+    found = np.bincount([noise.sample_index(shifted) for _ in range(2_500)], minlength=4)
     assert stats.chisquare(found, chance * 2_500).pvalue > 1e-8
 
 
@@ -122,8 +122,7 @@ def test_scores_fall_together_and_by_at_most_their_sensitivity(criterion):
 
     def scores(rows):
         block = as_block(rows)
-        slots = np.zeros(len(rows), np.int32)
-        return score_questions(block, candidates, slots, 1, criterion)[0]
+        return score_splits(block, candidates, criterion)
 
     for n_rows in (0, 1, 2, 5, 9):
         for rows, more in small_data_sets(n_rows):

@@ -8,17 +8,15 @@ import pytest
 from steadytree.data.candidates import Candidates
 from steadytree.federated import holder as holder_module
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.holder import Holder
+from steadytree.federated.holder import Holder, SecureSum
 from steadytree.federated.messages import RefusedError
-from steadytree.federated.secure_sum import SecureSum
 from steadytree.models.files import load, save
 from steadytree.privacy.budget import PrivacyStatement
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.mechanisms import score_slack, select
 from steadytree.privacy.noise import NOT_PRIVATE, SecureNoise, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.sampled_tree import OPEN
-from steadytree.privacy.tree_mechanism import sampler_slack, whole_tree_measurement
+from steadytree.privacy.tree_mechanism import OPEN, sampler_slack, whole_tree_measurement
 from tests.federated.test_holder import DIGEST, SCHEMA, ask, frame, holders
 
 CANDIDATES = Candidates.of(SCHEMA.space, 4)
@@ -27,10 +25,10 @@ CANDIDATES = Candidates.of(SCHEMA.space, 4)
 # ---- seeds ----
 def test_nobody_chooses_the_seed_of_real_holders(tmp_path):
     pytest.importorskip("opendp")
-    parties = holders(tmp_path, 1.0, 2, seed=None)
+    several = holders(tmp_path, 1.0, 2, seed=None)
     with pytest.raises(ValueError, match="or to none of them"):
-        Coordinator(parties, SCHEMA, 1.0, "secure_sum", testing_seed=0).fit()
-    assert [holder.ledger.spent for holder in parties] == [0.0, 0.0]
+        Coordinator(several, SCHEMA, 1.0, "secure_sum", testing_seed=0).fit()
+    assert [holder.ledger.spent for holder in several] == [0.0, 0.0]
 
 
 def test_seeded_and_real_holders_are_never_summed_together(tmp_path):
@@ -173,9 +171,9 @@ def test_long_names_of_groups_do_not_run_together(tmp_path):
 
 @pytest.mark.parametrize("method", ["delegate", "duel", "vote", "local_rnm", "noisy_counts"])
 def test_the_parts_of_a_run_add_up_to_its_epsilon(tmp_path, method):
-    parties = holders(tmp_path, 2.0, n_rows=2_000)
-    fitted = Coordinator(parties, SCHEMA, 2.0, method, n_bins=4, testing_seed=0).fit()
-    dearest = max(holder.ledger.spent for holder in parties)
+    several = holders(tmp_path, 2.0, n_rows=2_000)
+    fitted = Coordinator(several, SCHEMA, 2.0, method, n_bins=4, testing_seed=0).fit()
+    dearest = max(holder.ledger.spent for holder in several)
     assert sum(fitted.privacy_.spent.values()) == pytest.approx(dearest)
     assert sum(fitted.privacy_.spent.values()) <= 2.0
 
@@ -183,7 +181,7 @@ def test_the_parts_of_a_run_add_up_to_its_epsilon(tmp_path, method):
 # ---- what a holder takes ----
 def test_true_is_no_question(tmp_path):
     one = holders(tmp_path, 1.0, 1)[0]
-    with pytest.raises(RefusedError, match="places in the list"):
+    with pytest.raises(RefusedError, match="indices in the list"):
         one.answer(ask("side counts", questions=((True,),)))
     assert one.ledger.spent == 0
 
@@ -234,7 +232,7 @@ def test_a_measurement_refuses_what_is_outside_its_domain(rows):
     pytest.importorskip("opendp")
     measurement = whole_tree_measurement(CANDIDATES, 2, 0.5, 1, SecureNoise())
     assert not measurement.input_domain.member(rows)
-    with pytest.raises(Exception, match="codes of the candidates"):
+    with pytest.raises(Exception, match="bins of the candidates"):
         measurement(rows)
 
 

@@ -11,12 +11,19 @@ from sklearn.model_selection import cross_val_score
 from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
 from steadytree.models.files import load
-from steadytree.privacy.budget import greedy_depth, plan_blocks
-from steadytree.privacy.growers import TopDown, grow_greedy, read_rows, split_shares
+from steadytree.privacy.budget import allocate_blocks, greedy_depth
+from steadytree.privacy.growers import (
+    TopDown,
+    build_tree,
+    grow_greedy,
+    plausible_counts,
+    read_rows,
+    split_shares,
+)
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.noise import SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.sampled_tree import SampledTree, build_tree, plausible_counts
+from steadytree.privacy.tree_mechanism import SampledTree
 
 SCHEMA = Schema(
     bounds={"a": (0, 10), "b": (0, 10)},
@@ -170,7 +177,7 @@ class Recorder(SeededNoise):
 
 
 def block_of(n_rows):
-    from steadytree.privacy.sampled_tree import BlockRows
+    from steadytree.privacy.tree_mechanism import BlockRows
 
     X, y = frame(n_rows)
     candidates = Candidates.of(SCHEMA.space, 8)
@@ -206,15 +213,15 @@ def test_topdown_takes_the_leaf_that_promises_most_first():
     tree = TopDown(candidates, "gini", SeededNoise(0), split_shares("uniform", 4)).grow(
         block, 1e4, 2, 0.1
     )
-    asked = [SCHEMA.names[candidates.feature[q]] for q in (tree.question,)]
+    asked = [SCHEMA.names[candidates.feature[q]] for q in (tree.split,)]
     assert asked == ["a"]
     assert sum(not side.is_leaf for side in (tree.yes, tree.no)) == 1
 
 
 def test_plan_grows_with_epsilon_times_rows():
-    plans = [plan_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    plans = [allocate_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
     assert plans == [(2,), (3,), (2, 2)]
-    many = [plan_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    many = [allocate_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
     assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
     assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
 
@@ -229,8 +236,8 @@ def test_a_leaf_without_counts_takes_its_parent_s_shares():
     from steadytree.data.candidates import Candidates
 
     candidates = Candidates.of(SCHEMA.space, 4)
-    drawn = SampledTree(0, SampledTree(-1), SampledTree(-1))
-    tree = build_tree(drawn, candidates, SCHEMA, np.array([[0.0, 0, 0], [1.0, 3, 0]]))
+    sampled = SampledTree(0, SampledTree(-1), SampledTree(-1))
+    tree = build_tree(sampled, candidates, SCHEMA, np.array([[0.0, 0, 0], [1.0, 3, 0]]))
     assert tree.label[0] == 1  # both leaves say the same, so they were merged
 
 
@@ -248,7 +255,7 @@ def test_it_behaves_like_an_estimator(tmp_path):
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     assert cross_val_score(model(), X, y, cv=3).mean() > 0.6
-    with pytest.warns(UserWarning, match="as its file says"):
+    with pytest.warns(UserWarning, match="as its file states"):
         fitted.save(tmp_path / "a.tree.json")
     np.testing.assert_array_equal(load(tmp_path / "a.tree.json").predict(X), fitted.predict(X))
 

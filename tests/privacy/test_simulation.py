@@ -13,7 +13,9 @@ def test_more_budget_is_expected_to_help():
     low, high = found.accuracies.mean(axis=1)
     assert high > low
     assert high > 0.85
-    assert all(0 <= reading.interval[0] <= reading.value for reading in found.measurements)
+    assert all(
+        0 <= measurement.interval[0] <= measurement.value for measurement in found.measurements
+    )
 
 
 def test_public_data_are_drawn_from():
