@@ -371,12 +371,12 @@ def test_the_socket_is_for_its_owner_only_and_disappears(gateway, tmp_path, monk
 def test_a_socket_path_is_checked(gateway, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("file").touch()
-    for path, message in [
+    for path, reason in [
         ("file", "not a socket"),
         ("x" * 120, "at most"),
         ("no/a", "folder first"),
     ]:
-        with pytest.raises((ValueError, OSError), match=message):
+        with pytest.raises((ValueError, OSError), match=reason):
             GatewayServer(gateway, path)
     with pytest.raises(ValueError, match="no group"):
         GatewayServer(gateway, "g.sock", group="no-such-group")

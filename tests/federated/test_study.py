@@ -461,9 +461,9 @@ def test_a_plan_that_is_no_plan(tmp_path):
 COORDINATOR = """
 import sys
 from steadytree.federated.coordinator import run_study
-from steadytree.federated.study import Plan
+from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Sockets
-plan = Plan.load("plan.toml")
+plan = StudyConfig.load("plan.toml")
 run_study(plan, Sockets({name: f"{name}.sock" for name in plan.holders}))
 """
 

@@ -151,8 +151,15 @@ def grow_blocks(
     tree = OPEN
     for level, (epsilon, depth) in enumerate(zip(epsilons, depths, strict=True)):
         utility = "correct" if level == len(depths) - 1 else "pure"
-        how = {"epsilon": epsilon, "depth": depth, "utility": utility, "noise": noise}
-        tree = extend(tree, block, candidates, partial(sample_tree, candidates=candidates, **how))
+        grow = partial(
+            sample_tree,
+            candidates=candidates,
+            epsilon=epsilon,
+            depth=depth,
+            utility=utility,
+            noise=noise,
+        )
+        tree = extend(tree, block, candidates, grow)
     return tree
 
 
