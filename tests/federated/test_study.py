@@ -6,71 +6,25 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 
 from steadytree.data.schema import Schema
 from steadytree.federated import coordinator as studies
-from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.framing import Refusal, read, refusal, write
 from steadytree.federated.strategies import METHODS
 from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import HolderError, InMemory, Sockets
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
-from tests._base.clocks import ToldClock
 from tests.federated import hospitals
-from tests.federated.hospitals import NAMES, SCHEMA, gateway_of
-
-unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
-PATIENCE = {"deadline": 5, "attempt": 1, "join": 5}  # seconds of a clock that only waiting moves
-
-
-def make_plan(folder, **changed):
-    SCHEMA.save(folder / "schema.toml")
-    return StudyConfig.load(hospitals.write_plan(folder, **{"study": "s1", **PATIENCE, **changed}))
-
-
-def run_study(plan, transport):
-    """A study whose deadlines come through waiting alone, however slow the machine is."""
-    return studies.run_study(plan, transport, ToldClock())
-
-
-@contextlib.contextmanager
-def gateways(folder, names=NAMES, **more):
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(gateway_of(folder, name, seed=place, **more))
-            for place, name in enumerate(names)
-        ]
-
-
-def in_process(folder, plan):
-    """The same study with holders in this process and nothing in between."""
-    folder.mkdir()
-    holders = [hospitals.make_holder(folder, n, seed=p) for p, n in enumerate(NAMES)]
-    asked = (SCHEMA, plan.epsilon, plan.method)
-    fitted = Coordinator(holders, *asked, n_bins=4, testing_seed=plan.testing_seed).fit()
-    return fitted.tree_, [holder.ledger.spent for holder in holders]
-
-
-class Faulty(InMemory):
-    """Gateways in memory of which some misbehave: `fault(name, message, reply)` gives the reply."""
-
-    def __init__(self, gateways, fault):
-        super().__init__(gateways)
-        self._fault = fault
-
-    def exchange(self, messages, seconds):
-        found = super().exchange(messages, seconds)
-        found = {name: self._fault(name, messages[name], reply) for name, reply in found.items()}
-        return {name: reply for name, reply in found.items() if reply is not None}
+from tests.federated.hospitals import NAMES, SCHEMA, unix_only
+from tests.federated.studies import Faulty, gateways, in_process, make_plan, run_study
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_letters_change_nothing_of_a_study(tmp_path, method):
+def test_messages_change_nothing_of_a_study(tmp_path, method):
     plan = make_plan(tmp_path, method=method)
     with gateways(tmp_path) as served:
         study = run_study(plan, InMemory(served))
@@ -226,103 +180,6 @@ def test_any_holder_may_go_away_in_any_round(tmp_path, method, dead_from):
             assert all(gateway.holder.ledger.spent <= plan.epsilon for gateway in served)
         X, y = hospitals.rows(50)
         assert (study.tree.predict(X) == y).mean() > 0.8
-
-
-class Impatient(InMemory):
-    """Does not wait for one holder, which goes on with its work."""
-
-    def __init__(self, gateways, slow):
-        super().__init__(gateways)
-        self.slow, self.threads = slow, []
-
-    def exchange(self, messages, seconds):
-        found = super().exchange({n: a for n, a in messages.items() if n != self.slow}, seconds)
-        if self.slow in messages and read(messages[self.slow])["type"] == "question":
-            work = threading.Thread(
-                target=super().exchange, args=({self.slow: messages[self.slow]}, seconds)
-            )
-            work.start()
-            self.threads.append(work)
-        elif self.slow in messages:
-            found |= super().exchange({self.slow: messages[self.slow]}, seconds)
-        return found
-
-
-@pytest.mark.parametrize("minimum", [2, 3])
-def test_a_slow_holder_past_the_deadline(tmp_path, monkeypatch, minimum):
-    """It pays once, however often it is asked; the study ends without it, or later with it."""
-    plan = make_plan(tmp_path, minimum=minimum)
-    finish = threading.Event()
-    with gateways(tmp_path) as served:
-        drafts, draft = [], served[1].holder.draft
-
-        def slow(request, admitted):
-            drafts.append(request.name)
-            finish.wait(hospitals.PATIENCE)
-            return draft(request, admitted)
-
-        monkeypatch.setattr(served[1].holder, "draft", slow)
-        impatient = Impatient(served, "south")
-        if minimum == 3:
-            with pytest.raises(HolderError, match="no reply before the deadline"):
-                run_study(plan, impatient)
-        else:
-            assert run_study(plan, impatient).missing == ("south",)
-        finish.set()
-        study = run_study(plan, InMemory(served))  # asked again while it may still be at work
-        for thread in impatient.threads:
-            thread.join(hospitals.PATIENCE)
-        spent = [gateway.holder.ledger.spent for gateway in served]
-    assert len(drafts) == len(set(drafts))
-    if minimum == 3:
-        assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
-    else:
-        assert study.missing == ("south",)
-
-
-def test_a_holder_that_fails_for_a_while_is_asked_again(tmp_path):
-    plan, asked = make_plan(tmp_path), []
-
-    def hiccups(name, message, reply):
-        asked.append(name)
-        return refusal(Refusal.INTERNAL) if name == "east" and asked.count("east") == 2 else reply
-
-    with gateways(tmp_path) as served:
-        study = run_study(plan, Faulty(served, hiccups))
-        spent = [gateway.holder.ledger.spent for gateway in served]
-    assert study.traffic.asked_again == 1
-    assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
-
-
-class Noting(InMemory):
-    """Gateways of which one is never heard; notes who was asked, and for how long."""
-
-    def __init__(self, gateways, silent):
-        super().__init__(gateways)
-        self._silent, self.asked = silent, []
-
-    def exchange(self, messages, seconds):
-        questions = [name for name, one in messages.items() if read(one)["type"] == "question"]
-        if questions:
-            self.asked.append((sorted(questions), seconds))
-        heard = {n: a for n, a in messages.items() if n != self._silent or n not in questions}
-        return super().exchange(heard, seconds)
-
-
-def test_a_silent_holder_is_asked_until_the_deadline_and_never_beyond(tmp_path):
-    plan = make_plan(tmp_path, minimum=2, deadline=3.5, attempt=2)
-    clock = ToldClock()
-    with gateways(tmp_path) as served:
-        noting = Noting(served, "south")
-        study = studies.run_study(plan, noting, clock)
-    assert study.missing == ("south",)
-    (everyone, first), *again = noting.asked[:4]
-    assert (everyone, first) == (sorted(NAMES), 2)
-    assert again == [(["south"], 2), (["south"], 1.5), (["south"], 0.5)]
-    assert clock.slept == [1.0, 1.0, 1.0, 0.5]
-    assert study.traffic.asked_again == 3
-    assert study.traffic.seconds == [3.5, *[0.0] * (study.rounds - 1)]
-    assert all("south" not in names for names, _ in noting.asked[4:])
 
 
 def test_blocks_that_are_no_trees_are_refused(tmp_path):

@@ -10,6 +10,7 @@ from steadytree.federated.coordinator import Coordinator, bins_of
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import RefusedError, Request
 from steadytree.privacy import budget as limits
+from steadytree.privacy.budget import PrivacyStatement
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from tests.federated.test_holder import METHODS, SCHEMA, frame, holders
@@ -177,3 +178,8 @@ def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
     assert bins_of("delegate", wide, 64) == 34  # 990 questions
     assert bins_of("delegate", SCHEMA, 64) == 64
     assert bins_of("noisy_counts", SCHEMA, 64) == 10
+
+
+def test_a_guarantee_with_delta_says_when_it_does_not_hold():
+    assert "except with probability about 1e-06" in PrivacyStatement(1.0, 1e-6, {}, "x").guarantee
+    assert "except" not in PrivacyStatement(1.0, 0.0, {}, "x").guarantee

@@ -238,3 +238,27 @@ def test_threads_share_a_ledger(path):
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(ask, range(40))) == 10
+
+
+@pytest.mark.parametrize("harm", ["removed", "emptied", "replaced"])
+def test_a_ledger_that_vanishes_gives_no_new_budget(tmp_path, harm):
+    path = tmp_path / "l"
+    ledger = Ledger(path, 1.0)
+    ledger.spend(1.0, "tree")
+    if harm == "removed":
+        path.unlink()
+    else:
+        path.write_text("" if harm == "emptied" else "steadytree ledger 1 budget 9.0 delta 0.0\n")
+    with pytest.raises(BudgetError, match="removed or replaced"):
+        ledger.spend(1.0, "another tree")
+    with pytest.raises(BudgetError, match="removed or replaced"):
+        _ = ledger.left
+    assert path.exists() == (harm != "removed")
+
+
+def test_long_names_of_groups_do_not_run_together(tmp_path):
+    ledger = Ledger(tmp_path / "l", 1.0)
+    for parallel in (("g" * 201, "left"), ("g", "p" * 201)):
+        with pytest.raises(ValueError, match="at most 200 characters"):
+            ledger.spend(0.5, "leaf", parallel=parallel)
+    assert ledger.spent == 0

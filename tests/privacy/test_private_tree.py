@@ -1,4 +1,5 @@
 import logging
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 
 from steadytree.data.candidates import Candidates
 from steadytree.data.schema import Schema
-from steadytree.models.files import load
+from steadytree.models.files import load, save
 from steadytree.privacy.budget import allocate_blocks, greedy_depth
 from steadytree.privacy.growers import (
     TopDown,
@@ -21,7 +22,7 @@ from steadytree.privacy.growers import (
     split_shares,
 )
 from steadytree.privacy.ledger import BudgetError, Ledger
-from steadytree.privacy.noise import SeededNoise
+from steadytree.privacy.noise import NOT_PRIVATE, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import SampledTree
 
@@ -226,7 +227,7 @@ def test_plan_grows_with_epsilon_times_rows():
     assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
 
 
-def test_a_drawn_label_outranks_a_noisy_count():
+def test_a_sampled_label_outranks_a_noisy_count():
     counts = plausible_counts(np.array([[5, 9], [-3, -1], [4, 4]]), np.array([0, 1, 1]))
     assert counts.argmax(axis=1).tolist() == [0, 1, 1]
     assert (counts >= 0).all()
@@ -301,3 +302,36 @@ def test_errors_about_rows_tell_no_number():
     assert not any(character.isdigit() for character in str(caught.value))
     with pytest.raises(ValueError, match="lacks the column"):
         model().fit(X[["a"]], y)
+
+
+def test_a_ledger_names_the_mechanism_of_private_releases(tmp_path):
+    pytest.importorskip("opendp")
+    ledger = Ledger(tmp_path / "l", 1.0)
+    PrivateTreeClassifier(1.0, SCHEMA, ledger=ledger).fit(*frame(50, 0))
+    assert ledger.entries[0].mechanism == "gibbs"
+
+
+def test_a_seeded_tree_bears_a_mark_in_its_file(tmp_path):
+    fitted = PrivateTreeClassifier(1.0, SCHEMA, testing_seed=0).fit(*frame(50, 0))
+    path = tmp_path / "a.tree.json"
+    with pytest.warns(UserWarning, match="NOT PRIVATE"):
+        fitted.save(path)
+    again = load(path)
+    assert fitted.tree_.note == again.note == NOT_PRIVATE
+    assert again == fitted.tree_
+    assert NOT_PRIVATE in repr(again)
+    assert NOT_PRIVATE in repr(pickle.loads(pickle.dumps(again)))
+    assert again.prune().note == again.restrict([0]).note == NOT_PRIVATE
+    save(again, path)  # and keeps it when it is handed on
+    assert load(path).note == NOT_PRIVATE
+    path.write_text(path.read_text().replace(NOT_PRIVATE, "private"))
+    with pytest.raises(ValueError, match="changed after saving"):
+        load(path)
+
+
+def test_a_private_tree_bears_no_mark(tmp_path):
+    pytest.importorskip("opendp")
+    path = tmp_path / "a.tree.json"
+    PrivateTreeClassifier(1.0, SCHEMA).fit(*frame(50, 0)).save(path)
+    assert load(path).note == ""
+    assert "note" not in path.read_text()

@@ -18,7 +18,7 @@ def test_more_budget_is_expected_to_help():
     )
 
 
-def test_public_data_are_drawn_from():
+def test_public_data_are_sampled():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random(300), rng.random(300)])
     y = np.where(X[:, 0] > 0.5, 1, 0)

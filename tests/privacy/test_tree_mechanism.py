@@ -24,11 +24,13 @@ from steadytree.privacy.tree_mechanism import (
     BlockRows,
     SampledTree,
     from_numbers,
+    rows_by_leaf,
     sample_tree,
     sampler_slack,
     to_numbers,
     whole_tree_measurement,
 )
+from tests.federated import hospitals
 from tests.privacy import reference
 
 SCHEMA = Schema(bounds={"u": (0, 3)}, categories={"v": ["p", "q"]}, classes=[0, 1, 2])
@@ -274,3 +276,22 @@ def test_draw_refuses_depth_and_epsilon_out_of_range(depth, epsilon):
             "correct",
             SeededNoise(0),
         )
+
+
+def test_a_node_costs_the_work_of_its_own_rows():
+    seen = []
+
+    class Watched(np.ndarray):
+        def __le__(self, other):
+            seen.append(len(self))
+            return np.asarray(self) <= other
+
+        __eq__ = __le__
+
+    candidates = Candidates.of(hospitals.SCHEMA.space, 4)
+    X, y = hospitals.rows(0, 100)
+    codes = candidates.codes(hospitals.SCHEMA.encode(X)).view(Watched)
+    block = BlockRows(codes, hospitals.SCHEMA.encode_labels(y), 2, np.arange(100))
+    tree = from_numbers((0, 1, -1, -1, 1, -1, -1), len(candidates))
+    list(rows_by_leaf(tree, block, candidates))
+    assert sum(seen) == 2 * 100  # two levels, each of all rows once

@@ -2,7 +2,7 @@
 
 The relay sees no rows and samples no noise: it may run as a user that can open the gateway's socket
 and nothing else. Flower starts a process for every message, so the imports at the top are few, and
-the coordinator's are in `main`.
+those of the coordinator are in `main`.
 """
 
 import json
