@@ -10,7 +10,7 @@ from steadytree.federated.coordinator import Coordinator, bins_of
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import RefusedError, Request
 from steadytree.privacy import budget as limits
-from steadytree.privacy.budget import PrivacyStatement
+from steadytree.privacy.budget import PrivacyStatement, allocate_blocks, greedy_depth
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from tests.federated.test_holder import METHODS, SCHEMA, frame, holders
@@ -183,3 +183,11 @@ def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
 def test_a_guarantee_with_delta_says_when_it_does_not_hold():
     assert "except with probability about 1e-06" in PrivacyStatement(1.0, 1e-6, {}, "x").guarantee
     assert "except" not in PrivacyStatement(1.0, 0.0, {}, "x").guarantee
+
+
+def test_an_allocation_grows_with_epsilon_times_rows():
+    plans = [allocate_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert plans == [(2,), (3,), (2, 2)]
+    many = [allocate_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
+    assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]

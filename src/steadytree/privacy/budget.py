@@ -6,7 +6,7 @@ Limits depend on the schema and on parameters alone, so a refusal reveals nothin
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -269,12 +269,4 @@ odds (epsilon 0.5, add or remove one row).
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "spent": dict(self.spent),
-            "method": self.method,
-            "private": self.private,
-            "relation": self.relation,
-            "guarantee": self.guarantee,
-        }
+        return {**asdict(self), "guarantee": self.guarantee}
