@@ -83,7 +83,7 @@ def test_a_ledger_of_version_1_is_upgraded_by_command(run, data, tmp_path):
     assert "--upgrade" in err
     code, _, err = run("ledger", "p.ledger", "--budget", 10, "--upgrade")
     assert code == 2
-    assert "cut off or altered" in " ".join(err.split())
+    assert "truncated or altered line" in " ".join(err.split())
     path.write_bytes(b"steadytree ledger 1 budget 10.0 delta 0.0\n")
     code, out, _ = run("ledger", "p.ledger", "--budget", 10, "--upgrade")
     assert code == 0

@@ -1,17 +1,11 @@
 """`steadytree private coordinate` and `holder join`, up to where Flower begins."""
 
-import json
 import pathlib
-import signal
 import socket
-import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
-from steadytree.federated.flower.transport import GridTransport, relay
-from tests._base.clocks import ToldClock
 from tests.federated import hospitals
 
 COMMAND = ("private",)
@@ -94,7 +88,7 @@ def test_an_address_of_another_machine_is_told(ready):
         ("epsilon", "minimum = 4\nepsilon", "only 3 holders"),
         ('"tree.json"', '"no/tree.json"', "make its folder first"),
         ("study", "checkpoint = 'schema.toml'\nstudy", "which the plan's schema reads"),
-        ("study", "checkpoint = 'other.toml'\nstudy", "is no checkpoint"),
+        ("study", "checkpoint = 'other.toml'\nstudy", "is not a checkpoint"),
     ],
 )
 def test_a_wrong_plan_is_told_before_anything_starts(ready, old, new, message):
@@ -120,112 +114,3 @@ def test_joining_needs_keys_and_a_free_port(ready):
         other.listen()
         port = other.getsockname()[1]
         check_refused(ready(*join, "--port", port), f"port {port} is in use")
-
-
-# ---- the two thin ends of Flower ----
-class Message(SimpleNamespace):
-    """As much of Flower's message as is used."""
-
-    def __init__(self, content, dst_node_id=None, message_type=None, ttl=None, reply_to=None):
-        super().__init__(content=content, to=dst_node_id)
-
-
-@pytest.fixture
-def thin(monkeypatch):
-    flower = SimpleNamespace(Message=Message, RecordDict=dict, ConfigRecord=dict)
-    name = "steadytree.federated.flower.transport.require"
-    monkeypatch.setattr(name, lambda *_, **__: flower)
-
-
-class Grid:
-    """A grid whose nodes answer by functions; one that returns None reports a failure."""
-
-    def __init__(self, nodes):
-        self._nodes, self._replies = nodes, {}
-
-    def get_node_ids(self):
-        return list(self._nodes)
-
-    def push_messages(self, messages):
-        for message in messages:
-            node = message.to
-            content = self._nodes[node](message.content["letter"]["json"])
-            metadata = SimpleNamespace(reply_to_message_id=str(node), src_node_id=node)
-            reply = SimpleNamespace(content=content, metadata=metadata)
-            reply.has_error = lambda content=content: content is None
-            self._replies[str(node)] = reply
-        return list(self._replies)
-
-    def pull_messages(self, ids):
-        return [self._replies[each] for each in ids]
-
-
-def test_a_grid_brings_back_letters_and_nothing_else(thin):
-    nodes = {
-        1: lambda letter: {"letter": {"json": letter + b"!"}},
-        2: lambda letter: None,
-        3: lambda letter: {"letter": {"json": "text"}},
-        4: lambda letter: {"other": {}},
-    }
-    names = {"a": 1, "b": 2, "c": 3, "d": 4, "offline": 5}
-    found = GridTransport(Grid(nodes), names, ToldClock()).exchange(dict.fromkeys(names, b"?"), 5.0)
-    assert found == {"a": b"?!", "c": b"", "d": b""}
-
-
-def test_a_grid_waits_for_late_replies_until_the_time_is_over(thin, monkeypatch):
-    grid, clock = Grid({1: lambda letter: {"letter": {"json": b"late"}}}), ToldClock()
-    pull = grid.pull_messages
-    monkeypatch.setattr(grid, "pull_messages", lambda ids: pull(ids) if clock.now() > 3 else [])
-    transport = GridTransport(grid, {"a": 1}, clock)
-    assert transport.exchange({"a": b"?"}, 2.5) == {}
-    assert 2.5 <= clock.now() < 3
-    assert transport.exchange({"a": b"?"}, 2.5) == {"a": b"late"}
-    assert 3 < clock.now() < 3.5
-
-
-def test_a_relay_says_nothing_of_what_went_wrong(thin, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    here = SimpleNamespace(node_config={"gateway": "none.sock"})
-    nowhere = SimpleNamespace(node_config={})
-    for content, context, code in [
-        ({"letter": {"json": b"{}"}}, here, "UNREACHABLE"),
-        ({"letter": {"json": b"{}"}}, nowhere, "UNREACHABLE"),
-        ({"letter": {"json": "text"}}, here, "MALFORMED"),
-        ({}, here, "UNREACHABLE"),
-    ]:
-        reply = relay(Message(content), context).content
-        assert json.loads(reply["letter"]["json"]) == {"version": 1, "ok": False, "code": code}
-        assert list(reply) == ["letter"]
-
-
-# ---- a leash: what is started ends with whoever started it ----
-OWNER = """
-import subprocess, sys, time
-held = subprocess.Popen(
-    [sys.executable, "-m", "steadytree.federated.flower.supervised_process", sys.executable, "-c",
-     "import os, time; print(os.getpid(), flush=True); time.sleep(600)"],
-    stdin=subprocess.PIPE,
-)
-time.sleep(600)
-"""
-
-
-def has_ended(number):
-    """Whether a process is no more; one that nobody has asked for its exit code counts as ended."""
-    try:
-        return (
-            pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-        )
-    except OSError:
-        return True
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs process groups")
-def test_what_is_on_a_leash_ends_with_its_owner_even_by_kill_9():
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE) as owner:
-        child = int(owner.stdout.readline())
-        owner.send_signal(signal.SIGKILL)
-        # the pipe closes when the last of them has ended
-        assert owner.stdout.read() == b""
-    # its files are closed a moment before the system knows it as ended
-    hospitals.wait_until(lambda: has_ended(child))

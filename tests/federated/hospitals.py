@@ -11,10 +11,16 @@ import time
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from steadytree.data.schema import Schema
-from steadytree.federated.framing import VERSION, carry, write
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.framing import (
+    VERSION,
+    carry,
+    read,
+    write,
+)
+from steadytree.federated.gateway import AnswerStore, Gateway, Terms
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request, question
 from steadytree.privacy.ledger import Ledger
@@ -22,6 +28,7 @@ from steadytree.privacy.ledger import Ledger
 NAMES = ("north", "south", "east")
 SCHEMA = Schema({"age": (0, 100), "dose": (0, 8)}, {"ward": ["A", "B", "C"]}, ["ill", "well"])
 DIGEST = schema_digest(SCHEMA)
+unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
 PATIENCE = 600.0  # seconds: an end to what hangs, not a measure of anything
 STATUS = write({"version": VERSION, "type": "status"})
 
@@ -59,7 +66,7 @@ def ask(kind="rows", round=0, epsilon=0.5, session="study", **more):
     return Request(session, round, kind, epsilon, DIGEST, **{"n_bins": 4, **more})
 
 
-def letter(**more):
+def message(**more):
     return question(ask(**more))
 
 
@@ -139,3 +146,11 @@ def wait_until(condition, seconds=PATIENCE):
         if time.monotonic() > end:
             raise TimeoutError("waited too long")
         time.sleep(0.05)
+
+
+def with_terms(gateway, **terms):
+    return Gateway(gateway.holder, gateway._store, terms=Terms(**terms))
+
+
+def code_of(reply):
+    return read(reply).get("code")

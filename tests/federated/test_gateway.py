@@ -1,11 +1,9 @@
 """The holder's gateway: what it answers, what it refuses, and what a crash leaves behind."""
 
 import json
-import pathlib
 import signal
 import stat
-import sys
-import threading
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -13,28 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.data.splits import SplitTable
-from steadytree.federated.framing import LARGEST_QUESTION, Refusal, carry, read, write
-from steadytree.federated.gateway import Gateway
-from steadytree.federated.gateway_server import GatewayServer
-from steadytree.federated.messages import question, read_answer
-from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.sampled_tree import BlockRows, from_numbers, rows_by_leaf
+from steadytree.federated import holder as holder_module
+from steadytree.federated.framing import LARGEST_QUESTION, Refusal, read, write
+from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.messages import RefusedError, question, read_answer
+from steadytree.privacy.ledger import BudgetError, Ledger
+from steadytree.privacy.ledger_lines import mark_path
+from steadytree.privacy.tree_mechanism import BlockRows, from_numbers, rows_by_leaf
 from tests._base.clocks import ToldClock
 from tests.federated import hospitals
-from tests.federated.hospitals import ask, gateway_of, letter
-
-COMMAND = ("private", "holder")
-unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
-
-
-@pytest.fixture
-def gateway(tmp_path):
-    with gateway_of(tmp_path) as found:
-        yield found
-
-
-def code_of(reply):
-    return read(reply).get("code")
+from tests.federated.hospitals import ask, code_of, gateway_of, message, unix_only, with_terms
 
 
 def test_an_answer_is_what_the_holder_itself_would_say(tmp_path, gateway):
@@ -47,12 +33,12 @@ def test_an_answer_is_what_the_holder_itself_would_say(tmp_path, gateway):
     assert gateway.holder.ledger.spent == 1.5
 
 
-def test_a_repeated_question_gets_the_same_answer_and_costs_nothing(tmp_path):
+def test_a_repeated_request_gets_the_same_answer_and_costs_nothing(tmp_path):
     with gateway_of(tmp_path, seed=1) as first:
-        reply = first.reply(letter())
-        assert first.reply(letter()) == reply
+        reply = first.reply(message())
+        assert first.reply(message()) == reply
     with gateway_of(tmp_path, seed=2) as restarted:  # other noise, were any drawn
-        assert restarted.reply(letter()) == reply
+        assert restarted.reply(message()) == reply
         assert restarted.holder.ledger.spent == 0.5
 
 
@@ -60,22 +46,22 @@ def test_a_repeated_question_gets_the_same_answer_and_costs_nothing(tmp_path):
     "changed",
     [{"epsilon": 0.25}, {"kind": "leaf counts"}, {"n_bins": 8}, {"trees": ((0, -1, -1),)}],
 )
-def test_a_changed_question_under_an_old_number_is_refused(gateway, changed):
-    gateway.reply(letter())
-    assert code_of(gateway.reply(letter(**changed))) == "CHANGED"
+def test_a_changed_request_under_an_old_number_is_refused(gateway, changed):
+    gateway.reply(message())
+    assert code_of(gateway.reply(message(**changed))) == "CHANGED"
     assert gateway.holder.ledger.spent == 0.5
 
 
 def test_studies_do_not_share_numbers(gateway):
-    one, other = gateway.reply(letter()), gateway.reply(letter(session="other"))
+    one, other = gateway.reply(message()), gateway.reply(message(session="other"))
     assert read(one)["answer"]["session"] != read(other)["answer"]["session"]
     assert gateway.holder.ledger.spent == 1.0
 
 
 def test_it_refuses_when_the_budget_is_spent_and_says_no_more(gateway):
-    gateway.reply(letter(epsilon=3.8))
-    reply = gateway.reply(letter(round=1))
-    assert json.loads(reply) == {"version": 2, "ok": False, "code": "BUDGET"}
+    gateway.reply(message(epsilon=3.8))
+    reply = gateway.reply(message(round=1))
+    assert json.loads(reply) == {"version": 1, "ok": False, "code": "BUDGET"}
     assert gateway.holder.ledger.spent == 3.8
     assert not list(gateway._store.folder.glob("study.1.*"))
 
@@ -85,49 +71,32 @@ WRONG = [
     b"\xff\xfe",
     b"null",
     b"[" * 100_000,
-    b'{"type":"status","version":1}',
-    b'{"type":"status","version":3}',
-    b'{"type":"status","version":2.0}',
-    b'{"type":"status", "version":2}',
-    b'{"version":2,"type":"status"}',
-    b'{"more":1,"type":"status","version":2}',
-    b'{"type":"everything","version":2}',
-    b'{"type":"hello","version":2}',
-    b'{"epsilon":1.0,"type":"hello","version":2}',
-    b'{"epsilon":1.0,"more":1,"study":"s","type":"hello","version":2}',
-    b'{"epsilon":-1.0,"study":"s","type":"hello","version":2}',
-    b'{"epsilon":NaN,"study":"s","type":"hello","version":2}',
-    b'{"epsilon":1.00,"study":"s","type":"hello","version":2}',
-    b'{"type":"question","version":2}',
-    letter().replace(b'"depth":0,', b""),
-    letter().replace(b'"depth":0', b'"depth":0,"depth":0'),
-    letter().replace(b"0.5", b"0.50"),
-    letter().replace(b"0.5", b"5e-1"),
-    letter().replace(b"0.5", b"1"),
-    letter().replace(b"study", b"stud\\u0079"),
-    letter() + b" ",
-    letter().replace(b'"version":2', b'"version":1'),
-    letter().replace(b"rows", b"all rows"),
-    letter().replace(b"0.5", b"NaN"),
-    letter().replace(b"0.5", b"-1"),
-    letter().replace(b"0.5", b'"0.5"'),
-    letter().replace(b"0.5", b"true"),
-    letter().replace(b"[[-1]]", b"[[-1.0]]"),
-    letter().replace(b"[[-1]]", b"[[true]]"),
-    letter().replace(b"[[-1]]", b"[[0,-1]]"),
-    letter().replace(b"[[-1]]", b"[[-1,-1]]"),
-    letter().replace(b"[[-1]]", b"[]"),
-    letter().replace(b"[[-1]]", b"-1"),
-    letter().replace(b'"study"', b'"../study"'),
-    letter().replace(b'"round":0', b'"round":-1'),
-    letter().replace(b'"n_bins":4', b'"n_bins":4,"more":1'),
-    letter(kind="side counts", questions=((10**6,),)),
+    b'{"version": 2, "type": "status"}',
+    b'{"version": 1, "type": "everything"}',
+    b'{"version": 1, "type": "hello"}',
+    b'{"version": 1, "type": "hello", "epsilon": NaN}',
+    b'{"version": 1, "type": "question"}',
+    message().replace(b"rows", b"all rows"),
+    message().replace(b"0.5", b"NaN"),
+    message().replace(b"0.5", b"-1"),
+    message().replace(b"0.5", b'"0.5"'),
+    message().replace(b"0.5", b"true"),
+    message().replace(b"[[-1]]", b"[[-1.0]]"),
+    message().replace(b"[[-1]]", b"[[true]]"),
+    message().replace(b"[[-1]]", b"[[0,-1]]"),
+    message().replace(b"[[-1]]", b"[[-1,-1]]"),
+    message().replace(b"[[-1]]", b"[]"),
+    message().replace(b"[[-1]]", b"-1"),
+    message().replace(b'"study"', b'"../study"'),
+    message().replace(b'"round":0', b'"round":-1'),
+    message().replace(b'"n_bins":4', b'"n_bins":4,"more":1'),
+    message(kind="side counts", questions=((10**6,),)),
 ]
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
-def test_what_is_no_question_costs_nothing_and_learns_nothing(gateway, wrong):
-    assert json.loads(gateway.reply(wrong)) == {"version": 2, "ok": False, "code": "MALFORMED"}
+def test_what_is_no_request_costs_nothing_and_learns_nothing(gateway, wrong):
+    assert json.loads(gateway.reply(wrong)) == {"version": 1, "ok": False, "code": "MALFORMED"}
     assert gateway.holder.ledger.spent == 0
 
 
@@ -140,29 +109,29 @@ def test_any_bytes_get_a_fixed_code(tmp_path_factory, noise):
 def test_sizes_are_limited(gateway):
     deep = tuple([0, -1] * 70 + [-1])
     wide = tuple(tuple(range(9)) for _ in range(1))
-    assert code_of(gateway.reply(letter(kind="leaf counts", trees=(deep,)))) == "TOO_LARGE"
+    assert code_of(gateway.reply(message(kind="leaf counts", trees=(deep,)))) == "TOO_LARGE"
     assert code_of(gateway.reply(b" " * (LARGEST_QUESTION + 1))) == "TOO_LARGE"
-    assert read(gateway.reply(letter(kind="side counts", questions=wide)))["ok"]
+    assert read(gateway.reply(message(kind="side counts", questions=wide)))["ok"]
 
 
 def test_another_schema_is_refused(gateway):
-    other = letter().replace(hospitals.DIGEST.encode(), b"0" * 64)
+    other = message().replace(hospitals.DIGEST.encode(), b"0" * 64)
     assert code_of(gateway.reply(other)) == "SCHEMA"
 
 
-def test_an_older_question_that_was_never_answered_is_stale(gateway):
-    gateway.reply(letter(round=5))
-    assert code_of(gateway.reply(letter(round=4))) == "STALE"
+def test_an_older_request_that_was_never_answered_is_stale(gateway):
+    gateway.reply(message(round=5))
+    assert code_of(gateway.reply(message(round=4))) == "STALE"
 
 
-def test_a_lost_answer_is_never_drawn_again(gateway):
-    gateway.reply(letter())
+def test_a_lost_answer_is_never_sampled_again(gateway):
+    gateway.reply(message())
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(path.read_text().replace("numbers", "Numbers"))  # damaged counts as lost
-    assert code_of(gateway.reply(letter())) == "LOST"
+    assert code_of(gateway.reply(message())) == "LOST"
     for path in gateway._store.folder.glob("*.answer"):
         path.unlink()
-    assert code_of(gateway.reply(letter())) == "LOST"
+    assert code_of(gateway.reply(message())) == "LOST"
     assert gateway.holder.ledger.spent == 0.5
 
 
@@ -172,8 +141,8 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
 
     monkeypatch.setattr(gateway.holder, "_numbers", fails)
     with caplog.at_level("DEBUG"):
-        assert json.loads(gateway.reply(letter())) == {
-            "version": 2,
+        assert json.loads(gateway.reply(message())) == {
+            "version": 1,
             "ok": False,
             "code": "INTERNAL",
         }
@@ -181,7 +150,7 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
     # made to fail by rows, it costs; or one could ask for it again and again
     assert gateway.holder.ledger.spent == 0.5
     monkeypatch.undo()
-    assert code_of(gateway.reply(letter())) == "LOST"
+    assert code_of(gateway.reply(message())) == "LOST"
 
 
 # ---- parallel composition rests on the trees, not on anybody's word ----
@@ -199,8 +168,8 @@ def test_leaves_that_are_accepted_share_no_row(numbers, seed):
     assert sorted(np.concatenate(parts)) == list(range(50))  # each row in exactly one leaf
 
 
-def test_a_question_about_many_leaves_costs_its_epsilon_once(gateway):
-    reply = gateway.reply(letter(kind="leaf counts", trees=((0, 1, -1, -1, 2, -1, -1),)))
+def test_a_request_about_many_leaves_costs_its_epsilon_once(gateway):
+    reply = gateway.reply(message(kind="leaf counts", trees=((0, 1, -1, -1, 2, -1, -1),)))
     assert read(reply)["ok"]
     assert gateway.holder.ledger.spent == 0.5
 
@@ -211,7 +180,7 @@ def test_hello_and_status_look_at_no_row(gateway):
     assert known["holder"] == "north"
     assert known["enough"] is True
     assert known["schema"]["classes"] == ["ill", "well"]
-    gateway.reply(letter(epsilon=1.5))
+    gateway.reply(message(epsilon=1.5))
     for study, enough in (("another", False), ("study", True)):  # what it paid is part of it
         hello = write({"version": 2, "type": "hello", "study": study, "epsilon": 4})
         assert read(gateway.reply(hello))["enough"] is enough
@@ -236,16 +205,16 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path, monkeypatch, st
     with gateway_of(tmp_path) as first:
         whole = first.holder if step in ("draft", "pay") else first._store
         if step == "send":
-            first.reply(letter())  # and its bytes never arrive
+            first.reply(message())  # and its bytes never arrive
         else:
             monkeypatch.setattr(whole, step, dies)
             with pytest.raises(Died):
-                first.reply(letter())
+                first.reply(message())
             assert first.holder.ledger.spent == 0
     with gateway_of(tmp_path) as restarted:
-        reply = restarted.reply(letter())
+        reply = restarted.reply(message())
         assert read(reply)["ok"]
-        assert restarted.reply(letter()) == reply
+        assert restarted.reply(message()) == reply
         assert restarted.holder.ledger.spent == 0.5
         assert len(restarted.holder.ledger.entries) == 1
 
@@ -275,20 +244,20 @@ cli.main()
 
 @unix_only
 @pytest.mark.parametrize("step", ["keep", "spend", "send"])
-def test_a_gateway_killed_in_the_middle_of_a_question_goes_on_after_a_restart(tmp_path, step):
+def test_a_gateway_killed_in_the_middle_of_a_request_goes_on_after_a_restart(tmp_path, step):
     hospitals.write_files(tmp_path, ["north"])
     program = ("-c", KILLER.format(step=step))
     process = hospitals.start_gateway(tmp_path, program=program)
     with pytest.raises((OSError, ValueError)):
-        hospitals.send(tmp_path, "north", letter())
+        hospitals.send(tmp_path, "north", message())
     assert hospitals.stop(process) == -signal.SIGKILL
     spent = Ledger(tmp_path / "north.ledger", 4.0).spent
     assert spent == (0.5 if step == "send" else 0.0)
     process = hospitals.start_gateway(tmp_path)  # over the socket that was left behind
     try:
-        reply = hospitals.send(tmp_path, "north", letter())
+        reply = hospitals.send(tmp_path, "north", message())
         assert read(reply)["ok"]
-        assert hospitals.send(tmp_path, "north", letter()) == reply
+        assert hospitals.send(tmp_path, "north", message()) == reply
         assert read(hospitals.send(tmp_path, "north", hospitals.STATUS))["spent"] == 0.5
     finally:
         assert hospitals.stop(process) == 0
@@ -325,14 +294,14 @@ def test_a_full_disk_at_the_ledger_lets_nothing_out_and_counts_nothing(tmp_path)
     process = hospitals.start_gateway(tmp_path, program=("-c", FULL))
     try:
         for _ in range(3):
-            assert code_of(hospitals.send(tmp_path, "north", letter())) == Refusal.INTERNAL
+            assert code_of(hospitals.send(tmp_path, "north", message())) == Refusal.INTERNAL
         assert read(hospitals.send(tmp_path, "north", hospitals.STATUS))["spent"] == 0
     finally:
         assert hospitals.stop(process) == 0
     ledger = Ledger(tmp_path / "north.ledger", 4.0)
     assert (ledger.spent, ledger.entries) == (0.0, [])
     with gateway_of(tmp_path) as mended:
-        assert read(mended.reply(letter()))["ok"]
+        assert read(mended.reply(message()))["ok"]
         assert mended.holder.ledger.spent == 0.5
 
 
@@ -341,10 +310,10 @@ def test_a_full_disk_at_the_answers_spends_nothing(gateway, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(gateway._store, "keep", full)
-    assert code_of(gateway.reply(letter())) == "INTERNAL"
+    assert code_of(gateway.reply(message())) == "INTERNAL"
     assert gateway.holder.ledger.spent == 0
     monkeypatch.undo()
-    assert read(gateway.reply(letter()))["ok"]
+    assert read(gateway.reply(message()))["ok"]
 
 
 @pytest.mark.parametrize("work", [0.0, 0.1, 0.25, 2.3])
@@ -358,104 +327,140 @@ def test_replies_leave_on_the_grid_of_the_pace(gateway, monkeypatch, work):
         return draft(*asked)
 
     monkeypatch.setattr(gateway.holder, "draft", slow)
-    assert read(paced.reply(letter()))["ok"]
+    assert read(paced.reply(message()))["ok"]
     assert clock.slept[0] == work
     assert 0 < clock.slept[1] <= 0.25
     assert clock.now() / 0.25 == pytest.approx(round(clock.now() / 0.25))
     assert clock.now() > work
 
 
-# ---- the socket and the command ----
-@unix_only
-def test_the_socket_is_for_its_owner_only_and_disappears(gateway, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    server = GatewayServer(gateway, "g.sock")
-    assert stat.S_IMODE(pathlib.Path("g.sock").stat().st_mode) == 0o600
-    thread = threading.Thread(target=server.serve)
-    thread.start()
-    try:
-        assert read(carry("g.sock", hospitals.STATUS, hospitals.PATIENCE))["spent"] == 0
-        assert code_of(carry("g.sock", b"hm", hospitals.PATIENCE)) == "MALFORMED"
-        with pytest.raises(ValueError, match="serves at"):
-            GatewayServer(gateway, "g.sock")
-    finally:
-        server.stop()
-        thread.join(hospitals.PATIENCE)
-    assert not pathlib.Path("g.sock").exists()
+# ---- answers that are too large, and what a holder agreed to ----
 
 
-@unix_only
-def test_a_socket_path_is_checked(gateway, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    pathlib.Path("file").touch()
-    for path, message in [("file", "no socket"), ("x" * 120, "at most"), ("no/a", "folder first")]:
-        with pytest.raises((ValueError, OSError), match=message):
-            GatewayServer(gateway, path)
-    with pytest.raises(ValueError, match="no group"):
-        GatewayServer(gateway, "g.sock", group="no-such-group")
+def test_an_answer_too_large_is_paid_for(gateway, monkeypatch):
+    monkeypatch.setattr(gateway.holder, "_numbers", lambda *_: np.array([2**50]))
+    assert code_of(gateway.reply(message())) == "INTERNAL"
+    assert gateway.holder.ledger.spent == 0.5
 
 
-@pytest.fixture
-def run(run, tmp_path):
-    """Commands of a holder, in a folder with its rows and schema."""
-    hospitals.write_files(tmp_path, ["north"])
-    return run
+def test_noise_that_could_be_too_large_is_refused_before_rows_are_looked_at(gateway, monkeypatch):
+    def never(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(gateway.holder, "_numbers", never)
+    monkeypatch.setattr(holder_module, "LARGEST", 2**27 + 64 * 10)
+    for few in ({"kind": "side counts", "questions": ((0, 1, 2, 3, 4, 5),)}, {"epsilon": 0.05}):
+        assert code_of(gateway.reply(message(**{"epsilon": 0.5, **few}))) == "MALFORMED"
+    assert gateway.holder.ledger.spent == 0
 
 
-def serve(run, **changed):
-    values = {"data": "north.csv", "schema": "schema.toml", "ledger": "l", "budget": 1.0, **changed}
-    listed = [part for name, value in values.items() for part in (f"--{name}", value)]
-    new = [] if pathlib.Path(values["ledger"]).exists() else ["--new-ledger"]
-    return run("serve", *listed, *new)
+def test_a_split_counts_once_in_a_leaf(gateway):
+    assert code_of(gateway.reply(message(kind="side counts", questions=((1, 1),)))) == "MALFORMED"
+    assert gateway.holder.ledger.spent == 0
+    with pytest.raises(RefusedError, match="must differ"):
+        gateway.holder.answer(hospitals.ask("side counts", questions=((1, 1),)))
 
 
-@unix_only
-def test_status_shows_what_is_left(run, tmp_path):
-    process = hospitals.start_gateway(tmp_path)
-    try:
-        hospitals.send(tmp_path, "north", letter(epsilon=1.0))
-        code, out, _ = run("status", "--socket", "north.sock")
-    finally:
-        hospitals.stop(process)
-    assert code == 0
-    assert "spent 1, left 3 of 4" in out
-    assert "answered 1 questions" in out
-    code, _, err = run("status", "--socket", "north.sock")
-    assert code == 2
-    assert "no gateway serves" in err
+def test_a_study_costs_no_more_than_was_agreed(gateway):
+    agreed = with_terms(gateway, studies={"study": Decimal(1)})
+    replies = [agreed.reply(message(round=number, epsilon=0.5)) for number in range(3)]
+    assert [code_of(reply) for reply in replies] == [None, None, "BUDGET"]
+    assert agreed.reply(message(round=1, epsilon=0.5)) == replies[1]  # repeated, for nothing
+    assert code_of(agreed.reply(message(session="another"))) == "BUDGET"
+    assert gateway.holder.ledger.spent == 1.0
+    for study, epsilon, enough in (("study", 1, True), ("study", 2, False), ("another", 1, False)):
+        hello = write({"version": 1, "type": "hello", "study": study, "epsilon": epsilon})
+        assert read(agreed.reply(hello))["enough"] is enough
 
 
-@unix_only
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"target": "nothing"}, "no column"),
-        ({"data": "none.csv"}, "no file"),
-        ({"schema": "north.csv"}, "cannot be read as a schema"),
-        ({"name": "a b"}, "name must be"),
-        ({"budget": -1}, "budget must be"),
-        ({"socket": "no/such.sock"}, "folder first"),
-    ],
-)
-def test_wrong_use_is_one_line_and_exit_2(run, tmp_path, changed, message):
-    code, _, err = serve(run, **changed)
-    assert code == 2
-    assert message in err
-    assert len(err.strip().splitlines()) == 1
+def test_requests_for_next_to_nothing_are_refused(gateway):
+    agreed = with_terms(gateway, least_epsilon=1e-3)
+    assert code_of(agreed.reply(message(epsilon=1e-4))) == "TOO_SMALL"
+    assert read(agreed.reply(message(epsilon=1e-3)))["ok"]
 
 
-@unix_only
-def test_a_ledger_of_another_holder_or_budget_is_refused(run, tmp_path):
-    with gateway_of(tmp_path, "north"):
+def test_trees_of_very_many_nodes_are_refused(gateway):
+    def full(depth):
+        return (-1,) if depth == 0 else (0, *full(depth - 1), *full(depth - 1))
+
+    assert code_of(gateway.reply(message(kind="leaf counts", trees=(full(13),) * 2))) == "TOO_LARGE"
+    assert gateway.holder.ledger.spent == 0
+
+
+def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
+    from steadytree.federated.framing import envelope
+    from steadytree.federated.signed_files import letter_opener, sign_letter
+
+    asked = message()
+    opener = letter_opener(keys / "north" / "coordinator.sign.pub", "north")
+    strict = with_terms(gateway, open_message=opener)
+    own = keys / "coordinator" / "sign.key"
+    wrong = [
+        *(asked, b"", b"{}", write({"version": 1, "type": "hello", "study": "s", "epsilon": 1})),
+        envelope(asked, sign_letter(asked, "north", keys / "south" / "sign.key")),
+        envelope(asked, sign_letter(asked, "south", own)),  # meant for another holder
+        envelope(asked.replace(b"0.5", b"0.6"), sign_letter(asked, "north", own)),
+        envelope(asked, b"short"),
+    ]
+    for each in wrong:
+        assert code_of(strict.reply(each)) == "UNSIGNED"
+    assert gateway.holder.ledger.spent == 0
+    assert read(strict.reply(envelope(asked, sign_letter(asked, "north", own))))["ok"]
+    assert read(strict.reply(hospitals.STATUS))["spent"] == 0.5
+
+
+@pytest.mark.parametrize("harm", ["lost", "emptied", "older"])
+@pytest.mark.parametrize("with_mark", [False, True])
+def test_answers_remember_what_a_lost_ledger_forgot(tmp_path, harm, with_mark):
+    path = tmp_path / "north.ledger"
+    both = (path, mark_path(path))
+    with gateway_of(tmp_path) as first:
+        first.reply(message())
+        older = [each.read_bytes() for each in both]
+        first.reply(message(round=1))
+        first.reply(message(round=2))
+        newest = [each.read_bytes() for each in both]
+    for each, content in list(zip(both, older, strict=True))[: 1 + with_mark]:
+        each.unlink()
+        if harm != "lost":
+            each.write_bytes(b"" if harm == "emptied" else content)
+    with pytest.raises(BudgetError, match="older copy"), gateway_of(tmp_path):
         pass
-    code, _, err = serve(run, ledger="north.ledger", budget=4, name="south")
-    assert code == 2
-    assert "another holder" in err
-    code, _, err = serve(run, ledger="north.ledger", budget=5, name="north")
-    assert code == 2
-    assert "cannot be changed" in err
-    with gateway_of(tmp_path, "north"):
-        code, _, err = serve(run, ledger="north.ledger", budget=4, name="north")
-    assert code == 2
-    assert "another gateway" in err
-    assert Ledger(tmp_path / "north.ledger", 4.0).spent == 0
+    for each, content in zip(both, newest, strict=True):
+        each.write_bytes(content)
+    with gateway_of(tmp_path) as restored:
+        assert restored.holder.ledger.spent == 1.5
+
+
+def test_a_ledger_that_lacks_its_last_line_gets_it_back(tmp_path):
+    path = tmp_path / "north.ledger"
+    with gateway_of(tmp_path) as first:
+        first.reply(message())
+        older = path.read_bytes()
+        reply = first.reply(message(round=1))
+    path.write_bytes(older)
+    with gateway_of(tmp_path) as again:
+        assert again.holder.ledger.spent == 1.0
+        assert again.reply(message(round=1)) == reply
+        assert again.holder.ledger.spent == 1.0
+
+
+def test_the_mark_of_a_store_only_rises(gateway):
+    store = gateway._store
+    for amount, marked in (("1.5", "1.5"), ("0.5", "1.5"), ("2", "2")):
+        store.mark_spent(Decimal(amount))
+        assert store.spent == Decimal(marked)
+
+
+def test_a_folder_of_answers_is_closed_to_others(tmp_path):
+    folder = tmp_path / "answers"
+    folder.mkdir(mode=0o755)
+    AnswerStore(folder, "north", "digest").close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
+    gateway.reply(message())
+    for path in gateway._store.folder.glob("*.answer"):
+        path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
+    assert code_of(gateway.reply(message())) == Refusal.LOST

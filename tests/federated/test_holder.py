@@ -6,13 +6,13 @@ import pytest
 
 from steadytree._base.exceptions import BudgetError, RefusedError
 from steadytree.data.schema import Schema
-from steadytree.data.splits import SplitTable
-from steadytree.federated.coordinator import Coordinator
+from steadytree.federated import holder as holder_module
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Answer, Request
-from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.sampled_tree import OPEN
+from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.private_tree import PrivateTreeClassifier
+from steadytree.privacy.tree_mechanism import from_numbers
 
 SCHEMA = Schema({"a": (0, 8), "b": (0, 8)}, {"c": ["x", "y", "z"]}, classes=["no", "yes"])
 METHODS = ["delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum"]
@@ -51,51 +51,6 @@ def one(tmp_path):
 
 def ask(kind="rows", round=0, epsilon=0.5, **more):
     return Request("run", round, kind, epsilon, DIGEST, **{"n_bins": 4, **more})
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_each_method_learns_and_spends_what_it_said(tmp_path, method):
-    parties = holders(tmp_path, 8.0)
-    fitted = Coordinator(parties, SCHEMA, 8.0, method, n_bins=4, testing_seed=0).fit()
-    X, y = frame(500, 99)
-    assert (fitted.predict(X) == y).mean() > 0.9
-    np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
-    for holder in parties:
-        assert 0 < holder.ledger.spent <= 8.0
-    assert max(holder.ledger.spent for holder in parties) == pytest.approx(8.0)
-    assert not fitted.privacy_.private
-    assert fitted.privacy_.relation == "add or remove one row of one holder"
-
-
-@pytest.mark.parametrize(("k", "epsilon"), [(1, 1.0), (2, 0.1), (3, 0.7), (4, 0.3)])
-@pytest.mark.parametrize("method", METHODS)
-def test_a_budget_of_just_epsilon_is_enough_for_any_number_of_holders(tmp_path, method, k, epsilon):
-    parties = holders(tmp_path, epsilon, k)
-    Coordinator(parties, SCHEMA, epsilon, method, n_bins=3, testing_seed=1).fit()
-    assert all(holder.ledger.spent <= epsilon for holder in parties)
-
-
-def test_secure_noise_makes_a_private_model(tmp_path):
-    pytest.importorskip("opendp")
-    parties = holders(tmp_path, 4.0, 2, seed=None)
-    fitted = Coordinator(parties, SCHEMA, 4.0, n_bins=4).fit()
-    assert fitted.privacy_.private
-    assert "epsilon 4" in fitted.privacy_.guarantee
-
-
-def test_zcdp_sums_cost_delta(tmp_path):
-    parties = holders(tmp_path, 4.0, 2, delta=1e-6)
-    fitted = Coordinator(parties, SCHEMA, 4.0, "secure_sum", 1e-6, testing_seed=0).fit()
-    assert fitted.privacy_.delta == 1e-6
-    assert [holder.ledger.spent_delta for holder in parties] == [1e-6, 1e-6]
-
-
-def test_a_holder_with_less_left_stops_the_run(tmp_path):
-    parties = holders(tmp_path, 1.0, 3)
-    parties[2].ledger.spend(0.5, "earlier tree")
-    with pytest.raises(BudgetError, match="is left"):
-        Coordinator(parties, SCHEMA, 1.0, n_bins=4, testing_seed=0).fit()
-    assert parties[2].ledger.spent <= 1.0
 
 
 # ---- one holder ----
@@ -186,8 +141,8 @@ def test_repeated_and_stale_rounds_are_refused_even_after_a_restart(tmp_path, ca
         (ask(trees=((999, -1, -1),)), "one tree"),
         (ask("block"), "depth"),
         (ask("side counts"), "for each of its leaves"),
-        (ask("side counts", questions=((999,),)), "places in the list"),
-        (ask("side counts", questions=((),)), "places in the list"),
+        (ask("side counts", questions=((999,),)), "indices in the list"),
+        (ask("side counts", questions=((),)), "indices in the list"),
         ("rows, please", "a Request and nothing else"),
     ],
 )
@@ -229,54 +184,6 @@ def test_an_answer_to_another_request_is_refused():
         answer.check(ask(round=1))
 
 
-class Liar:
-    """Answers every request with the same numbers."""
-
-    name = "liar"
-
-    def __init__(self, numbers):
-        self.numbers = numbers
-
-    def answer(self, request):
-        return Answer("liar", request.session, request.round, request.kind, self.numbers)
-
-
-def test_a_coordinator_refuses_blocks_that_are_no_trees(tmp_path):
-    class Rows(Liar):
-        def answer(self, request):
-            kept = self.numbers if request.kind == "block" else np.array([1])
-            return Answer("liar", request.session, request.round, request.kind, kept)
-
-    for numbers in ([0, -1], [0, 0, 0, -1, -1, -1, -1], [999, -1, -1]):
-        with pytest.raises(ValueError, match=r"tree|deeper"):
-            Coordinator([Rows(np.array(numbers))], SCHEMA, 1.0, n_bins=4).fit()
-
-
-def test_a_secure_sum_ends_with_its_budget(tmp_path):
-    parties = holders(tmp_path, 1.0, 2)
-    sums = SecureSum(parties, "run", DIGEST, 1.0, testing_seed=0)
-    candidates = SplitTable.declared(SCHEMA.space, 4)
-    sums.ask(0.6, "rows", OPEN, candidates)
-    with pytest.raises(RefusedError, match="spent"):
-        sums.ask(0.6, "rows", OPEN, candidates)
-    assert [holder.ledger.left for holder in parties] == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"method": "magic"}, "method must be one of"),
-        ({"delta": 1e-6}, "only secure_sum"),
-        ({"epsilon": 0}, "epsilon must be"),
-    ],
-)
-def test_a_coordinator_checks_its_parameters(tmp_path, wrong, message):
-    with pytest.raises(ValueError, match=message):
-        Coordinator(holders(tmp_path, 1.0, 1), SCHEMA, **wrong)
-    with pytest.raises(ValueError, match="names that differ"):
-        Coordinator([], SCHEMA)
-
-
 def test_a_holder_needs_rows_a_ledger_and_a_name(tmp_path):
     ledger = Ledger(tmp_path / "l", 1.0)
     X, y = frame(5, 0)
@@ -288,3 +195,88 @@ def test_a_holder_needs_rows_a_ledger_and_a_name(tmp_path):
         Holder("a b", SCHEMA, X, y, ledger, testing_seed=0)
     with pytest.raises(TypeError, match="schema must be"):
         Holder("h", None, X, y, ledger, testing_seed=0)
+
+
+def test_a_ledger_tells_seeded_releases_from_ordinary_ones(tmp_path):
+    one = holders(tmp_path, 4.0, 1)[0]
+    one.answer(ask())
+    one.join_sum("sums", DIGEST, 1.0, 0.0)
+    PrivateTreeClassifier(1.0, SCHEMA, ledger=one.ledger, testing_seed=0).fit(*frame(50, 0))
+    assert [entry.mechanism for entry in one.ledger.entries] == [NOT_PRIVATE] * 3
+
+
+def test_a_seed_has_to_be_named(tmp_path):
+    with pytest.raises(TypeError, match="positional"):
+        Holder("h", SCHEMA, *frame(5, 0), Ledger(tmp_path / "l", 1.0), 0)
+
+
+def test_true_is_no_split(tmp_path):
+    one = holders(tmp_path, 1.0, 1)[0]
+    with pytest.raises(RefusedError, match="indices in the list"):
+        one.answer(ask("side counts", questions=((True,),)))
+    assert one.ledger.spent == 0
+
+
+def test_names_end_where_they_end(tmp_path):
+    with pytest.raises(RefusedError, match="session must be"):
+        type(ask())("run\n", 0, "rows", 0.5, DIGEST)
+    with pytest.raises(ValueError, match="name must be"):
+        Holder("h\n", SCHEMA, *frame(5, 0), Ledger(tmp_path / "l", 1.0), testing_seed=0)
+
+
+def test_a_holder_of_too_many_rows_is_refused_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(holder_module, "MOST_ROWS", 4)
+    with pytest.raises(ValueError, match="at most 4 rows"):
+        Holder("h", SCHEMA, *frame(5, 0), Ledger(tmp_path / "l", 1.0), testing_seed=0)
+
+
+def chain(length):
+    return (0, -1) * length + (-1,)
+
+
+def test_a_tree_as_deep_as_a_chain_is_refused_before_it_is_walked(tmp_path):
+    one = holders(tmp_path, 1.0, 1)[0]
+    assert from_numbers(chain(64), 1)
+    for kind in ("leaf counts", "choice", "block"):
+        with pytest.raises(RefusedError, match="at most 64 levels"):
+            one.answer(ask(kind, trees=(chain(50_000),), depth=1))
+    assert one.ledger.spent == 0
+
+
+def test_blocks_of_too_many_splits_are_refused(tmp_path):
+    one = holders(tmp_path, 1.0, 1)[0]
+    with pytest.raises(RefusedError, match="may have at most"):
+        one.answer(ask("last block", n_bins=1_000, depth=3))
+    assert one.ledger.spent == 0
+
+
+class Untouchable:
+    """Rows that nobody may look at."""
+
+    def __getattribute__(self, name):
+        raise AssertionError("a refusal looked at rows")
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("run", 0, "rows", 0.5, "other schema"),
+        ask(trees=((0, -1),)),
+        ask("block"),
+        ask("side counts", questions=((999,),)),
+        ask(epsilon=2.0),  # beyond the budget
+    ],
+)
+def test_refusals_do_not_look_at_rows(tmp_path, request_):
+    """So that neither their words nor their time can tell anything of them."""
+    one = holders(tmp_path, 1.0, 1)[0]
+    one._values = one._labels = Untouchable()
+    with pytest.raises((RefusedError, BudgetError)):
+        one.answer(request_)
+
+
+def test_a_holder_without_rows_is_refused_and_that_is_logged(tmp_path, caplog):
+    X, y = frame(5, 0)
+    with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="needs rows"):
+        Holder("h", SCHEMA, X[:0], y[:0], Ledger(tmp_path / "l", 1.0), testing_seed=0)
+    assert "refused" in caplog.text

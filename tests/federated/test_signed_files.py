@@ -10,10 +10,12 @@ from steadytree.federated import framing as letters
 from steadytree.federated import signed_files as files
 from steadytree.federated import signed_files as signed
 from steadytree.federated.coordinator import Coordinator
+from steadytree.federated.signed_files import read_question_file, write_questions
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
 from tests.federated import hospitals
 from tests.federated.hospitals import NAMES, SCHEMA
+from tests.federated.studies import make_plan
 
 pytest.importorskip("cryptography")
 COMMAND = ("private",)
@@ -265,3 +267,30 @@ def test_keys_are_never_overwritten_and_private_ones_are_private(study):
     assert study("keys")[0] == 2
     assert study("keys", "--holder", "north")[0] == 0
     assert study("keys", "--holder", "north")[0] == 2
+
+
+def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
+    from steadytree.federated.signed_files import write_signed
+
+    plan = make_plan(tmp_path)
+    path = write_questions(plan, {"north": hospitals.ask(session="s1")}, tmp_path / "q")[0]
+    whole = path.read_text()
+    read_question_file(path, keys / "north")
+    path.write_text(whole.replace('"asks for"', '"asks for": "nothing",\n"asks for"'))
+    with pytest.raises(ValueError, match="no signed file"):
+        read_question_file(path, keys / "north")
+    other = json.loads(whole)["schema"] | {"classes": ["other", "well"]}
+    for shown in ({"asks for": "leaf counts"}, {"schema": other}, {"schema": None}):
+        content = {**json.loads(whole), **shown}
+        del content["signature"]
+        write_signed(path, content, keys / "coordinator" / "sign.key")
+        with pytest.raises(ValueError, match="do not answer it"):
+            read_question_file(path, keys / "north")
+
+
+def test_holders_whose_names_end_alike_are_told_apart(tmp_path):
+    from steadytree.federated.signed_files import _holder_of
+
+    plan = make_plan(tmp_path, holders=["north", "a.north"])
+    for name in plan.holders:
+        assert _holder_of(tmp_path / f"s1.0000.{name}.answer.json", plan) == name

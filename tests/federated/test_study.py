@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -14,68 +13,23 @@ import pytest
 from steadytree._base.exceptions import HolderError
 from steadytree.data.schema import Schema
 from steadytree.federated import coordinator as studies
-from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.framing import Refusal, read, refusal, write
 from steadytree.federated.strategies import METHODS
-from steadytree.federated.study_config import StudyConfig
+from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import InMemory, Sockets
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
-from tests._base.clocks import ToldClock
 from tests.federated import hospitals
-from tests.federated.hospitals import NAMES, SCHEMA, gateway_of
-
-unix_only = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
-PATIENCE = {"deadline": 5, "attempt": 1, "join": 5}  # seconds of a clock that only waiting moves
-
-
-def make_plan(folder, **changed):
-    SCHEMA.save(folder / "schema.toml")
-    return StudyConfig.load(hospitals.write_plan(folder, **{"study": "s1", **PATIENCE, **changed}))
-
-
-def run_study(plan, transport):
-    """A study whose deadlines come through waiting alone, however slow the machine is."""
-    return studies.run_study(plan, transport, ToldClock())
-
-
-@contextlib.contextmanager
-def gateways(folder, names=NAMES, **more):
-    with contextlib.ExitStack() as stack:
-        yield [
-            stack.enter_context(gateway_of(folder, name, seed=place, **more))
-            for place, name in enumerate(names)
-        ]
-
-
-def in_process(folder, plan):
-    """The same study with holders in this process and nothing in between."""
-    folder.mkdir()
-    holders = [hospitals.make_holder(folder, n, seed=p) for p, n in enumerate(NAMES)]
-    asked = (SCHEMA, plan.epsilon, plan.method)
-    fitted = Coordinator(holders, *asked, n_bins=4, testing_seed=plan.testing_seed).fit()
-    return fitted.tree_, [holder.ledger.spent for holder in holders]
-
-
-class Faulty(InMemory):
-    """Gateways in memory of which some misbehave: `fault(name, letter, reply)` gives the reply."""
-
-    def __init__(self, gateways, fault):
-        super().__init__(gateways)
-        self._fault = fault
-
-    def exchange(self, letters, seconds):
-        found = super().exchange(letters, seconds)
-        found = {name: self._fault(name, letters[name], reply) for name, reply in found.items()}
-        return {name: reply for name, reply in found.items() if reply is not None}
+from tests.federated.hospitals import NAMES, SCHEMA, unix_only
+from tests.federated.studies import Faulty, gateways, in_process, make_plan, run_study
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_letters_change_nothing_of_a_study(tmp_path, method):
+def test_messages_change_nothing_of_a_study(tmp_path, method):
     plan = make_plan(tmp_path, method=method)
-    with gateways(tmp_path) as parties:
-        study = run_study(plan, InMemory(parties))
-        spent = [gateway.holder.ledger.spent for gateway in parties]
+    with gateways(tmp_path) as served:
+        study = run_study(plan, InMemory(served))
+        spent = [gateway.holder.ledger.spent for gateway in served]
     assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
     assert load(tmp_path / "tree.json") == study.tree
     facts = json.loads((tmp_path / "tree.json.study.json").read_text())
@@ -91,8 +45,8 @@ def test_every_level_is_one_round(tmp_path):
         folder = tmp_path / method
         folder.mkdir()
         plan = make_plan(folder, method=method)
-        with gateways(folder) as parties:
-            rounds[method] = run_study(plan, InMemory(parties)).rounds
+        with gateways(folder) as served:
+            rounds[method] = run_study(plan, InMemory(served)).rounds
     # rows, two blocks, leaves; a duel judges each block; a vote judges at the end
     assert rounds["delegate"] == rounds["vote"] == 4
     assert rounds["duel"] == 6
@@ -101,13 +55,13 @@ def test_every_level_is_one_round(tmp_path):
 
 def test_the_holders_alone_replay_a_study_whose_checkpoint_is_lost(tmp_path):
     plan = make_plan(tmp_path)
-    with gateways(tmp_path) as parties:
-        first = run_study(plan, InMemory(parties))
-        spent = [gateway.holder.ledger.spent for gateway in parties]
+    with gateways(tmp_path) as served:
+        first = run_study(plan, InMemory(served))
+        spent = [gateway.holder.ledger.spent for gateway in served]
         plan.checkpoint.unlink()
-        again = run_study(plan, InMemory(parties))
+        again = run_study(plan, InMemory(served))
         assert again.tree == first.tree
-        assert [gateway.holder.ledger.spent for gateway in parties] == spent
+        assert [gateway.holder.ledger.spent for gateway in served] == spent
 
 
 class Stopped(Exception):
@@ -118,32 +72,32 @@ class Stopped(Exception):
 def test_a_stopped_coordinator_goes_on_where_it_was(tmp_path, after):
     plan, asked = make_plan(tmp_path), []
 
-    def stops(name, letter, reply):
-        asked.append(read(letter)["type"])
+    def stops(name, message, reply):
+        asked.append(read(message)["type"])
         if asked.count("question") > after:
             raise Stopped
         return reply
 
-    with gateways(tmp_path) as parties:
+    with gateways(tmp_path) as served:
         with pytest.raises(Stopped):
-            run_study(plan, Faulty(parties, stops))
-        study = run_study(plan, InMemory(parties))
-        spent = [gateway.holder.ledger.spent for gateway in parties]
+            run_study(plan, Faulty(served, stops))
+        study = run_study(plan, InMemory(served))
+        spent = [gateway.holder.ledger.spent for gateway in served]
     assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
     assert study.resumed == [0, 0, 0, 1][after]  # only whole rounds are in the checkpoint
 
 
 def test_a_checkpoint_of_another_plan_is_refused(tmp_path):
-    with gateways(tmp_path) as parties:
-        run_study(make_plan(tmp_path), InMemory(parties))
+    with gateways(tmp_path) as served:
+        run_study(make_plan(tmp_path), InMemory(served))
         other = make_plan(tmp_path, epsilon=1.0)
-        with pytest.raises(ValueError, match="another study or of a plan that was changed"):
-            run_study(other, InMemory(parties))
+        with pytest.raises(ValueError, match="another study, or the plan was changed"):
+            run_study(other, InMemory(served))
         other.checkpoint.unlink()
-        spent = [gateway.holder.ledger.spent for gateway in parties]
+        spent = [gateway.holder.ledger.spent for gateway in served]
         with pytest.raises(HolderError, match="another question was asked"):
-            run_study(other, InMemory(parties))
-        assert [gateway.holder.ledger.spent for gateway in parties] == spent
+            run_study(other, InMemory(served))
+        assert [gateway.holder.ledger.spent for gateway in served] == spent
 
 
 # ---- holders that misbehave ----
@@ -160,7 +114,7 @@ def nan_answer(reply):
 
 TWO_ZEROS = "AAAAAAAAAAAAAAAAAAAAAA=="
 LIES = {
-    "nothing": (lambda reply: None, "nothing came before the deadline"),
+    "nothing": (lambda reply: None, "no reply before the deadline"),
     "no JSON": (lambda reply: b"\x00\x01", "not JSON"),
     "wrong shape": (lambda reply: changed_answer(reply, numbers=TWO_ZEROS), "were asked for"),
     "half a number": (lambda reply: changed_answer(reply, numbers="AAAA"), "no counts"),
@@ -185,25 +139,25 @@ def test_a_holder_that_answers_wrong_is_left_out_or_ends_the_study(tmp_path, lie
     plan = make_plan(tmp_path, minimum=minimum)
     change, message = LIES[lie]
 
-    def lies(name, letter, reply):
-        asked = read(letter)
+    def lies(name, message, reply):
+        asked = read(message)
         wrong = name == "south" and asked["type"] == "question" and asked["request"]["round"] == 0
         return change(reply) if wrong else reply
 
-    with gateways(tmp_path) as parties:
+    with gateways(tmp_path) as served:
         if minimum == 3:
             with pytest.raises(ValueError, match=message):
-                run_study(plan, Faulty(parties, lies))
+                run_study(plan, Faulty(served, lies))
             assert not plan.out.exists()
         else:
-            study = run_study(plan, Faulty(parties, lies))
-            assert study.gone == ("south",)
+            study = run_study(plan, Faulty(served, lies))
+            assert study.missing == ("south",)
             assert study.epsilons["south"] == 0
-            assert run_study(plan, InMemory(parties)).tree == study.tree  # also when resumed
+            assert run_study(plan, InMemory(served)).tree == study.tree  # also when resumed
             X, y = hospitals.rows(50)
             assert (study.tree.predict(X) == y).mean() > 0.9
         # whatever happened, what was paid is what was answered, and never twice
-        for gateway in parties:
+        for gateway in served:
             requests = [entry.request for entry in gateway.holder.ledger.entries]
             assert len(requests) == len(set(requests))
             assert gateway.holder.ledger.spent <= plan.epsilon
@@ -212,156 +166,59 @@ def test_a_holder_that_answers_wrong_is_left_out_or_ends_the_study(tmp_path, lie
 @pytest.mark.parametrize("method", ["delegate", "duel", "vote", "local_rnm"])
 @pytest.mark.parametrize("dead_from", [0, 1, 2, 3])
 def test_any_holder_may_go_away_in_any_round(tmp_path, method, dead_from):
-    for gone in NAMES:
-        folder = tmp_path / gone
+    for missing in NAMES:
+        folder = tmp_path / missing
         folder.mkdir()
         plan = make_plan(folder, minimum=2, method=method)
 
-        def goes(name, letter, reply, gone=gone):
-            asked = read(letter)
+        def goes(name, message, reply, missing=missing):
+            asked = read(message)
             number = asked["request"]["round"] if asked["type"] == "question" else -1
-            return None if name == gone and number >= dead_from else reply
+            return None if name == missing and number >= dead_from else reply
 
-        with gateways(folder) as parties:
-            study = run_study(plan, Faulty(parties, goes))
-            assert all(gateway.holder.ledger.spent <= plan.epsilon for gateway in parties)
+        with gateways(folder) as served:
+            study = run_study(plan, Faulty(served, goes))
+            assert all(gateway.holder.ledger.spent <= plan.epsilon for gateway in served)
         X, y = hospitals.rows(50)
         assert (study.tree.predict(X) == y).mean() > 0.8
-
-
-class Impatient(InMemory):
-    """Does not wait for one holder, which goes on with its work."""
-
-    def __init__(self, gateways, slow):
-        super().__init__(gateways)
-        self.slow, self.threads = slow, []
-
-    def exchange(self, letters, seconds):
-        found = super().exchange({n: a for n, a in letters.items() if n != self.slow}, seconds)
-        if self.slow in letters and read(letters[self.slow])["type"] == "question":
-            work = threading.Thread(
-                target=super().exchange, args=({self.slow: letters[self.slow]}, seconds)
-            )
-            work.start()
-            self.threads.append(work)
-        elif self.slow in letters:
-            found |= super().exchange({self.slow: letters[self.slow]}, seconds)
-        return found
-
-
-@pytest.mark.parametrize("minimum", [2, 3])
-def test_a_slow_holder_past_the_deadline(tmp_path, monkeypatch, minimum):
-    """It pays once, however often it is asked; the study ends without it, or later with it."""
-    plan = make_plan(tmp_path, minimum=minimum)
-    finish = threading.Event()
-    with gateways(tmp_path) as parties:
-        drafts, draft = [], parties[1].holder.draft
-
-        def slow(request, admitted):
-            drafts.append(request.name)
-            finish.wait(hospitals.PATIENCE)
-            return draft(request, admitted)
-
-        monkeypatch.setattr(parties[1].holder, "draft", slow)
-        impatient = Impatient(parties, "south")
-        if minimum == 3:
-            with pytest.raises(HolderError, match="nothing came before the deadline"):
-                run_study(plan, impatient)
-        else:
-            assert run_study(plan, impatient).gone == ("south",)
-        finish.set()
-        study = run_study(plan, InMemory(parties))  # asked again while it may still be at work
-        for thread in impatient.threads:
-            thread.join(hospitals.PATIENCE)
-        spent = [gateway.holder.ledger.spent for gateway in parties]
-    assert len(drafts) == len(set(drafts))
-    if minimum == 3:
-        assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
-    else:
-        assert study.gone == ("south",)
-
-
-def test_a_holder_that_fails_for_a_while_is_asked_again(tmp_path):
-    plan, asked = make_plan(tmp_path), []
-
-    def hiccups(name, letter, reply):
-        asked.append(name)
-        return refusal(Refusal.INTERNAL) if name == "east" and asked.count("east") == 2 else reply
-
-    with gateways(tmp_path) as parties:
-        study = run_study(plan, Faulty(parties, hiccups))
-        spent = [gateway.holder.ledger.spent for gateway in parties]
-    assert study.traffic.asked_again == 1
-    assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
-
-
-class Noting(InMemory):
-    """Gateways of which one is never heard; notes who was asked, and for how long."""
-
-    def __init__(self, gateways, silent):
-        super().__init__(gateways)
-        self._silent, self.asked = silent, []
-
-    def exchange(self, letters, seconds):
-        questions = [name for name, one in letters.items() if read(one)["type"] == "question"]
-        if questions:
-            self.asked.append((sorted(questions), seconds))
-        heard = {n: a for n, a in letters.items() if n != self._silent or n not in questions}
-        return super().exchange(heard, seconds)
-
-
-def test_a_silent_holder_is_asked_until_the_deadline_and_never_beyond(tmp_path):
-    plan = make_plan(tmp_path, minimum=2, deadline=3.5, attempt=2)
-    clock = ToldClock()
-    with gateways(tmp_path) as parties:
-        noting = Noting(parties, "south")
-        study = studies.run_study(plan, noting, clock)
-    assert study.gone == ("south",)
-    (everyone, first), *again = noting.asked[:4]
-    assert (everyone, first) == (sorted(NAMES), 2)
-    assert again == [(["south"], 2), (["south"], 1.5), (["south"], 0.5)]
-    assert clock.slept == [1.0, 1.0, 1.0, 0.5]
-    assert study.traffic.asked_again == 3
-    assert study.traffic.seconds == [3.5, *[0.0] * (study.rounds - 1)]
-    assert all("south" not in names for names, _ in noting.asked[4:])
 
 
 def test_blocks_that_are_no_trees_are_refused(tmp_path):
     plan = make_plan(tmp_path, minimum=2)
 
-    def lies(name, letter, reply):
+    def lies(name, message, reply):
         if (
-            read(letter).get("request", {}).get("kind") in ("block", "last block")
+            read(message).get("request", {}).get("kind") in ("block", "last block")
             and name == "north"
         ):
             return changed_answer(reply, numbers="AAAAAAAAAAA=")  # a question without sides
         return reply
 
-    with gateways(tmp_path) as parties:
-        study = run_study(plan, Faulty(parties, lies))
-    assert study.gone in ((), ("north",))
+    with gateways(tmp_path) as served:
+        study = run_study(plan, Faulty(served, lies))
+    assert study.missing in ((), ("north",))
     X, y = hospitals.rows(50)
     assert (study.tree.predict(X) == y).mean() > 0.8
 
 
 def test_a_spent_budget_in_the_middle_stops_the_study(tmp_path):
     plan = make_plan(tmp_path)
-    with gateways(tmp_path) as parties:
+    with gateways(tmp_path) as served:
 
-        def spends(name, letter, reply):
-            if name == "south" and read(letter)["type"] == "question":
+        def spends(name, message, reply):
+            if name == "south" and read(message)["type"] == "question":
                 with contextlib.suppress(ValueError):
-                    parties[1].holder.ledger.spend(3.9, "elsewhere")
+                    served[1].holder.ledger.spend(3.9, "elsewhere")
             return reply
 
         with pytest.raises(HolderError, match="budget does not cover") as stopped:
-            run_study(plan, Faulty(parties, spends))
+            run_study(plan, Faulty(served, spends))
     assert stopped.value.code == Refusal.BUDGET
 
 
 # ---- before anything is spent ----
 def hello_changed(**fields):
-    def change(name, letter, reply):
+    def change(name, message, reply):
         return write({**read(reply), **fields}) if name == "south" else reply
 
     return change
@@ -381,11 +238,11 @@ def hello_changed(**fields):
     ],
 )
 def test_a_holder_that_does_not_fit_stops_a_study_before_it_begins(tmp_path, fault, message):
-    with gateways(tmp_path) as parties:
+    with gateways(tmp_path) as served:
         with pytest.raises(ValueError, match=message) as stopped:
-            run_study(make_plan(tmp_path), Faulty(parties, fault))
+            run_study(make_plan(tmp_path), Faulty(served, fault))
         assert "Nothing was spent" in str(stopped.value)
-        assert [gateway.holder.ledger.spent for gateway in parties] == [0, 0, 0]
+        assert [gateway.holder.ledger.spent for gateway in served] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -406,23 +263,23 @@ def test_a_holder_that_does_not_fit_stops_a_study_before_it_begins(tmp_path, fau
 def test_schemas_that_differ_are_named_by_their_field(tmp_path, other, message):
     plan = make_plan(tmp_path)
     other.save(tmp_path / "schema.toml")
-    with gateways(tmp_path) as parties:
+    with gateways(tmp_path) as served:
         with pytest.raises(ValueError, match=message):
-            run_study(StudyConfig.load(tmp_path / "plan.toml"), InMemory(parties))
-        assert [gateway.holder.ledger.spent for gateway in parties] == [0, 0, 0]
+            run_study(StudyConfig.load(tmp_path / "plan.toml"), InMemory(served))
+        assert [gateway.holder.ledger.spent for gateway in served] == [0, 0, 0]
     assert not plan.checkpoint.exists()
 
 
 def test_too_few_holders_online_spends_nothing(tmp_path):
     plan = make_plan(tmp_path)
-    with gateways(tmp_path) as parties:
+    with gateways(tmp_path) as served:
 
-        def silent(name, letter, reply):
+        def silent(name, message, reply):
             return None if name == "east" else reply
 
         with pytest.raises(ValueError, match=r"2 of 3 holders answered.*'east' .not online"):
-            run_study(plan, Faulty(parties, silent))
-        assert [gateway.holder.ledger.spent for gateway in parties] == [0, 0, 0]
+            run_study(plan, Faulty(served, silent))
+        assert [gateway.holder.ledger.spent for gateway in served] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -439,7 +296,7 @@ def test_too_few_holders_online_spends_nothing(tmp_path):
         ({"method": "secure_sum"}, "method must be"),
         ({"deadline": -1}, "deadline must be"),
         ({"superlink": "here"}, "host:port"),
-        ({"surprise": 1}, "nothing a plan knows"),
+        ({"surprise": 1}, "is not a key of a plan"),
     ],
 )
 def test_plans_are_checked_when_read(tmp_path, changed, message):
@@ -462,7 +319,8 @@ def test_a_plan_that_is_no_plan(tmp_path):
 COORDINATOR = """
 import sys
 from steadytree.federated.coordinator import run_study
-from steadytree.federated.study_config import StudyConfig
+from steadytree.federated.study import StudyConfig
+from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Sockets
 plan = StudyConfig.load("plan.toml")
 run_study(plan, Sockets({name: f"{name}.sock" for name in plan.holders}))
@@ -479,8 +337,8 @@ def test_processes_that_are_killed_and_started_again_end_in_the_same_tree(tmp_pa
         "from steadytree.cli import app as cli\n"
         "from steadytree.federated.gateway import Gateway\n"
         "release = Gateway._release\n"
-        "def killed(self, request, letter):\n"
-        "    found = release(self, request, letter)\n"
+        "def killed(self, request, message):\n"
+        "    found = release(self, request, message)\n"
         "    if request.round == 1: os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return found\n"
         "Gateway._release = killed\n"

@@ -20,7 +20,7 @@ def says_yes(code, bin_, by_value):
     return code == bin_ if by_value else code <= bin_
 
 
-def pack_answers(codes, ordered, feature, bin_, by_value):
+def pack_sides(codes, ordered, feature, bin_, by_value):
     bits = np.zeros((len(feature), len(ordered) // WORD), np.uint64)
     for k in range(len(feature)):
         for place, row in enumerate(ordered):
@@ -120,7 +120,7 @@ def packed(case, most=5):
     rows = case.rng.permutation(case.n)[: case.rng.integers(0, case.n + 1)]
     ordered, offsets = order_by_class(case.labels, rows, case.n_classes)
     within = np.bincount(case.labels[rows], minlength=case.n_classes)
-    return pack_answers(case.full, ordered, *asked), offsets, within
+    return pack_sides(case.full, ordered, *asked), offsets, within
 
 
 def case_of_roots(case):
@@ -139,7 +139,7 @@ def case_of_common(case):
 
 CASES = {
     "order_by_class": lambda case: (case.labels, case.rng.permutation(case.n), case.n_classes),
-    "pack_answers": lambda case: (
+    "pack_sides": lambda case: (
         case.full,
         order_by_class(case.labels, np.arange(case.n), case.n_classes)[0],
         *questions(case),

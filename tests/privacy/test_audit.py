@@ -10,17 +10,15 @@ import pytest
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.holder import Holder, SecureSum, schema_digest
 from steadytree.federated.messages import Request
-from steadytree.federated.secure_sum import SecureSum
 from steadytree.privacy.audit import audit_privacy
 from steadytree.privacy.evaluation import private_accuracy
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import release_counts, release_counts_zcdp, rho_of, select
 from steadytree.privacy.noise import SecureNoise, SeededNoise
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.sampled_tree import OPEN, BlockRows
-from steadytree.privacy.tree_mechanism import draw_tree
+from steadytree.privacy.tree_mechanism import OPEN, BlockRows, sample_tree
 
 SCHEMA = Schema(bounds={}, categories={"a": ["n", "y"], "b": ["n", "y"]}, classes=[0, 1])
 CANDIDATES = SplitTable.declared(SCHEMA.space, 2)
@@ -47,7 +45,7 @@ def label_at_zero(tree):
 
 def whole_tree(epsilon, depth, noise):
     return lambda labels: label_at_zero(
-        draw_tree(block(labels), CANDIDATES, epsilon, depth, "right", noise)
+        sample_tree(block(labels), CANDIDATES, epsilon, depth, "correct", noise)
     )
 
 
@@ -71,10 +69,10 @@ def test_whole_trees_for_pure_leaves_keep_their_claim(depth):
     def mechanism(rows):
         codes = np.array([[v == "y" for v, _ in rows], [False] * len(rows)], np.uint8)
         labels = np.array([label for _, label in rows], np.int32)
-        drawn = draw_tree(
+        sampled = sample_tree(
             BlockRows(codes, labels, 2, np.arange(len(rows))), CANDIDATES, 1.0, depth, "pure", noise
         )
-        return drawn.question
+        return sampled.split
 
     audit = audit_privacy(mechanism, SPLIT, MIXED, 1.0, runs=10_000)
     assert audit.lower_bound < 1.0
@@ -118,7 +116,7 @@ def test_selection_keeps_its_claim():
 SECURE = {
     "laplace": (lambda noise, n: int(noise.laplace(np.array([n]), 1.0)[0].clip(-4, 5)), 0, 1),
     "highest": (lambda noise, s: noise.highest(np.array([s, -2.0, -2.0]), 2.0), 0.0, -2.0),
-    "place": (lambda noise, w: noise.place(np.array([w, 1.0])), 0.0, 1.0),
+    "sample_index": (lambda noise, w: noise.sample_index(np.array([w, 1.0])), 0.0, 1.0),
     "whole tree": (lambda noise, labels: whole_tree(1.0, 1, noise)(labels), FEW, MORE),
 }
 
@@ -223,8 +221,8 @@ def test_sums_keep_the_claim_of_their_run(delta):
     """Both sums of a run together, the second behind the first."""
 
     def sums_of(rows):
-        parties = [holder_of(rows, "one"), holder_of(SPLIT, "two", 1)]
-        found = SecureSum(parties, "run", DIGEST, 1.0, delta, testing_seed=len(rows))
+        several = [holder_of(rows, "one"), holder_of(SPLIT, "two", 1)]
+        found = SecureSum(several, "run", DIGEST, 1.0, delta, testing_seed=len(rows))
         return found
 
     pair = {len(rows): sums_of(rows) for rows in (SPLIT, MIXED)}
@@ -296,7 +294,7 @@ def test_an_evaluation_keeps_its_claim():
 def test_an_audit_says_what_it_found():
     audit = audit_privacy(lambda data: len(data), [1], [1, 2], 1.0, runs=200, confidence=0.9)
     assert str(audit).endswith("claimed 1: REFUTED")
-    assert "never prove" in audit.reading().meaning
+    assert "never prove" in audit.measurement().meaning
 
 
 @pytest.mark.parametrize("wrong", [{"runs": 10}, {"confidence": 1.0}])

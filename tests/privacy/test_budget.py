@@ -11,6 +11,7 @@ from steadytree.federated.coordinator import Coordinator, bins_of
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request
 from steadytree.privacy import budget as limits
+from steadytree.privacy.budget import PrivacyStatement, allocate_blocks, greedy_depth
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from tests.federated.test_holder import METHODS, SCHEMA, frame, holders
@@ -50,7 +51,7 @@ def ledger(tmp_path):
 def test_too_many_questions_for_blocks_cost_nothing(many_questions, ledger):
     rows = [["0"] * len(many_questions.names)] * 20
     model = PrivateTreeClassifier(1.0, many_questions, ledger=ledger, testing_seed=0)
-    with pytest.raises(ValueError, match="400,000 questions, and blocks of depth 2"):
+    with pytest.raises(ValueError, match="400,000 candidate splits, and blocks of depth 2"):
         model.fit(rows, Y)
     assert ledger.entries == []
 
@@ -95,8 +96,8 @@ def test_a_wide_schema_finds_its_grid_at_once(many_questions):
 
 
 # ---- several holders ----
-def coordinate(parties, schema, method, **more):
-    return Coordinator(parties, schema, 1.0, method, testing_seed=0, **more).fit()
+def coordinate(several, schema, method, **more):
+    return Coordinator(several, schema, 1.0, method, testing_seed=0, **more).fit()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -108,29 +109,29 @@ def test_a_session_with_too_many_classes_costs_no_holder_anything(crowd, many_cl
 
 @pytest.mark.parametrize("method", METHODS)
 def test_holders_with_another_schema_are_found_before_the_first_pays(tmp_path, method):
-    parties = holders(tmp_path, 9.0, 1)
+    several = holders(tmp_path, 9.0, 1)
     other = Schema({"a": (0, 9), "b": (0, 8)}, SCHEMA.categories, SCHEMA.classes)
     rows = frame(50, 0)
-    parties.append(Holder("other", other, *rows, Ledger(tmp_path / "o", 9.0), testing_seed=1))
+    several.append(Holder("other", other, *rows, Ledger(tmp_path / "o", 9.0), testing_seed=1))
     with pytest.raises(RefusedError, match="another schema"):
-        coordinate(parties, SCHEMA, method)
-    assert [holder.ledger.entries for holder in parties] == [[], []]
+        coordinate(several, SCHEMA, method)
+    assert [holder.ledger.entries for holder in several] == [[], []]
 
 
 def test_a_delta_that_one_ledger_lacks_costs_the_others_nothing(tmp_path):
     (tmp_path / "pure").mkdir()
-    parties = [holders(tmp_path, 9.0, 1, delta=1e-5)[0], holders(tmp_path / "pure", 9.0, 2)[1]]
+    several = [holders(tmp_path, 9.0, 1, delta=1e-5)[0], holders(tmp_path / "pure", 9.0, 2)[1]]
     with pytest.raises(BudgetError, match="delta"):
-        coordinate(parties, SCHEMA, "secure_sum", delta=1e-6)
-    assert [holder.ledger.entries for holder in parties] == [[], []]
+        coordinate(several, SCHEMA, "secure_sum", delta=1e-6)
+    assert [holder.ledger.entries for holder in several] == [[], []]
 
 
 def test_more_trees_than_a_question_may_hold_are_not_voted_on(tmp_path, monkeypatch):
     monkeypatch.setattr(_session_limits, "MOST_TREES", 2)
-    parties = holders(tmp_path, 9.0, 3, n_rows=20)
+    several = holders(tmp_path, 9.0, 3, n_rows=20)
     with pytest.raises(ValueError, match="at most 2 holders' trees"):
-        coordinate(parties, SCHEMA, "vote")
-    assert all(holder.ledger.entries == [] for holder in parties)
+        coordinate(several, SCHEMA, "vote")
+    assert all(holder.ledger.entries == [] for holder in several)
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 1_001, 10**9, 2.5, True, None])
@@ -151,13 +152,13 @@ def test_a_wrong_number_of_bins_is_refused_at_once(tmp_path, wrong):
 def test_a_holder_refuses_what_it_could_not_answer(crowd, kind, more):
     one = crowd[0]
     request = Request("run", 0, kind, 1.0, one._digest, 64, **more)
-    with pytest.raises(RefusedError, match=r"too many|declare fewer|questions, and blocks"):
+    with pytest.raises(RefusedError, match=r"too many|declare fewer|splits, and blocks"):
         one.answer(request)
     assert one.ledger.entries == []
 
 
 def test_a_holder_scores_no_table_beyond_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "MOST_CELLS", 10)
+    monkeypatch.setattr(limits, "MOST_COUNTERS", 10)
     one = holders(tmp_path, 1.0, 1)[0]
     with pytest.raises(RefusedError, match="need a table"):
         one.answer(Request("run", 0, "choice", 0.5, schema_digest(SCHEMA), 4))
@@ -178,3 +179,16 @@ def test_a_wide_schema_gets_fewer_bins_and_a_narrow_one_those_asked_for():
     assert bins_of("delegate", wide, 64) == 34  # 990 questions
     assert bins_of("delegate", SCHEMA, 64) == 64
     assert bins_of("noisy_counts", SCHEMA, 64) == 10
+
+
+def test_a_guarantee_with_delta_says_when_it_does_not_hold():
+    assert "except with probability about 1e-06" in PrivacyStatement(1.0, 1e-6, {}, "x").guarantee
+    assert "except" not in PrivacyStatement(1.0, 0.0, {}, "x").guarantee
+
+
+def test_an_allocation_grows_with_epsilon_times_rows():
+    plans = [allocate_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert plans == [(2,), (3,), (2, 2)]
+    many = [allocate_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
+    assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
+    assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]

@@ -135,7 +135,7 @@ def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
     with pytest.raises(ValueError, match="cannot be changed later"):
         Ledger(path, 2.0)
     path.write_text("something else\n")
-    with pytest.raises(ValueError, match="is no ledger"):
+    with pytest.raises(ValueError, match="is not a ledger"):
         Ledger(path, 1.0)
 
 
@@ -158,7 +158,7 @@ def test_every_way_to_cut_the_last_line_counts_its_amount(path):
             path.write_bytes(whole[:length])
             mark_path(path).write_bytes(older)
             if length < len(whole):
-                with pytest.raises(BudgetError, match="cut short"):
+                with pytest.raises(BudgetError, match="truncated"):
                     Ledger(path, 10.0)
             else:
                 assert Ledger(path, 10.0).spent == 1.75
@@ -169,7 +169,7 @@ def test_what_stands_behind_the_last_line_is_refused(path):
     with path.open("ab") as file:
         file.write(b"0.2")
     for refused in (lambda: ledger.left, lambda: ledger.spend(1.0, "tree")):
-        with pytest.raises(BudgetError, match="cut short or altered"):
+        with pytest.raises(BudgetError, match="truncated or altered"):
             refused()
 
 
@@ -177,9 +177,9 @@ def test_an_altered_amount_is_refused(path):
     ledger = Ledger(path, 10.0)
     ledger.spend(5.0, "tree")
     path.write_bytes(path.read_bytes().replace(b"1 5.0 0", b"1 0.5 0"))
-    with pytest.raises(BudgetError, match="cut short or altered"):
+    with pytest.raises(BudgetError, match="truncated or altered"):
         _ = ledger.left
-    with pytest.raises(BudgetError, match="cut short or altered"):
+    with pytest.raises(BudgetError, match="truncated or altered"):
         ledger.spend(1.0, "another tree")
 
 
@@ -239,3 +239,27 @@ def test_threads_share_a_ledger(path):
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(ask, range(40))) == 10
+
+
+@pytest.mark.parametrize("harm", ["removed", "emptied", "replaced"])
+def test_a_ledger_that_vanishes_gives_no_new_budget(tmp_path, harm):
+    path = tmp_path / "l"
+    ledger = Ledger(path, 1.0)
+    ledger.spend(1.0, "tree")
+    if harm == "removed":
+        path.unlink()
+    else:
+        path.write_text("" if harm == "emptied" else "steadytree ledger 1 budget 9.0 delta 0.0\n")
+    with pytest.raises(BudgetError, match="removed or replaced"):
+        ledger.spend(1.0, "another tree")
+    with pytest.raises(BudgetError, match="removed or replaced"):
+        _ = ledger.left
+    assert path.exists() == (harm != "removed")
+
+
+def test_long_names_of_groups_do_not_run_together(tmp_path):
+    ledger = Ledger(tmp_path / "l", 1.0)
+    for parallel in (("g" * 201, "left"), ("g", "p" * 201)):
+        with pytest.raises(ValueError, match="at most 200 characters"):
+            ledger.spend(0.5, "leaf", parallel=parallel)
+    assert ledger.spent == 0

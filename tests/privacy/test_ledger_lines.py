@@ -9,9 +9,8 @@ import zlib
 import pytest
 
 from steadytree._base.exceptions import BudgetError
-from steadytree.privacy.ledger import Ledger
+from steadytree.privacy.ledger import Ledger, upgrade_ledger
 from steadytree.privacy.ledger_lines import mark_path
-from steadytree.privacy.ledger_version1 import upgrade_ledger
 
 AMOUNTS = (0.5, 1.25, 0.1, 2.0)  # four lines behind the first
 BUDGET, SPENT = 10.0, 3.85
@@ -120,7 +119,7 @@ def test_a_ledger_that_is_shorter_than_its_mark_is_refused(path, lines):
         lambda: ledger.check(0.1, "tree"),
         lambda: ledger.spend(0.1, "tree"),
     ):
-        with pytest.raises(BudgetError, match=r"cut short.* restore the newest"):
+        with pytest.raises(BudgetError, match=r"truncated.* restore the newest"):
             use()
 
 
@@ -315,7 +314,7 @@ def test_an_old_ledger_that_is_not_whole_is_not_upgraded(path, harm):
         at_a_line = OLD.startswith(content) and content.endswith(b"\n")
         if content[:1] == b"s" and (whole_lines or at_a_line):
             continue  # version 1 cannot tell
-        with pytest.raises(ValueError, match=r"cut off or altered|no ledger of version 1"):
+        with pytest.raises(ValueError, match=r"truncated or altered|not a ledger of version 1"):
             upgrade_ledger(path, BUDGET)
         assert path.read_bytes() == content
         assert not mark_path(path).exists()

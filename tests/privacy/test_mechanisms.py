@@ -1,5 +1,6 @@
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,18 +9,21 @@ from scipy import stats
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.privacy.mechanisms import (
+    SMALLEST_PART,
     check_epsilon,
     release_counts,
     release_counts_zcdp,
     rho_of,
+    score_slack,
     select,
 )
 from steadytree.privacy.noise import SecureNoise, SeededNoise
-from steadytree.privacy.sampled_tree import BlockRows
 from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 from steadytree.privacy.tree_mechanism import (
+    BlockRows,
     bin_counts,
-    score_questions,
+    sampler_slack,
+    score_splits,
     side_counts,
     sides_from_bins,
 )
@@ -56,10 +60,10 @@ def test_discrete_gaussian_has_its_distribution(noise):
     assert stats.chisquare(np.append(found, len(values) - found.sum()), expected).pvalue > 1e-8
 
 
-def test_a_place_is_drawn_by_its_log_weight(noise):
+def test_an_index_is_sampled_by_its_log_weight(noise):
     chance = np.array([0.55, 0.3, 0.1, 0.05])
     shifted = np.log(chance) - 1e6  # far from zero, as sums of many rows are
-    found = np.bincount([noise.place(shifted) for _ in range(2_500)], minlength=4)
+    found = np.bincount([noise.sample_index(shifted) for _ in range(2_500)], minlength=4)
     assert stats.chisquare(found, chance * 2_500).pvalue > 1e-8
 
 
@@ -122,8 +126,7 @@ def test_scores_fall_together_and_by_at_most_their_sensitivity(criterion):
 
     def scores(rows):
         block = as_block(rows)
-        slots = np.zeros(len(rows), np.int32)
-        return score_questions(block, candidates, slots, 1, criterion)[0]
+        return score_splits(block, candidates, criterion)
 
     for n_rows in (0, 1, 2, 5, 9):
         for rows, more in small_data_sets(n_rows):
@@ -191,3 +194,49 @@ def test_epsilon_must_be_a_number(epsilon):
 def test_scores_must_be_finite_numbers(scores):
     with pytest.raises(ValueError, match="scores must be"):
         select(np.array(scores), 1.0, 2.0, SeededNoise(0))
+
+
+def test_slack_grows_with_the_classes():
+    assert sampler_slack(1.0, 2, 100, 1_000) > 10 * sampler_slack(1.0, 2, 100, 2)
+    assert score_slack(2) < score_slack(100) < 2e-5
+    with pytest.raises(ValueError, match="too many classes"):
+        score_slack(10**7)
+
+
+def test_a_choice_is_made_with_the_slack_of_its_classes():
+    class Recorder(SeededNoise):
+        def highest(self, scores, scale):
+            self.scale = scale
+            return 0
+
+    noise = Recorder(0)
+    select(np.zeros(2), 1.0, 2.0, noise, n_terms=1_000)
+    assert noise.scale == pytest.approx(2.0 / (1 - score_slack(1_000)), rel=1e-12)
+
+
+def test_parts_below_the_bound_on_rounding_are_refused():
+    for draw in (
+        lambda: release_counts(np.array([1]), SMALLEST_PART / 2, SeededNoise(0)),
+        lambda: select(np.zeros(2), SMALLEST_PART / 2, 2.0, SeededNoise(0)),
+    ):
+        with pytest.raises(ValueError, match="a part of epsilon"):
+            draw()
+
+
+def test_rounding_of_priors_stays_within_what_is_charged():
+    """Scores are added to log-priors as large as the noise: what that loses at the least part."""
+    scale, prior = 2.0 / SMALLEST_PART, -12.0
+    lost = np.spacing(abs(scale * prior)) / 2
+    assert 4 * lost / 2.0 <= score_slack(2) / 2  # four scores, in sensitivities; half the charge
+
+
+def test_laplace_noise_never_costs_more_than_was_charged():
+    class Recorder(SeededNoise):
+        def laplace(self, values, scale):
+            self.scale = scale
+            return values
+
+    noise = Recorder(0)
+    for epsilon in np.random.default_rng(0).uniform(0.01, 3, 500).tolist():
+        release_counts(np.array([1]), epsilon, noise, 3)
+        assert Fraction(3) / Fraction(noise.scale) <= Fraction(epsilon)

@@ -1,4 +1,5 @@
 import logging
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -10,14 +11,10 @@ from sklearn.model_selection import cross_val_score
 
 from steadytree._base.exceptions import BudgetError
 from steadytree.data.schema import Schema
-from steadytree.data.splits import SplitTable
-from steadytree.models.files import load
-from steadytree.privacy.budget import greedy_depth, plan_blocks
-from steadytree.privacy.growers import TopDown, grow_greedy, read_rows, split_shares
+from steadytree.models.files import load, save
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.noise import SeededNoise
+from steadytree.privacy.noise import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
-from steadytree.privacy.sampled_tree import SampledTree, build_tree, plausible_counts
 
 SCHEMA = Schema(
     bounds={"a": (0, 10), "b": (0, 10)},
@@ -147,94 +144,6 @@ def test_a_fit_is_paid_before_it_starts_and_refused_beyond_the_budget(tmp_path, 
     assert ledger.left == 0.4
 
 
-# ---- growing ----
-def test_shares_of_depths_never_exceed_the_budget():
-    for budget in ("decay", "uniform"):
-        for depth in range(1, 17):
-            assert split_shares(budget, depth).sum() <= 1 + 1e-12
-
-
-class Recorder(SeededNoise):
-    """Notes the scale of every draw."""
-
-    def __init__(self):
-        super().__init__(0)
-        self.highest_scales, self.laplace_scales = [], []
-
-    def highest(self, scores, scale):
-        self.highest_scales.append(scale)
-        return super().highest(scores, scale)
-
-    def laplace(self, values, scale):
-        self.laplace_scales.append(scale)
-        return super().laplace(values, scale)
-
-
-def block_of(n_rows):
-    from steadytree.privacy.sampled_tree import BlockRows
-
-    X, y = frame(n_rows)
-    candidates = SplitTable.declared(SCHEMA.space, 8)
-    codes = candidates.space.codes(SCHEMA.encode(X))
-    return BlockRows(codes, SCHEMA.encode_labels(y), 3, np.arange(n_rows)), candidates
-
-
-def test_greedy_asks_one_question_a_node_at_the_level_s_budget():
-    X, y = frame(200)
-    candidates, noise = SplitTable.declared(SCHEMA.space, 8), Recorder()
-    source = read_rows(SCHEMA, X, y).source(candidates)
-    grow_greedy(source, candidates, [0.5, 0.25], "gini", noise)
-    np.testing.assert_allclose(noise.highest_scales, [4.0, 8.0, 8.0], rtol=1e-5)
-
-
-def test_topdown_spends_no_more_than_its_share_on_any_path():
-    block, candidates = block_of(2_000)
-    noise, shares = Recorder(), split_shares("decay", 4)
-    tree = TopDown(candidates, "gini", noise, shares).grow(block, 2.0, 50, 0.1)
-    # each visited leaf costs half in choosing, half in counting, at its depth's share
-    costs = [1 / scale for scale in noise.laplace_scales]
-    assert set(np.round(costs, 9)) <= set(np.round(2.0 * shares / 2, 9))
-    assert len(noise.highest_scales) == len(noise.laplace_scales)
-
-    def depth(part):
-        return 0 if part.is_leaf else 1 + max(depth(part.yes), depth(part.no))
-
-    assert 1 <= depth(tree) <= 4
-
-
-def test_topdown_takes_the_leaf_that_promises_most_first():
-    block, candidates = block_of(3_000)
-    tree = TopDown(candidates, "gini", SeededNoise(0), split_shares("uniform", 4)).grow(
-        block, 1e4, 2, 0.1
-    )
-    asked = [SCHEMA.names[candidates.table.feature[q]] for q in (tree.question,)]
-    assert asked == ["a"]
-    assert sum(not side.is_leaf for side in (tree.yes, tree.no)) == 1
-
-
-def test_plan_grows_with_epsilon_times_rows():
-    plans = [plan_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
-    assert plans == [(2,), (3,), (2, 2)]
-    many = [plan_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
-    assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
-    assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]
-
-
-def test_a_drawn_label_outranks_a_noisy_count():
-    counts = plausible_counts(np.array([[5, 9], [-3, -1], [4, 4]]), np.array([0, 1, 1]))
-    assert counts.argmax(axis=1).tolist() == [0, 1, 1]
-    assert (counts >= 0).all()
-
-
-def test_a_leaf_without_counts_takes_its_parent_s_shares():
-    from steadytree.data.splits import SplitTable
-
-    candidates = SplitTable.declared(SCHEMA.space, 4)
-    drawn = SampledTree(0, SampledTree(-1), SampledTree(-1))
-    tree = build_tree(drawn, candidates, SCHEMA, np.array([[0.0, 0, 0], [1.0, 3, 0]]))
-    assert tree.label[0] == 1  # both leaves say the same, so they were merged
-
-
 # ---- as scikit-learn expects ----
 def test_it_behaves_like_an_estimator(tmp_path):
     X, y = frame(600)
@@ -249,7 +158,7 @@ def test_it_behaves_like_an_estimator(tmp_path):
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
     assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
     assert cross_val_score(model(), X, y, cv=3).mean() > 0.6
-    with pytest.warns(UserWarning, match="as its file says"):
+    with pytest.warns(UserWarning, match="as its file states"):
         fitted.save(tmp_path / "a.tree.json")
     np.testing.assert_array_equal(load(tmp_path / "a.tree.json").predict(X), fitted.predict(X))
 
@@ -295,3 +204,36 @@ def test_errors_about_rows_tell_no_number():
     assert not any(character.isdigit() for character in str(caught.value))
     with pytest.raises(ValueError, match="lacks the column"):
         model().fit(X[["a"]], y)
+
+
+def test_a_ledger_names_the_mechanism_of_private_releases(tmp_path):
+    pytest.importorskip("opendp")
+    ledger = Ledger(tmp_path / "l", 1.0)
+    PrivateTreeClassifier(1.0, SCHEMA, ledger=ledger).fit(*frame(50, 0))
+    assert ledger.entries[0].mechanism == "gibbs"
+
+
+def test_a_seeded_tree_bears_a_mark_in_its_file(tmp_path):
+    fitted = PrivateTreeClassifier(1.0, SCHEMA, testing_seed=0).fit(*frame(50, 0))
+    path = tmp_path / "a.tree.json"
+    with pytest.warns(UserWarning, match="NOT PRIVATE"):
+        fitted.save(path)
+    again = load(path)
+    assert fitted.tree_.note == again.note == NOT_PRIVATE
+    assert again == fitted.tree_
+    assert NOT_PRIVATE in repr(again)
+    assert NOT_PRIVATE in repr(pickle.loads(pickle.dumps(again)))
+    assert again.prune().note == again.restrict([0]).note == NOT_PRIVATE
+    save(again, path)  # and keeps it when it is handed on
+    assert load(path).note == NOT_PRIVATE
+    path.write_text(path.read_text().replace(NOT_PRIVATE, "private"))
+    with pytest.raises(ValueError, match="changed after saving"):
+        load(path)
+
+
+def test_a_private_tree_bears_no_mark(tmp_path):
+    pytest.importorskip("opendp")
+    path = tmp_path / "a.tree.json"
+    PrivateTreeClassifier(1.0, SCHEMA).fit(*frame(50, 0)).save(path)
+    assert load(path).note == ""
+    assert "note" not in path.read_text()

@@ -13,10 +13,12 @@ def test_more_budget_is_expected_to_help():
     low, high = found.accuracies.mean(axis=1)
     assert high > low
     assert high > 0.85
-    assert all(0 <= reading.interval[0] <= reading.value for reading in found.measurements)
+    assert all(
+        0 <= measurement.interval[0] <= measurement.value for measurement in found.measurements
+    )
 
 
-def test_public_data_are_drawn_from():
+def test_public_data_are_sampled():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.random(300), rng.random(300)])
     y = np.where(X[:, 0] > 0.5, 1, 0)

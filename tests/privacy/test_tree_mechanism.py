@@ -10,22 +10,27 @@ from scipy import stats
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import (
+    CORRECT,
     PURE,
-    RIGHT,
     leaf_weight,
     order_by_class,
-    pack_answers,
+    pack_sides,
     root_terms,
 )
 from steadytree.privacy.noise import SecureNoise, SeededNoise
-from steadytree.privacy.sampled_tree import BlockRows, SampledTree, from_numbers, to_numbers
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     STOP,
-    draw_tree,
+    BlockRows,
+    SampledTree,
+    from_numbers,
+    rows_by_leaf,
+    sample_tree,
     sampler_slack,
+    to_numbers,
     whole_tree_measurement,
 )
+from tests.federated import hospitals
 from tests.privacy import reference
 
 SCHEMA = Schema(bounds={"u": (0, 3)}, categories={"v": ["p", "q"]}, classes=[0, 1, 2])
@@ -41,10 +46,10 @@ def random_block(rng, n_rows, n_classes):
 def every_tree(block, depth, epsilon, utility):
     """All trees with their log-weights, straight from the definition."""
     within = block.class_counts()
-    labels = range(block.n_classes) if utility == "right" else [-1]
+    labels = range(block.n_classes) if utility == "correct" else [-1]
     for label in labels:
         weight = 0.0 if depth == 0 else np.log(STOP)
-        if utility == "right":
+        if utility == "correct":
             weight += epsilon * within[label] - np.log(block.n_classes)
         else:
             weight += reference.leaf_log_weight(within, epsilon, PURE)
@@ -52,7 +57,7 @@ def every_tree(block, depth, epsilon, utility):
     if depth == 0:
         return
     for k in range(len(CANDIDATES)):
-        yes = CANDIDATES.goes_left(block.codes, k)[block.rows]
+        yes = CANDIDATES.goes_left(block.binned, k)[block.rows]
         sides = [list(every_tree(block.take(s), depth - 1, epsilon, utility)) for s in (yes, ~yes)]
         base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
@@ -65,9 +70,7 @@ def summary(tree):
     def cut(part, levels):
         if part.is_leaf:
             return ("leaf", part.label)
-        return (
-            (part.question, *(cut(s, levels - 1) for s in (part.yes, part.no))) if levels else "*"
-        )
+        return (part.split, *(cut(s, levels - 1) for s in (part.yes, part.no))) if levels else "*"
 
     return cut(tree, 2)
 
@@ -77,13 +80,13 @@ def summary(tree):
 def test_draws_follow_the_enumerated_chances(depth, n_classes):
     block = random_block(np.random.default_rng(depth), 25, n_classes)
     epsilon, n_draws, chances = 0.3, 8_000, {}
-    utility = "right" if depth < 3 else "pure"  # labels would make half a billion trees
+    utility = "correct" if depth < 3 else "pure"  # labels would make half a billion trees
     for tree, weight in every_tree(block, depth, epsilon, utility):
         key = summary(tree)
         chances[key] = chances.get(key, 0.0) + np.exp(weight)
     noise, counts = SeededNoise(depth), dict.fromkeys(chances, 0)
     for _ in range(n_draws):
-        counts[summary(draw_tree(block, CANDIDATES, epsilon, depth, utility, noise))] += 1
+        counts[summary(sample_tree(block, CANDIDATES, epsilon, depth, utility, noise))] += 1
     keys = list(chances)
     expected = np.array([chances[key] for key in keys])
     expected *= n_draws / expected.sum()
@@ -98,10 +101,10 @@ def test_draws_follow_the_enumerated_chances(depth, n_classes):
 def test_secure_draws_follow_the_enumerated_chances_too():
     pytest.importorskip("opendp")
     block = random_block(np.random.default_rng(1), 12, 2)
-    weights = dict(every_tree(block, 1, 0.5, "right"))
+    weights = dict(every_tree(block, 1, 0.5, "correct"))
     noise, counts = SecureNoise(), dict.fromkeys(weights, 0)
     for _ in range(3_000):
-        counts[draw_tree(block, CANDIDATES, 0.5, 1, "right", noise)] += 1
+        counts[sample_tree(block, CANDIDATES, 0.5, 1, "correct", noise)] += 1
     expected = np.exp(np.array(list(weights.values())))
     expected *= 3_000 / expected.sum()
     kept = expected > 5
@@ -120,16 +123,16 @@ def neighbours(counts):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize(("utility", "most"), [(RIGHT, 1.0), (PURE, 2.0)])
+@pytest.mark.parametrize(("utility", "most"), [(CORRECT, 1.0), (PURE, 2.0)])
 def test_a_row_moves_every_leaf_the_same_way_by_at_most_the_sensitivity(utility, most, n_classes):
     for counts in itertools.product(range(7), repeat=n_classes):
         counts = np.array(counts)
         for more in neighbours(counts):
-            if utility == RIGHT:
+            if utility == CORRECT:
                 moves = more - counts  # the utility of each label
             else:
                 moves = -np.array([_count_gini(more) - _count_gini(counts)])
-            sign = 1 if utility == RIGHT else -1
+            sign = 1 if utility == CORRECT else -1
             assert (sign * moves >= -1e-12).all()
             assert (sign * moves <= most + 1e-12).all()
 
@@ -140,7 +143,7 @@ def _count_gini(counts):
     return float(size - Fraction(squares, size)) if size else 0.0
 
 
-@pytest.mark.parametrize("utility", ["right", "pure"])
+@pytest.mark.parametrize("utility", ["correct", "pure"])
 @pytest.mark.parametrize("depth", [1, 2])
 def test_no_tree_is_more_than_e_to_the_epsilon_likelier_on_any_neighbour(utility, depth):
     """All data sets of up to 3 rows over 2 x 2 cells and 2 classes, and all neighbours."""
@@ -172,8 +175,8 @@ def test_log_weights_are_within_the_bound_that_is_charged():
     rng = np.random.default_rng(0)
     block = random_block(rng, 200, 2)
     ordered, offsets = order_by_class(block.labels, block.rows, 2)
-    bits = pack_answers(block.codes, ordered, *CANDIDATES.arrays)
-    for utility in (RIGHT, PURE):
+    bits = pack_sides(block.binned, ordered, *CANDIDATES.arrays)
+    for utility in (CORRECT, PURE):
         for depth in (1, 2):
             terms = root_terms(
                 bits, offsets, block.class_counts(), prior, STOP, epsilon, utility, depth
@@ -184,7 +187,7 @@ def test_log_weights_are_within_the_bound_that_is_charged():
             assert max(abs(a - b) for a, b in zip(terms.tolist(), exact, strict=True)) <= eta
 
 
-@pytest.mark.parametrize("utility", [RIGHT, PURE])
+@pytest.mark.parametrize("utility", [CORRECT, PURE])
 def test_leaf_weights_of_as_many_rows_as_allowed_are_within_the_bound(utility):
     mpmath = pytest.importorskip("mpmath")
     mpmath.mp.dps = 60
@@ -199,7 +202,7 @@ def test_leaf_weights_of_as_many_rows_as_allowed_are_within_the_bound(utility):
 
 def _exact_leaf(mp, counts, epsilon, utility):
     counts = [mp.mpf(int(c)) for c in counts]
-    if utility == RIGHT:
+    if utility == CORRECT:
         return mp.log(sum(mp.exp(mp.mpf(epsilon) * c) for c in counts) / len(counts))
     size = sum(counts)
     if not size:
@@ -214,7 +217,7 @@ def _exact_terms(mp, block, epsilon, utility, depth):
     def terms(rows, levels):
         found = []
         for k in range(len(CANDIDATES)):
-            yes = CANDIDATES.goes_left(rows.codes, k)[rows.rows]
+            yes = CANDIDATES.goes_left(rows.binned, k)[rows.rows]
             below = [total(rows.take(side), levels - 1) for side in (yes, ~yes)]
             prior = mp.log(1 - mp.mpf(STOP)) + mp.mpf(float(CANDIDATES.log_prior[k]))
             found.append(prior + below[0] + below[1])
@@ -238,8 +241,8 @@ def test_slack_is_a_small_share_of_epsilon(epsilon):
 def test_empty_data_give_a_tree_all_the_same():
     block = BlockRows(np.empty((2, 0), np.uint8), np.empty(0, np.int32), 2, np.arange(0))
     for depth in (1, 2, 3):
-        for utility in ("right", "pure"):
-            draw_tree(block, CANDIDATES, 1.0, depth, utility, SeededNoise(0))
+        for utility in ("correct", "pure"):
+            sample_tree(block, CANDIDATES, 1.0, depth, utility, SeededNoise(0))
 
 
 def test_a_measurement_counts_for_opendp():
@@ -265,11 +268,30 @@ def test_numbers_that_are_no_tree_are_refused(numbers):
 @pytest.mark.parametrize(("depth", "epsilon"), [(0, 1.0), (4, 1.0), (2, 0.0), (2, float("inf"))])
 def test_draw_refuses_depth_and_epsilon_out_of_range(depth, epsilon):
     with pytest.raises(ValueError, match=r"depth must be|epsilon must be"):
-        draw_tree(
+        sample_tree(
             random_block(np.random.default_rng(0), 5, 2),
             CANDIDATES,
             epsilon,
             depth,
-            "right",
+            "correct",
             SeededNoise(0),
         )
+
+
+def test_a_node_costs_the_work_of_its_own_rows():
+    seen = []
+
+    class Watched(np.ndarray):
+        def __le__(self, other):
+            seen.append(len(self))
+            return np.asarray(self) <= other
+
+        __eq__ = __le__
+
+    candidates = SplitTable.declared(hospitals.SCHEMA.space, 4)
+    X, y = hospitals.rows(0, 100)
+    codes = candidates.space.codes(hospitals.SCHEMA.encode(X)).view(Watched)
+    block = BlockRows(codes, hospitals.SCHEMA.encode_labels(y), 2, np.arange(100))
+    tree = from_numbers((0, 1, -1, -1, 1, -1, -1), len(candidates))
+    list(rows_by_leaf(tree, block, candidates))
+    assert sum(seen) == 2 * 100  # two levels, each of all rows once

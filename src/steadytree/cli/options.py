@@ -35,7 +35,7 @@ MaxFlips = Annotated[
 
 
 def _files_of_plan(values: dict[str, Any]) -> tuple[Place, ...]:
-    from steadytree.federated.study_config import StudyConfig
+    from steadytree.federated.study import StudyConfig
 
     return StudyConfig.load(values["plan"]).files
 

@@ -253,8 +253,7 @@ def show_ledger(
     as_json: AsJson = False,
 ) -> None:
     """Show what was spent on what, and what is left."""
-    from steadytree.privacy.ledger import Ledger
-    from steadytree.privacy.ledger_version1 import upgrade_ledger
+    from steadytree.privacy.ledger import Ledger, upgrade_ledger
 
     if not path.exists():
         raise ValueError(f"{path}: no such ledger.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from steadytree.federated.flower.superlink import SuperLink
-    from steadytree.federated.study_config import StudyConfig
+    from steadytree.federated.study import StudyConfig
 
 
 def _answer_and_store(values: dict[str, Any]) -> list[Place]:
@@ -40,17 +40,16 @@ def ask(
 ) -> None:
     """Write the next signed, numbered question for each holder that is asked."""
     from steadytree._base.files import check_can_fill, check_can_write
-    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import learn
     from steadytree.federated.signed_files import FileHolders, Waiting, write_questions
-    from steadytree.federated.study_config import StudyConfig
+    from steadytree.federated.study import Checkpoint, StudyConfig
 
     study = StudyConfig.load(plan)
     check_can_fill(out)
     check_can_write(study.checkpoint)
-    journal = Checkpoint(study.checkpoint, study.digest)
+    checkpoint = Checkpoint(study.checkpoint, study.digest)
     try:
-        learn(study, FileHolders(study), journal)
+        learn(study, FileHolders(study), checkpoint)
     except Waiting as waiting:
         written = list(write_questions(study, waiting.requests, out))
         if as_json:
@@ -135,26 +134,27 @@ def merge(
 ) -> None:
     """Check the answers to one question and go on; write the tree after the last."""
     from steadytree._base.files import check_can_write
-    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.coordinator import finish, learn
     from steadytree.federated.signed_files import FileHolders, Waiting
-    from steadytree.federated.study_config import StudyConfig
+    from steadytree.federated.study import Checkpoint, StudyConfig
 
     study = StudyConfig.load(plan)
     for path in (study.out, study.checkpoint, study.facts):
         check_can_write(path)
-    journal = Checkpoint(study.checkpoint, study.digest)
+    checkpoint = Checkpoint(study.checkpoint, study.digest)
     try:
-        done = learn(study, FileHolders(study, answers, without or ()), journal)
+        done = learn(study, FileHolders(study, answers, without or ()), checkpoint)
     except Waiting:
         if as_json:
-            echo_json({"finished": False, "answered": journal.n_rounds, "written": []})
+            echo_json({"finished": False, "answered": checkpoint.n_rounds, "written": []})
         else:
-            typer.echo(f"merged: questions answered so far: {journal.n_rounds}; now ask the next")
+            typer.echo(
+                f"merged: questions answered so far: {checkpoint.n_rounds}; now ask the next"
+            )
         return
     finish(study, done)
     if as_json:
-        finished = {"finished": True, "answered": journal.n_rounds}
+        finished = {"finished": True, "answered": checkpoint.n_rounds}
         echo_json({**finished, **done.privacy.to_dict(), "written": [str(study.out)]})
         return
     typer.echo(done.privacy.guarantee)
@@ -196,7 +196,7 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
     from steadytree.data.schema import Schema, from_dict
     from steadytree.federated.framing import read
     from steadytree.federated.signed_files import sealed
-    from steadytree.federated.study_config import schema_difference
+    from steadytree.federated.study import schema_difference
 
     known = read(ask(sealed(content, "hello")))
     if known.get("ok") is not True:
@@ -257,7 +257,7 @@ def keys(
 ) -> None:
     """Make certificates and keys, for a whole plan or for one holder."""
     from steadytree.federated.keys import make_holder_keys, make_study_keys
-    from steadytree.federated.study_config import StudyConfig
+    from steadytree.federated.study import StudyConfig
 
     if (plan is None) == (holder is None):
         raise ValueError("name a plan, or --holder and no plan.")
@@ -298,9 +298,8 @@ def coordinate(
     import tempfile
 
     from steadytree._base.files import check_can_write
-    from steadytree.federated.checkpoint import Checkpoint
     from steadytree.federated.flower.superlink import SuperLink, check_ready
-    from steadytree.federated.study_config import StudyConfig
+    from steadytree.federated.study import Checkpoint, StudyConfig
 
     study = StudyConfig.load(plan)
     check_ready(study)

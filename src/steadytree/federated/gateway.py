@@ -1,4 +1,4 @@
-"""Gateway: the one door to a holder's rows; letters in, letters out, and nothing else."""
+"""Gateway: the only access to a holder's rows; AnswerStore: its answers on disk."""
 
 import contextlib
 import json
@@ -46,36 +46,32 @@ from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_o
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 
 IDENTITY, LOCK, MARK = "identity.json", "serving.lock", "spent"
+MOST_NUMBERS = 2_000_000  # of one answer
+MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
+DEEPEST = 64  # levels of a requested tree
+_LOG = logging.getLogger(__name__)
 
 
 class Stored(NamedTuple):
-    """What was kept for one question: the question's digest, and the letter that answers it."""
+    """A stored answer: the digest of the request, and the message that answers it."""
 
     digest: str
-    letter: bytes
+    message: bytes
 
 
 class AnswerStore:
     """The answers of one holder, one file each, in a folder beside its ledger.
 
-    The order is: store, pay, send. An answer that is stored but not paid for never left; it is paid
-    for when its question comes again. An answer that was paid for but is not stored was lost by
-    somebody who removed files, and is never made again: a second draw would tell more than was
-    paid for.
-
-    Parameters
-    ----------
-    folder : path
-        Made where it does not exist, for its owner only.
-    holder : str
-    schema : str
-        Digest of the schema. A folder remembers both and refuses others.
+    The order is: store, pay, send. An answer that is stored but not paid for was never sent; it is
+    paid for when its request is repeated. An answer that was paid for but is not stored was lost
+    because files were removed, and is never computed again: new noise would reveal more than was
+    paid for. The folder is created for its owner only, and belongs to one holder and schema.
     """
 
     def __init__(self, folder: Path, holder: str, schema: str) -> None:
         self.folder = folder
         folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)  # a restored one may be open to others; answers in it may be unpaid
+        folder.chmod(0o700)  # a restored one may be readable by others, and answers unpaid
         self._lock = _lock_alone(folder / LOCK)
         try:
             _check_identity(folder / IDENTITY, {"holder": holder, "schema": schema})
@@ -84,29 +80,29 @@ class AnswerStore:
             raise
 
     def find(self, session: str, number: int) -> Stored | None:
-        """What was kept for this question; a damaged file counts as none."""
+        """The stored answer to this request; None if there is none or its file is damaged."""
         path = self._path(session, number)
         if not path.exists():
             return None
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
             found = json.loads(path.read_text(encoding="utf-8"))
-            letter = found["letter"].encode()
-            if digest_of(letter) == found["check"]:
-                return Stored(str(found["question"]), current_answer(letter))
+            message = found["letter"].encode()
+            if digest_of(message) == found["check"]:
+                return Stored(str(found["question"]), current_answer(message))
         return None
 
-    def keep(self, session: str, number: int, digest: str, letter: bytes) -> None:
-        """Keep an answer; it is on the disk when this returns."""
-        content = {"question": digest, "check": digest_of(letter), "letter": letter.decode()}
+    def keep(self, session: str, number: int, digest: str, message: bytes) -> None:
+        """Store an answer; it is on disk when this returns."""
+        content = {"question": digest, "check": digest_of(message), "letter": message.decode()}
         write_text_atomically(self._path(session, number), json.dumps(content))
 
     def drop(self, session: str, number: int) -> None:
-        """Forget an answer that could not be paid for."""
+        """Remove an answer that could not be paid for."""
         self._path(session, number).unlink(missing_ok=True)
 
     @property
     def spent(self) -> Decimal:
-        """The most that the ledger was ever seen to have spent; a damaged mark counts as all."""
+        """The highest known amount spent in the ledger; infinity if the mark is damaged."""
         path = self.folder / MARK
         if not path.exists():
             return ZERO
@@ -116,15 +112,12 @@ class AnswerStore:
             return EVERYTHING
 
     def mark_spent(self, epsilon: Decimal) -> None:
-        """Remember what the ledger shows, so that a lost or older ledger is noticed.
-
-        A mark only rises.
-        """
+        """Record what the ledger shows, so that a lost or older ledger is detected."""
         if epsilon > self.spent:
             write_text_atomically(self.folder / MARK, f"{epsilon}\n")
 
     def close(self) -> None:
-        """Let another process serve from this folder."""
+        """Release the folder for another process."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -143,7 +136,7 @@ def _lock_alone(path: Path) -> int:
         except OSError:
             os.close(handle)
             raise ValueError(
-                f"another gateway serves {path.parent.name!r}: stop it first, one is enough."
+                f"another gateway serves {path.parent.name!r}: stop it first."
             ) from None
     return handle
 
@@ -162,63 +155,34 @@ def _check_identity(path: Path, wanted: dict[str, str]) -> None:
         if found.get(name) != value:
             what = "another holder" if name == "holder" else "another schema"
             raise ValueError(
-                f"the ledger beside {path.parent.name!r} was begun for {what}: use that one, or "
+                f"the ledger beside {path.parent.name!r} was created for {what}: use that one, or "
                 "name a new ledger for other rows."
             )
 
 
-MOST_NUMBERS = 2_000_000  # of one answer
-MOST_NODES = 20_000  # of all trees of a question: time tells of rows, the more the longer it is
-DEEPEST = 64  # levels of an asked tree
-_LOG = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True)
 class Terms:
-    """What a holder agreed to; nobody else can change it.
+    """The terms that a holder agreed to."""
 
-    Parameters
-    ----------
-    studies : mapping of a study's name to its epsilon, optional
-        No study may cost more, and others are refused. By default the ledger alone decides.
-    least_epsilon : float, default=0.0
-        Questions for less are refused: many cheap ones could be timed.
-    open_letter : callable, optional
-        Opens signed letters (`signed.letter_opener`). By default signatures are not looked at.
-    """
-
-    studies: Mapping[str, Decimal] | None = None
-    least_epsilon: float = 0.0
-    open_letter: Callable[[bytes], bytes] = unsigned
+    studies: Mapping[str, Decimal] | None = None  # the most that each may cost; None: no limit
+    least_epsilon: float = 0.0  # requests for less are refused: many of them could be timed
+    open_message: Callable[[bytes], bytes] = unsigned  # by default signatures are not checked
 
 
 class Gateway:
-    """Answers letters for one holder: checks, stores, pays, and only then lets an answer go.
+    """Answers messages for one holder: checks, stores, pays, and only then releases an answer.
 
-    A question that was answered before gets the same answer and costs nothing. The leaves that a
-    question asks about share no row: they come as whole trees, and the holder refuses lists of
-    numbers that are not exactly one tree each. So the cost of a question does not grow with the
-    number of leaves, and this rests on nobody's word.
-
-    Parameters
-    ----------
-    holder : Holder
-    store : AnswerStore
-    pace : float, default=0.0
-        Replies leave on a grid of so many seconds, so that the time they took tells less.
-    terms : Terms, optional
-    clock : Clock, optional
-
-    Examples
-    --------
-    See `steadytree private holder serve`.
+    A repeated request gets the same answer and costs nothing. The leaves in a request share no
+    row: they are sent as whole trees, and the holder refuses lists of numbers that are not exactly
+    one tree each. So the cost of a request does not grow with the number of leaves, and this does
+    not depend on trust. See `steadytree private holder serve`.
     """
 
     def __init__(
         self,
         holder: Holder,
         store: AnswerStore,
-        pace: float = 0.0,
+        pace: float = 0.0,  # replies are sent at multiples of so many seconds, to hide timing
         terms: Terms | None = None,
         clock: Clock = CLOCK,
     ) -> None:
@@ -232,16 +196,16 @@ class Gateway:
         self._turn = threading.Lock()
         self._schema = schema_digest(holder.schema)
 
-    def reply(self, letter: bytes) -> bytes:
-        """The reply to any bytes whatever; never raises."""
+    def reply(self, message: bytes) -> bytes:
+        """The reply to any bytes; never raises."""
         start = self._clock.now()
         try:
-            reply = self._reply(letter)
+            reply = self._reply(message)
         except UnsignedError:
             reply = refusal(Refusal.UNSIGNED)
         except MessageError:
             reply = refusal(Refusal.MALFORMED)
-        except Exception as error:  # whatever it says could tell of rows
+        except Exception as error:  # its text could depend on rows
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
             reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
@@ -249,12 +213,12 @@ class Gateway:
             self._clock.sleep(self._pace - spent % self._pace)
         return reply
 
-    def _reply(self, letter: bytes) -> bytes:
-        if len(letter) > LARGEST_QUESTION:
+    def _reply(self, message: bytes) -> bytes:
+        if len(message) > LARGEST_QUESTION:
             return refusal(Refusal.TOO_LARGE)
-        if letter == STATUS:  # the holder's own command asks it too, and has no coordinator's key
+        if message == STATUS:  # unsigned too: the holder's own command has no coordinator's key
             return self._status()
-        content = read(self._terms.open_letter(letter), LARGEST_QUESTION)
+        content = read(self._terms.open_message(message), LARGEST_QUESTION)
         if content.get("type") == "question":
             request = read_question(content)
             with self._turn:
@@ -268,28 +232,28 @@ class Gateway:
             return self._status()
         raise MessageError("of no known type.")
 
-    # ---- questions ----
     def _answer(self, request: Request) -> tuple[bytes, str]:
+        """The reply to a request, and its outcome for the log."""
         if request.schema != self._schema:
-            return refusal(Refusal.SCHEMA), Refusal.SCHEMA
-        if not _is_of_fair_size(request, len(self.holder.schema.classes)):
-            return refusal(Refusal.TOO_LARGE), Refusal.TOO_LARGE
+            return _refuse(Refusal.SCHEMA)
+        if _is_too_large(request, len(self.holder.schema.classes)):
+            return _refuse(Refusal.TOO_LARGE)
         if request.epsilon < self._terms.least_epsilon:
-            return refusal(Refusal.TOO_SMALL), Refusal.TOO_SMALL
+            return _refuse(Refusal.TOO_SMALL)
         digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
         if kept is not None and kept.digest != digest:
-            return refusal(Refusal.CHANGED), Refusal.CHANGED
+            return _refuse(Refusal.CHANGED)
         if kept is not None and paid:
-            return kept.letter, "repeated"
+            return kept.message, "repeated"
         if paid:
-            return refusal(Refusal.LOST), Refusal.LOST
+            return _refuse(Refusal.LOST)
         if not self._is_agreed(request):
-            return refusal(Refusal.BUDGET), Refusal.BUDGET
+            return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent
-            return self._release(request, kept.letter)
-        return self._draw(request, digest)
+            return self._release(request, kept.message)
+        return self._compute(request, digest)
 
     def _is_agreed(self, request: Request) -> bool:
         """Whether the study stays within the epsilon that the holder agreed to."""
@@ -300,54 +264,54 @@ class Gateway:
         return agreed is not None and self._spent_in(request.session) + epsilon <= agreed
 
     def _spent_in(self, study: str, besides: Any = None) -> Decimal:
-        """What a study has cost, without one of its questions."""
+        """The cost of a study so far, without one of its rounds."""
         entries = [e for e in self.holder.ledger.entries if e.request != f"{study}:{besides}"]
         return sum((e.epsilon for e in entries if e.request.startswith(f"{study}:")), ZERO)
 
-    def _draw(self, request: Request, digest: str) -> tuple[bytes, str]:
+    def _compute(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:
             admitted = self.holder.admit(request)
         except BudgetError:
-            return refusal(Refusal.BUDGET), Refusal.BUDGET
+            return _refuse(Refusal.BUDGET)
         except StaleError:
-            return refusal(Refusal.STALE), Refusal.STALE
+            return _refuse(Refusal.STALE)
         except RefusedError:
-            return refusal(Refusal.MALFORMED), Refusal.MALFORMED
+            return _refuse(Refusal.MALFORMED)
         try:
-            letter = answer_letter(self.holder.draft(request, admitted), digest)
+            message = answer_letter(self.holder.draft(request, admitted), digest)
         except Exception:
-            # rows made it fail: whoever may ask for that again and again must pay for it
+            # the failure depends on rows, and could be provoked again and again: it is paid for
             self._pay(request)
             raise
-        self._store.keep(request.session, request.round, digest, letter)
-        return self._release(request, letter)
+        self._store.keep(request.session, request.round, digest, message)
+        return self._release(request, message)
 
-    def _release(self, request: Request, letter: bytes) -> tuple[bytes, str]:
+    def _release(self, request: Request, message: bytes) -> tuple[bytes, str]:
         try:
             self._pay(request)
         except BudgetError:
             self._store.drop(request.session, request.round)
-            return refusal(Refusal.BUDGET), Refusal.BUDGET
-        return letter, "answered"
+            return _refuse(Refusal.BUDGET)
+        return message, "answered"
 
     def _pay(self, request: Request) -> None:
         self.holder.pay(request)
         try:
             self._store.mark_spent(compose(self.holder.ledger.entries)[0])
-        except OSError as error:  # paid for all the same; the next mark counts it too
+        except OSError as error:  # it is paid for; the next mark includes it
             _LOG.error("the mark of what was spent was not written: %s", type(error).__name__)
 
-    # ---- what costs nothing, because no row is looked at ----
+    # ---- messages that cost nothing, because no row is read ----
     def _hello(self, content: dict[str, Any]) -> bytes:
         hello = read_hello(content)
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
         study, wanted = hello.study, hello.epsilon * (1 - 1e-9)
-        # what the study has paid already is part of its epsilon, so a resumed one is not refused
+        # what the study has spent is part of its epsilon, so that a resumed one is not refused
         enough = self.holder.ledger.left + float(self._spent_in(study)) >= wanted
         if self._terms.studies is not None:
             enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
-        # for who answers by files, and compares it with what the file announces
+        # for answers by files: compared with what the file states
         spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
         known |= {"enough": enough, "spent": spent}
         return write({"version": VERSION, "ok": True, "type": "hello", **known})
@@ -360,16 +324,20 @@ class Gateway:
         return write({"version": VERSION, "ok": True, "type": "status", **known})
 
 
-def _is_of_fair_size(request: Request, n_classes: int) -> bool:
+def _refuse(code: Refusal) -> tuple[bytes, str]:
+    return refusal(code), code
+
+
+def _is_too_large(request: Request, n_classes: int) -> bool:
     leaves = sum(tree.count(-1) for tree in request.trees)
-    sides = 2 * sum(len(asked) for asked in request.questions)
+    sides = 2 * sum(len(splits) for splits in request.questions)
     if max(leaves, sides) * n_classes > MOST_NUMBERS or sum(map(len, request.trees)) > MOST_NODES:
-        return False
-    return all(_depth(tree) <= DEEPEST for tree in request.trees)
+        return True
+    return any(_depth(tree) > DEEPEST for tree in request.trees)
 
 
 def _depth(numbers: tuple[int, ...]) -> int:
-    """Levels of a tree written root first; any list of numbers will do."""
+    """Levels of a tree in preorder; accepts any list of numbers."""
     open_at, deepest = [0], 0
     for number in numbers:
         depth = open_at.pop() if open_at else 0

@@ -21,20 +21,14 @@ from steadytree.federated.gateway import Gateway
 
 LONGEST_PATH = 100  # systems allow 104 to 108 bytes
 MOST_CONNECTIONS = 8
-PATIENCE = 30.0  # seconds for a letter to come in or to go out
+PATIENCE = 30.0  # seconds to receive or to send a message
 _LOG = logging.getLogger(__name__)
 
 
 class GatewayServer:
-    """Listens on a socket file and hands each letter to the gateway.
+    """Listens on a socket file and passes each message to the gateway.
 
-    Parameters
-    ----------
-    gateway : Gateway
-    path : str or path
-        The socket; made with permissions 0600.
-    group : str, optional
-        A group that may open it too, for a relay that runs as another user: 0660.
+    The socket has permissions 0600; or 0660 with a group, for a relay that runs as another user.
     """
 
     def __init__(self, gateway: Gateway, path: str | Path, group: str | None = None) -> None:
@@ -44,7 +38,7 @@ class GatewayServer:
         self._listener = _listen(self.path, group)
 
     def serve(self) -> None:
-        """Answer until `stop` is called; questions under way are finished first."""
+        """Serve until `stop` is called; requests in progress are finished first."""
         _LOG.info("gateway of %s serves", self._gateway.holder.name)
         threads: list[threading.Thread] = []
         try:
@@ -69,16 +63,16 @@ class GatewayServer:
         self._stopping.set()
 
     def _handle(self, connection: socket.socket) -> None:
-        # a caller that goes away or sends half a letter is no event worth more than this
+        # a caller that disconnects or sends half a message is ignored
         with connection, contextlib.suppress(OSError, MessageError):
             connection.settimeout(PATIENCE)
             if not self._free.acquire(blocking=False):
                 send_frame(connection, refusal(Refusal.BUSY))
                 return
             try:
-                letter = receive_frame(connection, LARGEST_QUESTION, PATIENCE)
+                message = receive_frame(connection, LARGEST_QUESTION, PATIENCE)
                 connection.settimeout(PATIENCE)
-                send_frame(connection, self._gateway.reply(letter))
+                send_frame(connection, self._gateway.reply(message))
             finally:
                 self._free.release()
 
@@ -89,10 +83,10 @@ def _listen(path: Path, group: str | None) -> socket.socket:
     if len(os.fsencode(path)) > LONGEST_PATH:
         raise ValueError(f"the socket's path may have at most {LONGEST_PATH} bytes: shorten it.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot make the socket {str(path)!r}: make its folder first.")
+        raise FileNotFoundError(f"cannot create the socket {str(path)!r}: create its folder first.")
     _clear(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)  # from its first moment on, nobody else may open it
+    before = os.umask(0o177)  # so that nobody else can open it even for a moment
     try:
         listener.bind(str(path))
         if group is not None:
@@ -120,7 +114,7 @@ def _clear(path: Path) -> None:
     if not path.exists():
         return
     if not stat.S_ISSOCK(path.stat().st_mode):
-        raise ValueError(f"{str(path)!r} exists and is no socket: name another.")
+        raise ValueError(f"{str(path)!r} exists and is not a socket: name another.")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(2.0)
         try:
@@ -128,6 +122,6 @@ def _clear(path: Path) -> None:
         except ConnectionRefusedError:
             path.unlink()
             return
-        except OSError:  # busy, or not ours to open: somebody may serve there
+        except OSError:  # busy or not permitted: another gateway may serve there
             raise ValueError(f"{str(path)!r} is in use or not yours: name another.") from None
     raise ValueError(f"a gateway serves at {str(path)!r} already: stop it first.")

@@ -1,7 +1,8 @@
-"""Holder: rows that stay where they are, with their own schema, ledger and noise."""
+"""Holder: private rows with their own schema, ledger and noise; SecureSum: sums over holders."""
 
 import hashlib
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,37 +12,48 @@ from steadytree._base.exceptions import BudgetError, RefusedError, StaleError
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.messages import BLOCKS, LARGEST, NAME, Answer, Request
-from steadytree.privacy.budget import check_block, check_released, check_scores, logged_refusal
+from steadytree.privacy.budget import (
+    check_block,
+    check_released,
+    check_scores,
+    count_bins_of,
+    logged_refusal,
+)
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.mechanisms import release_counts, select
+from steadytree.privacy.mechanisms import (
+    check_epsilon,
+    release_counts,
+    release_counts_zcdp,
+    rho_of,
+    select,
+)
 from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
-from steadytree.privacy.sampled_tree import (
+from steadytree.privacy.tree_mechanism import (
+    MOST_ROWS,
+    SCORE_SENSITIVITY,
     BlockRows,
+    Integers,
     SampledTree,
+    bin_counts,
     extend,
     from_numbers,
     leaf_counts,
     leaves_of,
     rows_by_leaf,
+    sample_tree,
+    score_splits,
+    side_counts,
     to_numbers,
 )
-from steadytree.privacy.tree_mechanism import (
-    MOST_ROWS,
-    bin_counts,
-    draw_tree,
-    score_questions,
-    side_counts,
-)
-from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 
 _LOG = logging.getLogger(__name__)
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
-Integers = NDArray[np.int64]
+ROUNDING = 1e-9  # of a divided budget
 Admitted = tuple[SplitTable, list[SampledTree]]
 
 
 class Holder:
-    """One data holder: answers requests with noised numbers and writes down what they cost.
+    """One data holder: answers requests with noised numbers and records their cost.
 
     Each answer alone is epsilon-differentially private for the request's epsilon, for adding or
     removing one row of this holder; the ledger adds them up. The holder trusts nobody: it checks
@@ -52,7 +64,7 @@ class Holder:
     name : str
         Letters, digits, ``_.-``.
     schema : Schema, or path of a schema file
-    X, y : the rows, read through the schema
+    X, y : the rows, encoded by the schema
     ledger : Ledger
         Of these rows and of no others.
     testing_seed : int, optional
@@ -106,9 +118,7 @@ class Holder:
         if len(values) == 0:
             raise RefusedError("a holder needs rows: this one has none and should not take part.")
         if len(values) > MOST_ROWS:
-            raise ValueError(
-                f"a holder may have at most {MOST_ROWS:,} rows: take a sample of them."
-            )
+            raise ValueError(f"a holder may have at most {MOST_ROWS:,} rows: use a sample of them.")
         return values, labels
 
     @property
@@ -119,43 +129,38 @@ class Holder:
     def answer(self, request: Request) -> Answer:
         """Answer one request, or refuse it; every refusal is logged."""
         try:
-            candidates, trees = self._check(request)
+            admitted = self._check(request)
             self.pay(request)
         except (RefusedError, BudgetError) as error:
             _LOG.warning("holder %s refused round: %s", self.name, error)
             raise
-        return self._compose(request, candidates, trees)
+        return self.draft(request, admitted)
 
     def admit(self, request: Request) -> Admitted:
-        """Refuse what `answer` refuses, from public numbers alone; for `draft`."""
+        """Refuse what `answer` refuses, from public numbers alone; the result is for `draft`."""
         admitted = self._check(request)
         self.ledger.check(request.epsilon, request.kind, request=request.name)
         return admitted
 
     def draft(self, request: Request, admitted: Admitted) -> Answer:
-        """An answer that must not leave before `pay` has returned.
+        """An answer that must not be released before `pay` has returned.
 
-        For a gateway, which stores the draft first: then neither a crash before the payment nor
-        one after it loses an answer or a budget. Rows are looked at here: whatever comes of it, an
-        error too, has to be paid for.
+        A gateway stores the draft first: then neither a crash before the payment nor one after it
+        loses an answer or a budget. Rows are read here: the outcome, even an error, has to be
+        paid for.
         """
-        return self._compose(request, *admitted)
+        if isinstance(self._noise, SeededNoise):
+            # seeded by round, so that a test's holder gives the same answers after a restart
+            self._noise = SeededNoise([self._testing_seed or 0, request.round])
+        numbers = self._numbers(request, *admitted)
+        names = (self.name, request.session, request.round, request.kind)
+        return Answer(*names, numbers, self._noise.private)
 
     def pay(self, request: Request) -> None:
-        """Write the cost of a request into the ledger."""
+        """Record the cost of a request in the ledger."""
         mechanism = ledger_mark(self._noise, request.session)
         self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
         self._last_round[request.session] = request.round
-
-    def _compose(
-        self, request: Request, candidates: SplitTable, trees: list[SampledTree]
-    ) -> Answer:
-        if isinstance(self._noise, SeededNoise):
-            # by round, so that a test's holder answers alike after a restart
-            self._noise = SeededNoise([self._testing_seed or 0, request.round])
-        numbers = self._numbers(request, candidates, trees)
-        names = (self.name, request.session, request.round, request.kind)
-        return Answer(*names, numbers, self._noise.private)
 
     def check_session(self, schema: str, epsilon: float, delta: float = 0.0) -> None:
         """Refuse a whole run that would be refused half-way; nothing is spent."""
@@ -171,7 +176,7 @@ class Holder:
         """Pay for a whole run under secure aggregation, before any sum is formed."""
         try:
             if schema != self._digest:
-                raise RefusedError("the sums were asked for another schema.")
+                raise RefusedError("the sums were requested for another schema.")
             mechanism = ledger_mark(self._noise, session)
             request = f"{session}:sums"
             self.ledger.spend(epsilon, "secure sums", mechanism, delta=delta, request=request)
@@ -183,7 +188,7 @@ class Holder:
     def _exact_counts(
         self, session: str, tree: SampledTree, candidates: SplitTable, kind: str
     ) -> Integers:
-        """Counts WITHOUT noise; exists for the in-process `SecureSum` only, which noises sums."""
+        """Counts WITHOUT noise; for the in-process `SecureSum` only, which noises their sums."""
         if session not in self._joined:
             raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
         block = self._block(candidates)
@@ -208,7 +213,7 @@ class Holder:
         if request.kind in BLOCKS and request.depth == 0:
             raise RefusedError("a block needs a depth of 1 to 3.")
         if request.kind == "side counts":
-            _check_questions(request, trees, len(candidates))
+            _check_splits(request, trees, len(candidates))
         _check_scale(request)
         try:
             _check_size(request, trees, candidates, len(self.schema.classes))
@@ -218,8 +223,8 @@ class Holder:
 
     def _block(self, candidates: SplitTable) -> BlockRows:
         every = np.arange(len(self._labels))
-        codes = candidates.space.codes(self._values)
-        return BlockRows(codes, self._labels, len(self.schema.classes), every)
+        binned = candidates.space.codes(self._values)
+        return BlockRows(binned, self._labels, len(self.schema.classes), every)
 
     def _numbers(
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
@@ -229,11 +234,11 @@ class Holder:
             return release_counts(np.array([len(self._labels)]), epsilon, noise)
         if request.kind in BLOCKS:
             depth = request.depth
-            # labels are drawn with a last block and dropped again: everyone counts its leaves
-            utility = "pure" if request.kind == "block" else "right"
+            # labels are sampled with a last block and dropped: all holders count its leaves
+            utility = "pure" if request.kind == "block" else "correct"
 
             def grow(rows: BlockRows) -> SampledTree:
-                return draw_tree(rows, candidates, epsilon, depth, utility, noise)
+                return sample_tree(rows, candidates, epsilon, depth, utility, noise)
 
             return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
         if request.kind == "choice":
@@ -246,61 +251,108 @@ class Holder:
         return self._side_counts(request, block, candidates, trees[0])
 
     def _choose(self, rows: BlockRows, candidates: SplitTable, epsilon: float) -> int:
-        slots = np.full(rows.codes.shape[1], -1, np.int32)
-        slots[rows.rows] = 0
-        scores = score_questions(rows, candidates, slots, 1, "gini")[0]
-        limits = (epsilon, SENSITIVITY["gini"], self._noise, candidates.log_prior)
+        scores = score_splits(rows, candidates, "gini")
+        limits = (epsilon, SCORE_SENSITIVITY["gini"], self._noise, candidates.log_prior)
         return select(scores, *limits, n_terms=rows.n_classes)
 
     def _side_counts(
         self, request: Request, block: BlockRows, candidates: SplitTable, tree: SampledTree
     ) -> Integers:
-        parts = []
-        for rows, asked in zip(
-            rows_by_leaf(tree, block, candidates), request.questions, strict=True
-        ):
-            parts += [side_counts(rows, candidates, question).ravel() for question in asked]
-        # a row is in one leaf, and is counted once for each question there
-        most = max(len(asked) for asked in request.questions)
+        parts, leaves = [], rows_by_leaf(tree, block, candidates)
+        for rows, splits in zip(leaves, request.questions, strict=True):
+            parts += [side_counts(rows, candidates, split).ravel() for split in splits]
+        # a row is in one leaf, and is counted once for each split there
+        most = max(len(splits) for splits in request.questions)
         return release_counts(np.concatenate(parts), request.epsilon, self._noise, most)
 
 
-def _check_questions(request: Request, trees: list[SampledTree], n_candidates: int) -> None:
+def _check_splits(request: Request, trees: list[SampledTree], n_candidates: int) -> None:
     if len(trees) != 1 or len(request.questions) != len(leaves_of(trees[0])):
-        raise RefusedError("side counts need one tree and questions for each of its leaves.")
-    for asked in request.questions:
-        valid = all(type(q) is int and 0 <= q < n_candidates for q in asked)  # bool is no place
-        if not asked or not valid:
-            raise RefusedError("questions must be places in the list of candidates.")
-        if len(set(asked)) < len(asked):
-            raise RefusedError("questions of a leaf must differ.")
+        raise RefusedError("side counts need one tree and splits for each of its leaves.")
+    for splits in request.questions:
+        valid = all(type(k) is int and 0 <= k < n_candidates for k in splits)  # bool is no index
+        if not splits or not valid:
+            raise RefusedError("splits must be indices in the list of candidates.")
+        if len(set(splits)) < len(splits):
+            raise RefusedError("splits of a leaf must differ.")
 
 
 def _check_scale(request: Request) -> None:
-    """Refuse noise that could make a number too large to be a count, before any is drawn."""
-    most = max((len(asked) for asked in request.questions), default=1)
+    """Refuse noise that could exceed the largest count, before any is sampled."""
+    most = max((len(splits) for splits in request.questions), default=1)
     scale = max(most, len(request.trees)) / request.epsilon
     if TAIL * scale + MOST_ROWS > LARGEST:
-        raise RefusedError("epsilon is too small for so many questions.")
+        raise RefusedError("epsilon is too small for so many splits.")
 
 
 def _check_size(
     request: Request, trees: list[SampledTree], candidates: SplitTable, n_classes: int
 ) -> None:
-    """Refuse what could not be worked out or sent, before it is paid for."""
+    """Refuse what could not be computed or sent, before it is paid for."""
     n_leaves = sum(len(leaves_of(tree)) for tree in trees)
     if request.kind in BLOCKS:
         check_block(len(candidates), n_classes, request.depth, request.epsilon)
         check_released(n_leaves * 2 ** (request.depth + 1))
     elif request.kind == "choice":
-        n_bins = sum(column.n_bins + 1 for column in candidates.space)
-        check_scores(n_bins, n_classes, 1)
+        check_scores(count_bins_of(candidates), n_classes, 1)
     elif request.kind == "leaf counts":
         check_released(n_leaves * n_classes)
     elif request.kind == "side counts":
-        check_released(2 * n_classes * sum(len(asked) for asked in request.questions))
+        check_released(2 * n_classes * sum(len(splits) for splits in request.questions))
 
 
 def schema_digest(schema: Schema) -> str:
-    """What tells schemas apart in a message."""
+    """Digest that identifies a schema in messages."""
     return hashlib.sha256(schema.key().encode()).hexdigest()
+
+
+class SecureSum:
+    """Sums of holders' counts, noised once; an in-process stand-in for secure aggregation.
+
+    It is trusted not to reveal the exact counts of single holders; over a network that is the
+    protocol's task. Then an added or removed row changes the sum by as much as it changes its
+    holder's counts, and noise on the sum protects the rows of all holders. Every holder pays
+    `epsilon` for the whole run before the first sum. With delta 0 the noise is discrete Laplace
+    and epsilons add; otherwise it is discrete Gaussian under zCDP, rhos add, and the run is
+    (epsilon, delta)-differentially private. A testing seed, FOR TESTS ONLY, needs holders that all
+    have one.
+    """
+
+    def __init__(
+        self,
+        holders: Sequence[Holder],
+        session: str,
+        schema: str,
+        epsilon: float,
+        delta: float = 0.0,
+        testing_seed: int | None = None,
+    ) -> None:
+        self._holders, self._pure = list(holders), delta == 0
+        self._left = 1.0  # share of the run's budget
+        kept = 1 - 2 * ROUNDING  # shares may add up to 1 + ROUNDING, and the run costs no more
+        self._epsilon = check_epsilon(epsilon) * kept
+        self._rho = 0.0 if self._pure else rho_of(epsilon, delta) * kept
+        # whoever knows the seed knows the noise: real rows must never be summed with one
+        if any(holder.private == (testing_seed is not None) for holder in self._holders):
+            raise ValueError(
+                "a testing seed must be given to the secure sum and to all of its holders, or "
+                "to none of them."
+            )
+        self._noise, self._session = make_noise(testing_seed), session
+        for holder in self._holders:
+            holder.join_sum(session, schema, epsilon, delta)
+
+    def ask(
+        self, share: float, kind: str, tree: SampledTree, candidates: SplitTable
+    ) -> NDArray[Any]:
+        """A noised sum for a share of the run's budget (of epsilon, or of rho)."""
+        if not 0 < share <= self._left + ROUNDING:
+            raise RefusedError("the run's budget for sums is spent.")
+        self._left -= share
+        parts = [h._exact_counts(self._session, tree, candidates, kind) for h in self._holders]
+        exact = np.sum(parts, axis=0)
+        # bins count a row once a feature, leaves and rows count it once
+        times = len(candidates.space) if kind == "bins" else 1
+        if self._pure:
+            return release_counts(exact, self._epsilon * share, self._noise, times)
+        return release_counts_zcdp(exact, self._rho * share, self._noise, times)

@@ -1,4 +1,4 @@
-"""Keys of a study: TLS certificates, SuperNodes' keys, keys that sign files."""
+"""Keys of a study: TLS certificates, keys of SuperNodes, keys that sign files."""
 
 import datetime
 import ipaddress
@@ -14,20 +14,10 @@ PURPOSE = "making keys"
 
 
 def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) -> list[Path]:
-    """Make all that a study needs, one folder a party; refuses to overwrite anything.
+    """Make all keys of a study: a folder for the coordinator, and one for each holder.
 
-    Parameters
-    ----------
-    folder : Path
-        Gets ``coordinator`` and a folder for each holder.
-    holders : list of str
-    hosts : list of str
-        Names or addresses under which holders reach the coordinator.
-
-    Returns
-    -------
-    folders : list of Path
-        The coordinator's first, then those to hand to the holders.
+    `hosts` are names or addresses at which holders reach the coordinator. Existing folders are
+    refused. Returns the coordinator's folder, then those to hand to the holders.
     """
     names = list(holders)
     if "coordinator" in names:
@@ -37,7 +27,7 @@ def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) 
         if each.exists():
             raise ValueError(f"{str(each)!r} exists: name another folder, so that no key is lost.")
     coordinator = folders[0]
-    _serialization()  # where it is missing, say so before a folder is there
+    _serialization()  # an error if it is not installed, before a folder is created
     _make_folder(coordinator)
     certificate = _make_tls(coordinator, list(hosts))
     signing = _make_signing_key(coordinator)
@@ -51,7 +41,7 @@ def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) 
 
 
 def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
-    """A holder's own keys, made at the holder; the public parts are returned and written."""
+    """A holder's own keys, made by the holder; returns the public parts."""
     if folder.exists():
         raise ValueError(f"{str(folder)!r} exists: name another folder, so that no key is lost.")
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
@@ -64,7 +54,7 @@ def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
 
 
 def _make_tls(folder: Path, hosts: list[str]) -> bytes:
-    """A certificate authority of the study's own, and the coordinator's certificate."""
+    """A certificate authority for the study, and the coordinator's certificate."""
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     root, server = (crypto.generate_private_key(crypto.SECP256R1()) for _ in range(2))
     authority = _certificate(root, "steadytree study", root, "steadytree study", None)

@@ -26,7 +26,7 @@ from steadytree.federated.framing import (
 )
 from steadytree.federated.holder import schema_digest
 from steadytree.federated.messages import Answer, Request, question, read_answer, read_question
-from steadytree.federated.study_config import StudyConfig
+from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Transport
 
 SIGNED_VERSION = 2

@@ -1,62 +1,67 @@
-"""Six ways to grow one tree from several holders' noised answers."""
+"""Session, and six methods to grow one tree from the noised answers of several holders."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
-from steadytree.federated.checkpoint import Checkpoint
-from steadytree.federated.holder import schema_digest
+from steadytree.federated.holder import SecureSum, schema_digest
 from steadytree.federated.messages import Answer, Request
-from steadytree.federated.secure_sum import SecureSum
+from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
-from steadytree.privacy.budget import weighs_triples
+from steadytree.privacy.budget import ROWS_SHARE, weighs_triples
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON
-from steadytree.privacy.sampled_tree import OPEN, SampledTree, from_numbers, leaves_of, to_numbers
-from steadytree.privacy.tree_mechanism import sides_from_bins, size_gain
+from steadytree.privacy.tree_mechanism import (
+    OPEN,
+    Integers,
+    SampledTree,
+    from_numbers,
+    leaves_of,
+    sides_from_bins,
+    size_gain,
+    to_numbers,
+)
 
 _LOG = logging.getLogger(__name__)
-Integers = NDArray[np.int64]
-ROWS_SHARE = 0.02
+Grown = tuple[SampledTree, Integers]  # a tree and the noisy class counts of its leaves
 ROUNDING = 1e-9
-LEAST_LABEL_SHARE = 0.3  # of what each party pays, for the counts of the leaves
-# epsilon times rows of a holder, from which a third level pays, and a second block
+LEAST_LABEL_SHARE = 0.3  # of each holder's epsilon, for the counts of the leaves
+# epsilon times rows of a holder, from which a third level is worthwhile, and a second block
 TRIPLE_STRENGTH, BLOCK_STRENGTH = 100.0, 400.0
 
 
-class Table:
-    """The coordinator's side of a session: asks, checks answers, remembers what was spent.
+class Session:
+    """The coordinator's side of a run: sends requests, checks answers, tracks what was spent.
 
-    A party that gives no usable answer leaves the table, and the others go on while they are
-    at least `minimum`; otherwise its error ends the session.
+    A holder that gives no usable answer is dropped, and the run continues with at least `minimum`
+    others; otherwise its error ends the run. Holders are referred to by their index.
     """
 
     def __init__(
         self,
-        parties: Holders,
+        holders: Holders,
         schema: Schema,
         epsilon: float,
-        session: str,
+        name: str,
         n_bins: int,
         minimum: int | None = None,
-        journal: Checkpoint | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.parties, self.schema = parties, schema
+        self.holders, self.schema = holders, schema
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = SplitTable.declared(schema.space, n_bins)
-        self._session, self._n_bins, self._round = session, n_bins, -1
+        self._name, self._n_bins, self._round = name, n_bins, -1
         self._digest = schema_digest(schema)
-        self._minimum = len(parties.names) if minimum is None else minimum
-        self._journal = journal or Checkpoint()
-        self.present = list(range(len(parties.names)))
-        self.spent = np.zeros(len(parties.names))
-        self._spent_on: list[dict[str, float]] = [{} for _ in parties.names]
-        self.private = True  # until an answer came whose noise does not protect
+        self._minimum = len(holders.names) if minimum is None else minimum
+        self._checkpoint = checkpoint or Checkpoint()
+        self.active = list(range(len(holders.names)))
+        self.spent = np.zeros(len(holders.names))
+        self._spent_on: list[dict[str, float]] = [{} for _ in holders.names]
+        self.private = True  # until an answer with seeded noise arrives
 
     @property
     def n_classes(self) -> int:
@@ -64,7 +69,7 @@ class Table:
 
     @property
     def spent_on(self) -> dict[str, float]:
-        """Epsilon by purpose of the party that paid most: no row loses more than this."""
+        """Epsilon by purpose of the holder that spent most: an upper bound for every row."""
         return self._spent_on[int(np.argmax(self.spent))]
 
     def ask(
@@ -76,71 +81,65 @@ class Table:
         check: Callable[[int, Integers], object] | None = None,
         **more: object,
     ) -> dict[int, Integers]:
-        """One round: the same kind of question to some parties, each with its own epsilon.
+        """One round: requests of one kind to some holders, each with its own epsilon.
 
-        Returns the numbers of those who answered, by their place. `trees` are the same for all, or
-        one for each place.
+        Returns the numbers of those who answered. `trees` are the same for all, or one a holder.
         """
         self._round += 1
         requests = {}
-        for place, epsilon in epsilons.items():
-            asked = (trees[place],) if isinstance(trees, Mapping) else trees
-            requests[self.parties.names[place]] = Request(
-                self._session,
+        for index, epsilon in epsilons.items():
+            own = (trees[index],) if isinstance(trees, Mapping) else trees
+            requests[self.holders.names[index]] = Request(
+                self._name,
                 self._round,
                 kind,
                 float(epsilon),
                 self._digest,
                 self._n_bins,
-                tuple(to_numbers(tree) for tree in asked),
+                tuple(to_numbers(tree) for tree in own),
                 **more,  # type: ignore[arg-type]
             )
-        outcome = self._journal.recall(self._round, requests)
+        outcome = self._checkpoint.recall(self._round, requests)
         fresh = outcome is None
         if outcome is None:
-            outcome = self.parties.ask(requests)
+            outcome = self.holders.ask(requests)
         found: dict[int, Integers] = {}
-        for place, (name, request) in zip(epsilons, requests.items(), strict=True):
+        for index, (name, request) in zip(epsilons, requests.items(), strict=True):
             try:
                 numbers = _numbers_of(outcome[name], request, size)
                 if check is not None:
-                    check(place, numbers)
+                    check(index, numbers)
             except ValueError as error:
                 outcome[name] = error
-                self._dismiss(place, error)
+                self._drop(index, error)
                 continue
-            found[place] = numbers
+            found[index] = numbers
             self.private &= getattr(outcome[name], "private", False)
-            self._book(place, kind, request.epsilon)
+            self.spent[index] += request.epsilon
+            own_spent = self._spent_on[index]
+            own_spent[kind] = own_spent.get(kind, 0.0) + request.epsilon
         if fresh:
-            self._journal.note(self._round, requests, outcome)
+            self._checkpoint.note(self._round, requests, outcome)
         return found
 
-    def _dismiss(self, place: int, error: Exception) -> None:
-        self.present.remove(place)
-        if len(self.present) < self._minimum:
+    def _drop(self, index: int, error: Exception) -> None:
+        self.active.remove(index)
+        if len(self.active) < self._minimum:
             raise error
-        _LOG.warning("%s: the study goes on with %d holders", error, len(self.present))
+        _LOG.warning("%s: the study goes on with %d holders", error, len(self.active))
 
-    def _book(self, place: int, kind: str, epsilon: float) -> None:
-        self.spent[place] += epsilon
-        own = self._spent_on[place]
-        own[kind] = own.get(kind, 0.0) + epsilon
-
-    def everyone(
-        self, kind: str, epsilon: float, size: int, trees: Sequence[SampledTree]
-    ) -> Integers:
-        """Sum of all present parties' answers at one epsilon."""
-        found = self.ask(dict.fromkeys(self.present, epsilon), kind, size, trees)
+    def total(self, kind: str, epsilon: float, size: int, trees: Sequence[SampledTree]) -> Integers:
+        """Sum of all active holders' answers at one epsilon."""
+        found = self.ask(dict.fromkeys(self.active, epsilon), kind, size, trees)
         return np.sum(list(found.values()), axis=0)
 
     def count_rows(self) -> float:
-        noisy = self.everyone("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
+        noisy = self.total("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
         return float(max(noisy[0], 1))
 
     def class_counts(self) -> dict[int, Integers]:
-        """Each present party's noisy class counts, for what the number of rows costs."""
-        each = dict.fromkeys(self.present, ROWS_SHARE * self.epsilon)
+        """Each active holder's noisy class counts, at the cost of the number of rows."""
+        each = dict.fromkeys(self.active, ROWS_SHARE * self.epsilon)
         return self.ask(each, "leaf counts", self.n_classes, (OPEN,))
 
     def blocks(
@@ -150,39 +149,39 @@ class Table:
         depth: int,
         last: bool,
     ) -> dict[int, SampledTree]:
-        """Trees with blocks that parties drew below the leaves, all in one round."""
-        epsilons = {place: amount for place, amount in epsilons.items() if place in self.present}
+        """Trees with blocks that holders sampled below the leaves, all in one round."""
+        epsilons = {index: amount for index, amount in epsilons.items() if index in self.active}
         if not epsilons:
             return {}
 
-        def read(place: int, numbers: Integers) -> SampledTree:
+        def read(index: int, numbers: Integers) -> SampledTree:
             grown = from_numbers(numbers.tolist(), len(self.candidates))
-            _check_grown(trees[place], grown, depth)
+            _check_grown(trees[index], grown, depth)
             return grown
 
         kind = "last block" if last else "block"
         found = self.ask(epsilons, kind, None, trees, read, depth=depth)
-        return {place: read(place, numbers) for place, numbers in found.items()}
+        return {index: read(index, numbers) for index, numbers in found.items()}
 
     def block(
         self, who: int, epsilon: float, tree: SampledTree, depth: int, last: bool
     ) -> SampledTree:
-        """The tree with blocks of one party; where it is gone, of one that has paid least."""
+        """The tree with blocks of one holder, or, if it is missing, of one that spent least."""
         most = (1 - LEAST_LABEL_SHARE) * self.epsilon
-        for place in [who, *np.argsort(self.spent, kind="stable").tolist()]:
-            left = epsilon if place == who else min(epsilon, most - self.spent[place])
-            if place in self.present and left >= SMALLEST_EPSILON:
-                grown = self.blocks({place: left}, {place: tree}, depth, last)
+        for index in [who, *np.argsort(self.spent, kind="stable").tolist()]:
+            left = epsilon if index == who else min(epsilon, most - self.spent[index])
+            if index in self.active and left >= SMALLEST_EPSILON:
+                grown = self.blocks({index: left}, {index: tree}, depth, last)
                 if grown:
-                    return grown[place]
-        return tree  # nobody is left who can pay for it
+                    return grown[index]
+        return tree  # no holder can pay for it
 
-    def label(self, tree: SampledTree) -> tuple[SampledTree, Integers]:
-        """Class counts of the leaves from everyone, for all that is left of each one's epsilon."""
+    def label(self, tree: SampledTree) -> Grown:
+        """Class counts of the leaves from all holders, for the rest of each one's epsilon."""
         left = self.epsilon - self.spent
         size = len(leaves_of(tree)) * self.n_classes
-        asked = {place: float(left[place]) for place in self.present}
-        parts = self.ask(asked, "leaf counts", size, (tree,))
+        epsilons = {index: float(left[index]) for index in self.active}
+        parts = self.ask(epsilons, "leaf counts", size, (tree,))
         return tree, np.sum(list(parts.values()), axis=0).reshape(-1, self.n_classes)
 
 
@@ -190,18 +189,18 @@ def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -
     if isinstance(found, Exception):
         raise found
     if not isinstance(found, Answer):
-        raise RefusedError("a holder sent something that is no Answer.")
+        raise RefusedError("a holder sent something other than an Answer.")
     return found.check(request, size)
 
 
 def _check_grown(before: SampledTree, after: SampledTree, depth: int) -> None:
-    """Refuse an answer that does not only add blocks below the leaves."""
+    """Refuse an answer that does more than add blocks below the leaves."""
     if before.is_leaf:
         if _depth(after) > depth:
-            raise RefusedError("a holder sent a block deeper than asked.")
+            raise RefusedError("a holder sent a block deeper than requested.")
         return
-    if after.question != before.question or after.is_leaf:
-        raise RefusedError("a holder changed questions that were fixed.")
+    if after.split != before.split or after.is_leaf:
+        raise RefusedError("a holder changed splits that were fixed.")
     _check_grown(before.yes, after.yes, depth)
     _check_grown(before.no, after.no, depth)
 
@@ -210,81 +209,77 @@ def _depth(tree: SampledTree) -> int:
     return 0 if tree.is_leaf else 1 + max(_depth(tree.yes), _depth(tree.no))
 
 
-def _depths(table: Table) -> tuple[int, ...]:
-    return _depths_for(table, table.count_rows())
-
-
-def _depths_for(table: Table, n_rows: float) -> tuple[int, ...]:
-    strength = table.epsilon * n_rows / len(table.present)
+# ---- block by block ----
+def _depths(session: Session, n_rows: float) -> tuple[int, ...]:
+    strength = session.epsilon * n_rows / len(session.active)
     if strength >= BLOCK_STRENGTH:
         return (2, 2)
-    fits = weighs_triples(len(table.candidates), table.n_classes)
+    fits = weighs_triples(len(session.candidates), session.n_classes)
     return (3,) if fits and strength >= TRIPLE_STRENGTH else (2,)
 
 
-def delegate(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
-    """Each block is drawn by one holder in turn, who shares no row with the next."""
-    depths, k = _depths(table), len(order)
-    drawers = [order[level % k] for level in range(len(depths))]
+def delegate(session: Session, order: Sequence[int]) -> Grown:
+    """Each block is sampled by one holder in turn; holders share no row."""
+    depths, k = _depths(session, session.count_rows()), len(order)
+    samplers = [order[level % k] for level in range(len(depths))]
     tree = OPEN
     for level, depth in enumerate(depths):
-        who = drawers[level]
-        epsilon = (0.7 - ROWS_SHARE) * table.epsilon / drawers.count(who)
-        tree = table.block(who, epsilon, tree, depth, level == len(depths) - 1)
-    return table.label(tree)
+        who = samplers[level]
+        epsilon = (0.7 - ROWS_SHARE) * session.epsilon / samplers.count(who)
+        tree = session.block(who, epsilon, tree, depth, level == len(depths) - 1)
+    return session.label(tree)
 
 
-def duel(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
-    """Two holders propose each block, and all judge by noisy leaf counts.
+def duel(session: Session, order: Sequence[int]) -> Grown:
+    """Two holders propose each block, and all evaluate them by noisy leaf counts.
 
-    Those propose whose rows are many and mixed, by their noisy class counts: unlike holders may
-    have next to none of a class. For the same reason all blocks are drawn for pure leaves.
+    Holders with many and mixed rows propose, by their noisy class counts: holders that differ may
+    have almost no row of a class. For the same reason all blocks are sampled for pure leaves.
     """
-    counts = table.class_counts()
-    depths = _depths_for(table, float(max(np.sum(list(counts.values())), 1)))
+    counts = session.class_counts()
+    depths = _depths(session, float(max(np.sum(list(counts.values())), 1)))
     worth = {who: _impurity(counts[who][None]) if who in counts else 0.0 for who in order}
-    turns, slots = dict.fromkeys(order, 0), []
+    turns, pairs = dict.fromkeys(order, 0), []
     for _ in depths:
-        slots.append(sorted(order, key=lambda who: -worth[who] / (1 + turns[who]))[:2])
-        for who in slots[-1]:
+        pairs.append(sorted(order, key=lambda who: -worth[who] / (1 + turns[who]))[:2])
+        for who in pairs[-1]:
             turns[who] += 1
-    tree, judge = OPEN, 0.2 * table.epsilon / len(depths)
-    for slot, depth in zip(slots, depths, strict=True):
-        base = (0.5 - ROWS_SHARE) * table.epsilon
-        epsilons = {who: base / turns[who] for who in sorted(slot)}
-        grown = table.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last=False)
+    tree, evaluation = OPEN, 0.2 * session.epsilon / len(depths)
+    for pair, depth in zip(pairs, depths, strict=True):
+        base = (0.5 - ROWS_SHARE) * session.epsilon
+        epsilons = {who: base / turns[who] for who in sorted(pair)}
+        grown = session.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last=False)
         if grown:
-            tree = _purest(table, list(grown.values()), judge)
-    return table.label(tree)
+            tree = _purest(session, list(grown.values()), evaluation)
+    return session.label(tree)
 
 
-def vote(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
-    """Every holder proposes a whole tree, and all judge all of them."""
-    depths = _depths(table)
-    epsilon = (0.6 - ROWS_SHARE) * table.epsilon / len(depths)
+def vote(session: Session, order: Sequence[int]) -> Grown:
+    """Every holder proposes a whole tree, and all holders evaluate all trees."""
+    depths = _depths(session, session.count_rows())
+    epsilon = (0.6 - ROWS_SHARE) * session.epsilon / len(depths)
     grown = dict.fromkeys(order, OPEN)
     for level, depth in enumerate(depths):
         last = level == len(depths) - 1
-        grown = table.blocks(dict.fromkeys(grown, epsilon), grown, depth, last)
+        grown = session.blocks(dict.fromkeys(grown, epsilon), grown, depth, last)
     proposals = list(grown.values()) or [OPEN]
-    counts = _judge(table, proposals, 0.4 * table.epsilon)
-    best = max(range(len(counts)), key=lambda place: counts[place].max(axis=1).sum())
+    counts = _evaluate(session, proposals, 0.4 * session.epsilon)
+    best = max(range(len(counts)), key=lambda k: counts[k].max(axis=1).sum())
     return proposals[best], counts[best]
 
 
-def _judge(table: Table, trees: Sequence[SampledTree], epsilon: float) -> list[Integers]:
-    sizes = [len(leaves_of(tree)) * table.n_classes for tree in trees]
-    summed = table.everyone("leaf counts", epsilon, sum(sizes), trees)
+def _evaluate(session: Session, trees: Sequence[SampledTree], epsilon: float) -> list[Integers]:
+    sizes = [len(leaves_of(tree)) * session.n_classes for tree in trees]
+    summed = session.total("leaf counts", epsilon, sum(sizes), trees)
     parts = np.split(summed, np.cumsum(sizes)[:-1])
-    return [part.reshape(-1, table.n_classes) for part in parts]
+    return [part.reshape(-1, session.n_classes) for part in parts]
 
 
-def _purest(table: Table, trees: Sequence[SampledTree], epsilon: float) -> SampledTree:
+def _purest(session: Session, trees: Sequence[SampledTree], epsilon: float) -> SampledTree:
     if len(trees) == 1:
         return trees[0]
-
-    counts = _judge(table, trees, epsilon)
-    return trees[min(range(len(trees)), key=lambda place: _impurity(counts[place]))]
+    counts = _evaluate(session, trees, epsilon)
+    return trees[min(range(len(trees)), key=lambda k: _impurity(counts[k]))]
 
 
 def _impurity(noisy: Integers) -> float:
@@ -300,63 +295,59 @@ def level_depth(strength: float) -> int:
     return int(np.clip(round(np.log2(max(strength, 1.0)) - 8.5), 2, 5))
 
 
-def noisy_counts(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
-    """Everyone counts both sides of every question; a row is counted once a question."""
-    every = tuple(range(len(table.candidates)))
-
-    def ask(tree: SampledTree, epsilon: float) -> list[tuple[int, ...]]:
-        return [every] * len(leaves_of(tree))
-
-    return _by_levels(table, ask, 1.0)
+def noisy_counts(session: Session, order: Sequence[int]) -> Grown:
+    """All holders count both sides of every split; a row is counted once a split."""
+    every = tuple(range(len(session.candidates)))
+    return _by_levels(session, lambda tree, _: [every] * len(leaves_of(tree)), 1.0)
 
 
-def local_rnm(table: Table, order: Sequence[int]) -> tuple[SampledTree, Integers]:
-    """Everyone names a question for each leaf by `select`; then only those are counted."""
+def local_rnm(session: Session, order: Sequence[int]) -> Grown:
+    """All holders select a split for each leaf by `select`; then only those are counted."""
 
-    def ask(tree: SampledTree, epsilon: float) -> list[tuple[int, ...]]:
-        def check(_: int, named: Integers) -> None:
-            if named.min() < 0 or named.max() >= len(table.candidates):
-                raise RefusedError("a holder named a question that does not exist.")
+    def propose(tree: SampledTree, epsilon: float) -> list[tuple[int, ...]]:
+        def check(_: int, chosen: Integers) -> None:
+            if chosen.min() < 0 or chosen.max() >= len(session.candidates):
+                raise RefusedError("a holder chose a split that does not exist.")
 
-        each = dict.fromkeys(table.present, epsilon / 2)
-        found = table.ask(each, "choice", len(leaves_of(tree)), (tree,), check)
-        named = np.array(list(found.values()))
-        return [tuple(sorted(set(column.tolist()))) for column in named.T]
+        each = dict.fromkeys(session.active, epsilon / 2)
+        found = session.ask(each, "choice", len(leaves_of(tree)), (tree,), check)
+        chosen = np.array(list(found.values()))
+        return [tuple(sorted(set(column.tolist()))) for column in chosen.T]
 
-    return _by_levels(table, ask, 0.5)
+    return _by_levels(session, propose, 0.5)
 
 
 def _by_levels(
-    table: Table, ask: Callable[[SampledTree, float], list[tuple[int, ...]]], count_share: float
-) -> tuple[SampledTree, Integers]:
-    depth = level_depth(table.epsilon * table.count_rows())
-    epsilon = (0.7 - ROWS_SHARE) * table.epsilon / depth
-    tree = OPEN
+    session: Session,
+    propose: Callable[[SampledTree, float], list[tuple[int, ...]]],
+    count_share: float,
+) -> Grown:
+    depth = level_depth(session.epsilon * session.count_rows())
+    epsilon = (0.7 - ROWS_SHARE) * session.epsilon / depth
+    tree, n_classes = OPEN, session.n_classes
     for _ in range(depth):
-        asked = ask(tree, epsilon)
-        size = sum(len(listed) for listed in asked) * 2 * table.n_classes
-        each = dict.fromkeys(table.present, epsilon * count_share)
-        parts = table.ask(each, "side counts", size, (tree,), questions=tuple(asked))
-        sides = np.maximum(np.sum(list(parts.values()), axis=0), 0).reshape(-1, 2, table.n_classes)
-        best, place = [], 0
-        for listed in asked:
-            gains = [size_gain(side, "gini") for side in sides[place : place + len(listed)]]
-            best.append(listed[int(np.argmax(gains))])
-            place += len(listed)
+        proposed = propose(tree, epsilon)
+        size = sum(len(splits) for splits in proposed) * 2 * n_classes
+        each = dict.fromkeys(session.active, epsilon * count_share)
+        parts = session.ask(each, "side counts", size, (tree,), questions=tuple(proposed))
+        sides = np.maximum(np.sum(list(parts.values()), axis=0), 0).reshape(-1, 2, n_classes)
+        best, start = [], 0
+        for splits in proposed:
+            gains = [size_gain(side, "gini") for side in sides[start : start + len(splits)]]
+            best.append(splits[int(np.argmax(gains))])
+            start += len(splits)
         tree = _split_leaves(tree, iter(best))
-    return table.label(tree)
+    return session.label(tree)
 
 
-def _split_leaves(tree: SampledTree, questions: Iterator[int]) -> SampledTree:
+def _split_leaves(tree: SampledTree, splits: Iterator[int]) -> SampledTree:
     if tree.is_leaf:
-        return SampledTree(next(questions), OPEN, OPEN)
-    yes = _split_leaves(tree.yes, questions)
-    return SampledTree(tree.question, yes, _split_leaves(tree.no, questions))
+        return SampledTree(next(splits), OPEN, OPEN)
+    yes = _split_leaves(tree.yes, splits)
+    return SampledTree(tree.split, yes, _split_leaves(tree.no, splits))
 
 
-def grow_from_sums(
-    sums: SecureSum, candidates: SplitTable, epsilon: float
-) -> tuple[SampledTree, Integers]:
+def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> Grown:
     """Level by level from histograms of all features, summed and noised once."""
     n_rows = float(max(sums.ask(ROWS_SHARE, "rows", OPEN, candidates)[0], 1))
     depth = level_depth(epsilon * n_rows)

@@ -1,4 +1,4 @@
-"""Transports that need nothing but this machine: gateways in memory, gateways at sockets."""
+"""Holders as the coordinator sees them, and transports that carry messages on one machine."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -21,7 +21,7 @@ from steadytree.federated.messages import Answer, Party, Request, question, read
 
 
 class Holders(Protocol):
-    """What a coordinator knows of all holders together."""
+    """All holders of a study, for the coordinator."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -30,27 +30,21 @@ class Holders(Protocol):
     def private(self) -> bool: ...
 
     def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
-        """One round: an answer of each holder that was asked, or why there is none."""
+        """One round: each requested holder's answer, or the error instead of it."""
 
 
 class Transport(Protocol):
-    """What carries letters: memory, a socket, files, Flower."""
+    """Carries messages: in memory, by a socket, by files, by Flower."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
-        """Carry a letter to each holder named; the replies that came within the time."""
+    def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
+        """Carry a message to each named holder; the replies that arrived in time."""
 
 
 class LocalHolders:
-    """Holders in this process.
-
-    Parameters
-    ----------
-    holders : list of Party
-        One that does not say that it is `private` counts as not private.
-    """
+    """Holders in this process; one without an attribute `private` counts as not private."""
 
     def __init__(self, holders: Sequence[Party]) -> None:
         self._holders = {holder.name: holder for holder in holders}
@@ -58,7 +52,7 @@ class LocalHolders:
         self.private = all(getattr(holder, "private", False) for holder in holders)
 
     def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
-        """Ask one after the other; a refusal is kept as the error it was."""
+        """Send the requests one after the other; a refusal is returned as its error."""
         found: dict[str, Answer | Exception] = {}
         for name, request in requests.items():
             try:
@@ -70,7 +64,7 @@ class LocalHolders:
 
 @dataclass
 class Traffic:
-    """What a study cost on the way: rounds, seconds of each, bytes to and from holders."""
+    """Seconds of each round, bytes to and from holders, and repeated requests."""
 
     seconds: list[float] = field(default_factory=list)
     bytes_out: int = 0
@@ -79,32 +73,19 @@ class Traffic:
 
 
 class RemoteHolders:
-    """Holders elsewhere: letters are carried, checked, and asked again until a deadline.
+    """Holders reached by a transport; messages are repeated until a deadline.
 
-    A repeated letter is the same letter: a holder that has answered it sends what it stored, and
+    A repeated message is identical: a holder that has answered it sends its stored answer, and
     nothing is spent twice.
-
-    Parameters
-    ----------
-    transport : Transport
-    private : bool
-        What the holders said of their noise.
-    deadline : float, default=120.0
-        Seconds for a round; a holder that has not answered by then gave no answer.
-    attempt : float, default=40.0
-        Seconds after which a holder is asked again.
-    pause : float, default=1.0
-        Seconds before asking again a holder that could not answer just now.
-    clock : Clock, optional
     """
 
     def __init__(
         self,
         transport: Transport,
-        private: bool,
-        deadline: float = 120.0,
-        attempt: float = 40.0,
-        pause: float = 1.0,
+        private: bool,  # what the holders stated about their noise
+        deadline: float = 120.0,  # seconds for a round
+        attempt: float = 40.0,  # seconds after which a message is repeated
+        pause: float = 1.0,  # seconds before it is repeated to a holder that was unavailable
         clock: Clock = CLOCK,
     ) -> None:
         self._transport, self.private = transport, private
@@ -114,8 +95,8 @@ class RemoteHolders:
         self.traffic = Traffic()
 
     def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
-        """One round of letters."""
-        letters = {name: question(request) for name, request in requests.items()}
+        """One round of messages."""
+        messages = {name: question(request) for name, request in requests.items()}
 
         def read_reply(name: str, content: dict[str, object]) -> Answer:
             answer = read_answer(content, requests[name])
@@ -124,22 +105,22 @@ class RemoteHolders:
             return answer
 
         found: dict[str, Answer | Exception] = {}
-        found |= self.exchange(letters, read_reply)
+        found |= self.exchange(messages, read_reply)
         return found
 
     def exchange(
-        self, letters: Mapping[str, bytes], read_reply: Callable[[str, dict[str, object]], Answer]
+        self, messages: Mapping[str, bytes], read_reply: Callable[[str, dict[str, object]], Answer]
     ) -> "dict[str, Answer | Exception]":
-        """Carry letters until each has a reply that can be used, or the deadline is over."""
+        """Repeat messages until each has a usable reply, or the deadline has passed."""
         limit = Limit(self._deadline, clock=self._clock)
         done: dict[str, Answer | Exception] = {}
         late: dict[str, HolderError] = {
-            name: HolderError(name, "nothing came before the deadline") for name in letters
+            name: HolderError(name, "no reply before the deadline") for name in messages
         }
-        left, again = dict(letters), False
+        left, again = dict(messages), False
         while left and (seconds := limit.left) > 0:
             self.traffic.asked_again += len(left) if again else 0
-            self.traffic.bytes_out += sum(len(letter) for letter in left.values())
+            self.traffic.bytes_out += sum(len(message) for message in left.values())
             replies = self._transport.exchange(left, min(self._attempt, seconds))
             for name, reply in replies.items():
                 self.traffic.bytes_in += len(reply)
@@ -153,7 +134,7 @@ class RemoteHolders:
                 self._clock.sleep(min(self._pause, limit.left))
                 again = True
         self.traffic.seconds.append(limit.elapsed)
-        return {name: done.get(name, late[name]) for name in letters}
+        return {name: done.get(name, late[name]) for name in messages}
 
 
 def _outcome(
@@ -170,40 +151,30 @@ def _outcome(
 
 
 class InMemory:
-    """Gateways in this process: every letter is written and read as on any other way.
-
-    Parameters
-    ----------
-    gateways : list of Gateway
-    """
+    """Gateways in this process; messages are encoded and decoded as for any other transport."""
 
     def __init__(self, gateways: list[Gateway]) -> None:
         self._gateways = {gateway.holder.name: gateway for gateway in gateways}
         self.names = tuple(self._gateways)
 
-    def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
+    def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
         """Replies of all gateways, one after the other."""
-        return {name: self._gateways[name].reply(letter) for name, letter in letters.items()}
+        return {name: self._gateways[name].reply(message) for name, message in messages.items()}
 
 
 class Sockets:
-    """Gateways at Unix sockets of this machine, asked all at once.
-
-    Parameters
-    ----------
-    paths : mapping of holder's name to path of its socket
-    """
+    """Gateways at Unix sockets of this machine, by holder, all in parallel."""
 
     def __init__(self, paths: Mapping[str, str]) -> None:
         self._paths, self.names = dict(paths), tuple(paths)
 
-    def exchange(self, letters: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
-        """The replies that came within the time."""
+    def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
+        """The replies that arrived in time."""
         replies: dict[str, bytes] = {}
-        with ThreadPoolExecutor(max_workers=min(len(letters), 32)) as pool:
+        with ThreadPoolExecutor(max_workers=min(len(messages), 32)) as pool:
             waiting = {
-                pool.submit(carry, self._paths[name], letter, seconds): name
-                for name, letter in letters.items()
+                pool.submit(carry, self._paths[name], message, seconds): name
+                for name, message in messages.items()
             }
             for done in as_completed(waiting):
                 try:

@@ -1,4 +1,4 @@
-"""audit_privacy: can the answers of a mechanism refute its epsilon?"""
+"""audit_privacy: test empirically whether a mechanism's answers refute its epsilon."""
 
 import math
 from collections import Counter
@@ -11,38 +11,26 @@ from scipy.stats import beta
 from steadytree._base.validation import Integer
 from steadytree.metrics.measurement import Measurement
 
-SMOOTHING = 5  # added to pilot counts, so that rare answers do not look decisive
+SMOOTHING = 5  # added to pilot counts, so that rare answers do not seem decisive
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What an audit found.
+    """Result of an audit."""
 
-    Parameters
-    ----------
-    lower_bound : float
-        With the stated confidence, the true epsilon is at least this.
-    claimed : float
-    confidence : float
-    runs : int
-        Answers drawn for each data set.
-    event_counts : (int, int)
-        How often the decisive event happened, on fresh answers for one data set and the other.
-    """
-
-    lower_bound: float
+    lower_bound: float  # the true epsilon is at least this, with the stated confidence
     claimed: float
     confidence: float
-    runs: int
-    event_counts: tuple[int, int]
+    runs: int  # answers sampled for each data set
+    event_counts: tuple[int, int]  # fresh answers in the chosen event, for either data set
 
     @property
     def refuted(self) -> bool:
         """Whether the claim is wrong, at the stated confidence. False proves nothing."""
         return self.lower_bound > self.claimed
 
-    def reading(self) -> Measurement:
-        """The bound as a reading for a report."""
+    def measurement(self) -> Measurement:
+        """The bound as a measurement for a report."""
         meaning = "privacy loss shown by attack; an audit can refute a claim and never prove it"
         return Measurement("epsilon at least", self.lower_bound, meaning)
 
@@ -67,8 +55,8 @@ def audit_privacy(
     """Lower confidence bound on a mechanism's epsilon, from its answers alone.
 
     The mechanism is run on two neighbouring data sets. A first half of the answers, the pilot,
-    chooses the set of answers that tells the two apart best; the second, fresh half counts how
-    often each data set gives such an answer. Clopper-Pearson bounds on both chances give
+    chooses the set of answers that distinguishes the two best; the second, fresh half counts how
+    often each data set gives such an answer. Clopper-Pearson bounds on both probabilities give
     ``log((p - delta) / q)``. The bound is conservative: both directions are tried, and the error
     is divided among the four intervals.
 
@@ -78,14 +66,14 @@ def audit_privacy(
     Parameters
     ----------
     mechanism : callable
-        ``mechanism(data)`` returns an answer that can be hashed, freshly drawn at each call.
+        ``mechanism(data)`` returns a hashable answer, sampled anew at each call.
         Coarse answers (a prediction, a clipped count) make stronger audits.
     data, neighbour : any
         Two data sets of which one has one row more.
     epsilon : float
         The claim.
     runs : int, default=20000
-        Answers drawn for each data set.
+        Answers sampled for each data set.
     delta : float, default=0.0
         The claimed delta.
     confidence : float, default=0.99
@@ -94,7 +82,7 @@ def audit_privacy(
     --------
     >>> import random
     >>> coin = random.Random(0)
-    >>> def leaky(data):  # tells the truth four times in five: log 4 = 1.386
+    >>> def leaky(data):  # truthful with probability 0.8: epsilon is log 4 = 1.386
     ...     return sum(data) if coin.random() < 0.8 else 1 - sum(data)
     >>> audit_privacy(leaky, [0], [0, 1], epsilon=1.0, runs=4000).refuted
     True
@@ -118,7 +106,7 @@ def audit_privacy(
 def _choose_event(
     one: Sequence[Hashable], other: Sequence[Hashable], each: float, delta: float
 ) -> set[Hashable]:
-    """Answers that are likelier under `one`, cut off where the pilot's own bound is highest."""
+    """Answers that are likelier under `one`, as many as give the pilot's highest bound."""
     mine, theirs = Counter(one), Counter(other)
     ratio = {a: (mine[a] + SMOOTHING) / (theirs[a] + SMOOTHING) for a in mine | theirs}
     event: set[Hashable] = set()

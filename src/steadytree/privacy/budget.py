@@ -1,9 +1,12 @@
-"""PrivacyStatement: what a release promises, and what it cost."""
+"""Budgets: limits on requests, the allocation of epsilon, and the statement of what was spent.
+
+Limits depend on the schema and on parameters alone, so a refusal reveals nothing about rows.
+"""
 
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -14,97 +17,85 @@ from steadytree.data.splits import SplitTable
 from steadytree.privacy.mechanisms import score_slack
 from steadytree.privacy.tree_mechanism import sampler_slack
 
-# questions that a block may choose from, by its depth: memory and time grow with their power
+# candidate splits of a block, by its depth: memory and time grow with their power
 MOST_CANDIDATES = {1: 100_000, 2: 20_000, 3: 400}
-TRIPLE_CANDIDATES = 160  # blocks of depth 3 are taken up to so many
-MOST_CELLS = 10**8  # numbers in one table: 0.8 GB
-MOST_WEIGHED = 4 * 10**9  # class counts that the sum over all trees of a block looks at: a minute
+TRIPLE_CANDIDATES = 160  # the most at which blocks of depth 3 are chosen by default
+MOST_COUNTERS = 10**8  # numbers in one table: 0.8 GB
+MOST_WEIGHED = 4 * 10**9  # class counts read by the sum over all trees of a block: a minute
 MOST_RELEASED = 20_000_000  # numbers in one answer
-LEAST_KEPT = 0.5  # of a part of epsilon, after rounding errors are paid for
+LEAST_KEPT = 0.5  # of a part of epsilon, after the cost of rounding errors
+ROWS_SHARE = 0.02  # of epsilon, for the noisy number of rows
+LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
+PAIR_CANDIDATES = 1_000  # time of blocks of depth 2 grows with the square of this
+FINEST = 100  # bins of a numeric column
+LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # for methods that score splits level by level
+DEEPEST_GREEDY = 6  # by default
+LAST_WEIGHT = 2.0  # the last block samples labels too, from fewer rows each
+# in units of epsilon * rows; below these, more splits would only fit noise
+SMALL, MEDIUM = 150.0, 2_000.0
+FEW_CLASSES = 4  # a tree of depth 4 has four leaves for each; more classes need a third block
+ENOUGH_FOR_COUNTS = 1_000.0
+LEAF_STRENGTH = 50.0  # of the leaf counts: noise of a third of a leaf in sixteen
+RELATION = "add or remove one row"
 
 
-def check_block(n_questions: int, n_classes: int, depth: int, epsilon: float) -> None:
-    """Refuse a whole-tree draw that would not fit in memory, end, or keep any epsilon.
-
-    Examples
-    --------
-    >>> check_block(584, 2, 2, 1.0)
-    >>> check_block(400_000, 2, 2, 1.0)
-    Traceback (most recent call last):
-        ...
-    steadytree._base.exceptions.UnsuitableDataError: the schema gives 400,000 questions, and \
-blocks of depth 2 choose from at most 20,000: declare fewer categories, or take \
-fewer bins or another method.
-    """
+def check_block(n_splits: int, n_classes: int, depth: int, epsilon: float) -> None:
+    """Refuse a block that needs too much memory or time, or loses its epsilon to rounding."""
     most = MOST_CANDIDATES[depth]
-    if n_questions > most:
+    if n_splits > most:
         raise UnsuitableDataError(
-            f"the schema gives {n_questions:,} questions, and blocks of depth {depth} choose from "
-            f"at most {most:,}: declare fewer categories, or take fewer bins or another method."
+            f"the schema gives {n_splits:,} candidate splits, and blocks of depth {depth} may have "
+            f"at most {most:,}: declare fewer categories, or use fewer bins or another method."
         )
-    if 4 * n_questions**depth * n_classes > MOST_WEIGHED:
+    if 4 * n_splits**depth * n_classes > MOST_WEIGHED:
         raise UnsuitableDataError(
-            f"{n_questions:,} questions and {n_classes:,} classes are too many for blocks of depth "
-            f"{depth}: declare fewer categories or classes, or take another method."
+            f"{n_splits:,} candidate splits and {n_classes:,} classes are too many for blocks of "
+            f"depth {depth}: declare fewer categories or classes, or use another method."
         )
-    if sampler_slack(epsilon, depth, n_questions, n_classes) > (1 - LEAST_KEPT) * epsilon:
+    if sampler_slack(epsilon, depth, n_splits, n_classes) > (1 - LEAST_KEPT) * epsilon:
         raise UnsuitableDataError(
-            f"rounding errors of {n_questions:,} questions and {n_classes:,} classes would take "
-            f"most of epsilon {epsilon:g}: declare fewer, or give more."
+            f"rounding errors of {n_splits:,} candidate splits and {n_classes:,} classes would use "
+            f"up most of epsilon {epsilon:g}: declare fewer, or use a larger epsilon."
         )
 
 
 def check_scores(n_bins: int, n_classes: int, n_nodes: int) -> None:
-    """Refuse to score the questions of so many nodes at once; n_bins are those of all columns."""
-    _check_cells(n_nodes * n_bins * n_classes, f"{n_bins:,} bins", n_classes, n_nodes)
+    """Refuse to score the splits of too many nodes at once; n_bins counts all columns."""
+    _check_table(n_nodes * n_bins * n_classes, f"{n_bins:,} bins", n_classes, n_nodes)
     score_slack(n_classes)
 
 
 def check_tree(n_leaves: int, n_categories: int, n_classes: int) -> None:
-    """Refuse a tree of so many leaves that no file could hold it."""
-    cells = 2 * n_leaves * (n_categories + n_classes)
-    _check_cells(cells, f"{n_categories:,} categories", n_classes, n_leaves)
+    """Refuse a tree with too many leaves for a file."""
+    counters = 2 * n_leaves * (n_categories + n_classes)
+    _check_table(counters, f"{n_categories:,} categories", n_classes, n_leaves)
 
 
 def check_released(n_numbers: int, most: int = MOST_RELEASED) -> None:
     """Refuse an answer of too many numbers."""
     if n_numbers > most:
         raise ValueError(
-            f"an answer would hold {n_numbers:,} numbers, more than {most:,}: ask about fewer "
-            "leaves or questions, or declare fewer classes."
+            f"an answer would hold {n_numbers:,} numbers, more than {most:,}: request fewer "
+            "leaves or splits, or declare fewer classes."
         )
 
 
-def weighs_triples(n_questions: int, n_classes: int) -> bool:
-    """Whether blocks of depth 3 are quick enough to be taken without being asked for."""
-    return n_questions <= TRIPLE_CANDIDATES and 4 * n_questions**3 * n_classes <= MOST_WEIGHED
+def weighs_triples(n_splits: int, n_classes: int) -> bool:
+    """Whether blocks of depth 3 are fast enough to be chosen by default."""
+    return n_splits <= TRIPLE_CANDIDATES and 4 * n_splits**3 * n_classes <= MOST_WEIGHED
 
 
-def _check_cells(n_cells: int, what: str, n_classes: int, n_nodes: int) -> None:
-    if n_cells > MOST_CELLS:
+def _check_table(n_counters: int, what: str, n_classes: int, n_nodes: int) -> None:
+    if n_counters > MOST_COUNTERS:
         raise UnsuitableDataError(
-            f"{what} and {n_classes:,} classes at {n_nodes:,} nodes need a table of {n_cells:,} "
-            f"numbers, more than {MOST_CELLS:,}: declare fewer, or take a smaller max_depth."
+            f"{what} and {n_classes:,} classes at {n_nodes:,} nodes need a table of {n_counters:,} "
+            f"numbers, more than {MOST_COUNTERS:,}: declare fewer, or use a smaller max_depth."
         )
-
-
-ROWS_SHARE = 0.02
-LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
-PAIR_CANDIDATES = 1_000  # blocks of depth 2 take time with the square of this
-FINEST = 100  # bins of a numeric column
-LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # where questions are scored level by level
-DEEPEST_GREEDY = 6  # where nobody asks for another depth
-LAST_WEIGHT = 2.0  # the last block draws the labels too, and has fewer rows at each draw
-# in units of epsilon * rows, below which more questions would only fit noise
-SMALL, MEDIUM = 150.0, 2_000.0
-FEW_CLASSES = 4  # of which a tree of depth 4 has four leaves each; more need a third block
-ENOUGH_FOR_COUNTS = 1_000.0
-LEAF_STRENGTH = 50.0  # of the leaf counts: noise of a third of a leaf in sixteen
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Depths of blocks (or one level each), epsilon of each, and epsilon of the leaf counts."""
+class BudgetAllocation:
+    """Depths and epsilons of the blocks, epsilon of the leaf counts, and the candidate splits."""
 
     depths: tuple[int, ...]
     epsilons: tuple[float, ...]
@@ -112,15 +103,15 @@ class Plan:
     candidates: SplitTable = field(repr=False)
 
 
-def plan_blocks(
+def allocate_blocks(
     space: FeatureSpace,
     n_classes: int,
     epsilon: float,
     strength: float,
     max_depth: int | None,
     leaf_share: float,
-) -> Plan:
-    """Blocks for the whole-tree mechanism; strength is epsilon times the noisy number of rows."""
+) -> BudgetAllocation:
+    """Allocate epsilon to blocks; strength is epsilon times the noisy number of rows."""
     options = possible_depths(space, n_classes, max_depth)
     if strength < SMALL:
         depths = options[0]
@@ -131,15 +122,15 @@ def plan_blocks(
     leaf = epsilon * leaf_share
     weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
     epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
-    return Plan(depths, epsilons, leaf, block_candidates(space, depths))
+    return BudgetAllocation(depths, epsilons, leaf, block_candidates(space, depths))
 
 
 def possible_depths(
     space: FeatureSpace, n_classes: int, max_depth: int | None
 ) -> list[tuple[int, ...]]:
-    """Depths of blocks that a fit may take, those that need most rows last."""
-    n_questions = len(SplitTable.at_most(space, FINEST, TRIPLE_CANDIDATES))
-    triples = weighs_triples(n_questions, n_classes)
+    """Depths of blocks that a fit may choose, those that need most rows last."""
+    n_splits = len(SplitTable.at_most(space, FINEST, TRIPLE_CANDIDATES))
+    triples = weighs_triples(n_splits, n_classes)
     if max_depth is not None:
         return [block_depths(max_depth, triples)]
     deep = (2, 2) if n_classes <= FEW_CLASSES else (2, 2, 2)
@@ -147,17 +138,15 @@ def possible_depths(
 
 
 def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> SplitTable:
-    """The questions of blocks; fewer where one of them has depth 3."""
+    """The candidate splits of blocks; fewer if one of them has depth 3."""
     most = TRIPLE_CANDIDATES if 3 in depths else PAIR_CANDIDATES
     return SplitTable.at_most(space, FINEST, most)
 
 
-@lru_cache(maxsize=16)  # of a space of many columns it takes a second
+@lru_cache(maxsize=16)  # with many columns it takes a second
 def bins_within(space: FeatureSpace, n_bins: int) -> int:
-    """Bins of numeric columns, at most `n_bins`, that give a number of questions soon weighed.
+    """Bins of numeric columns, at most `n_bins`, with at most PAIR_CANDIDATES splits in all.
 
-    Examples
-    --------
     >>> wide = FeatureSpace.declare(bounds={f"x{j}": (0, 1) for j in range(100)})
     >>> bins_within(wide, 64), bins_within(wide, 4)
     (10, 4)
@@ -169,10 +158,8 @@ def bins_within(space: FeatureSpace, n_bins: int) -> int:
 
 
 def gibbs_leaf_share(strength: float) -> float:
-    """As much as counts of a certain precision need; nothing where they would mean nothing.
+    """As much as counts of a certain precision need; 0 if they would be mostly noise.
 
-    Examples
-    --------
     >>> gibbs_leaf_share(500.0), gibbs_leaf_share(1_000.0), gibbs_leaf_share(1e6)
     (0.0, 0.05, 0.01)
     """
@@ -182,10 +169,8 @@ def gibbs_leaf_share(strength: float) -> float:
 
 
 def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:
-    """Blocks of depth 2, and one of 3 (or 1) where the depth is odd.
+    """Blocks of depth 2, and one of 3 (or 1) if the depth is odd.
 
-    Examples
-    --------
     >>> block_depths(4, True), block_depths(5, True), block_depths(5, False), block_depths(1, True)
     ((2, 2), (2, 3), (2, 2, 1), (1,))
     """
@@ -197,7 +182,7 @@ def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:
 
 
 def greedy_depth(strength: float) -> int:
-    """Levels of a greedy tree: one more for each fourfold of epsilon times rows."""
+    """Levels of a greedy tree: one more for each factor of 4 in epsilon times rows."""
     depth, needed = 2, 200.0
     while strength >= needed and depth < DEEPEST_GREEDY:
         depth, needed = depth + 1, needed * 4
@@ -205,20 +190,20 @@ def greedy_depth(strength: float) -> int:
 
 
 def greedy_leaf_share(strength: float, depth: int) -> float:
-    """So much that wrongly labelled leaves cost about a hundredth of the rows, at most a half."""
+    """Share at which wrong labels of leaves cost about 1 % of the rows; at most a half."""
     return min(0.5, 75.0 * 2**depth / max(strength, 1.0))
 
 
 def check_fit(
     schema: Schema, method: str, epsilon: float, max_depth: int | None, max_splits: int
 ) -> None:
-    """Refuse a fit of `PrivateTreeClassifier` that could not end; epsilon is its smallest part."""
+    """Refuse a fit that would need too much memory or time; epsilon is its smallest part."""
     n_classes = len(schema.classes)
     if method == "gibbs":
         for depths in possible_depths(schema.space, n_classes, max_depth):
-            n_questions = len(block_candidates(schema.space, depths))
+            n_splits = len(block_candidates(schema.space, depths))
             for depth in set(depths):
-                check_block(n_questions, n_classes, depth, epsilon)
+                check_block(n_splits, n_classes, depth, epsilon)
             check_leaves(schema, 2 ** sum(depths))
         return
     candidates = SplitTable.at_most(schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
@@ -242,7 +227,7 @@ def check_leaves(schema: Schema, n_leaves: int) -> None:
 
 @contextlib.contextmanager
 def logged_refusal(log: logging.Logger, what: str) -> Iterator[None]:
-    """Write a refusal, which must say nothing of rows, into the log on its way to the caller."""
+    """Log a refusal, which must not depend on rows, and raise it again."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -250,26 +235,10 @@ def logged_refusal(log: logging.Logger, what: str) -> Iterator[None]:
         raise
 
 
-RELATION = "add or remove one row"
-
-
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """What was spent on what, under which relation, and the promise in one sentence.
+    """What a release cost, by purpose, and its guarantee in one sentence.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-    spent : dict of str to float
-        Epsilon by purpose; the amounts add up to at most `epsilon`.
-    method : str
-    private : bool
-        False where the noise came from a seed, for tests: nothing is promised then.
-    relation : str
-        Which data sets are neighbours.
-
-    Examples
-    --------
     >>> print(PrivacyStatement(0.5, 0.0, {"tree": 0.5}, "gibbs").guarantee)
     Whoever sees this model learns of any one row, present or not, at most a factor of 1.65 in \
 odds (epsilon 0.5, add or remove one row).
@@ -277,14 +246,14 @@ odds (epsilon 0.5, add or remove one row).
 
     epsilon: float
     delta: float
-    spent: dict[str, float]
+    spent: dict[str, float]  # epsilon by purpose; adds up to at most `epsilon`
     method: str
-    private: bool = True
-    relation: str = field(default=RELATION)
+    private: bool = True  # False if the noise came from a testing seed: there is no guarantee
+    relation: str = RELATION  # which data sets are neighbours
 
     @property
     def guarantee(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise came from a testing seed, so nothing is promised."
         factor = 2.718281828459045 ** min(self.epsilon, 300.0)
@@ -300,12 +269,4 @@ odds (epsilon 0.5, add or remove one row).
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "spent": dict(self.spent),
-            "method": self.method,
-            "private": self.private,
-            "relation": self.relation,
-            "guarantee": self.guarantee,
-        }
+        return {**asdict(self), "guarantee": self.guarantee}

@@ -1,4 +1,4 @@
-"""private_accuracy: how often a tree is right on rows that nobody may see, paid for in a ledger."""
+"""private_accuracy: a tree's accuracy on private rows, with noise and a ledger."""
 
 import logging
 import math
@@ -24,64 +24,54 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class PrivateAccuracy:
-    """Noised counts of rows that a tree gets right and wrong.
+    """Noised counts of rows that a tree classifies correctly and incorrectly."""
 
-    Parameters
-    ----------
-    labels : tuple
-        The declared classes.
-    counts : int64 array (n_classes, 2)
-        Rows of each class, right and wrong, with noise in every cell.
-    privacy : PrivacyStatement
-    level : float
-        Confidence level of the interval.
-    """
-
-    labels: tuple[Any, ...]
-    counts: NDArray[np.int64]
+    labels: tuple[Any, ...]  # the declared classes
+    counts: NDArray[np.int64]  # (n_classes, 2): correct, incorrect; each with noise
     privacy: PrivacyStatement
-    level: float = 0.95
+    level: float = 0.95  # confidence level of the interval
 
     @property
     def accuracy(self) -> float:
-        """Share of rows that are right, as far as noise lets it be told."""
-        right, wrong = self._totals()
-        return right / (right + wrong) if right + wrong > 0 else 0.0
+        """Noisy share of rows that are classified correctly."""
+        correct, wrong = self._totals()
+        return correct / (correct + wrong) if correct + wrong > 0 else 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the accuracy on rows like these lies, noise and chance both counted.
+        """Confidence interval of the accuracy on rows like these, noise and sampling included.
 
-        Each of the two totals is off by more than `reach` with a chance of at most a quarter of
-        what `level` leaves; the Wilson interval of the worst totals takes the other half.
+        Each of the two totals is off by more than `reach` with a probability of at most a quarter
+        of 1 - level; the Wilson interval of the worst totals takes the other half.
         """
-        (right, wrong), left = self._totals(), 1 - self.level
+        (correct, wrong), left = self._totals(), 1 - self.level
         reach = self._reach(left / 4)
         ends = []
-        for sign, place in ((-1, 0), (1, 1)):
-            n_right, n_wrong = max(right + sign * reach, 0.0), max(wrong - sign * reach, 0.0)
-            if n_right + n_wrong < 1:
-                ends.append(float(place))
+        for sign, end in ((-1, 0), (1, 1)):
+            n_correct, n_wrong = max(correct + sign * reach, 0.0), max(wrong - sign * reach, 0.0)
+            if n_correct + n_wrong < 1:
+                ends.append(float(end))
             else:
-                ends.append(wilson_interval(n_right, n_right + n_wrong, 1 - left / 2)[place])
+                ends.append(wilson_interval(n_correct, n_correct + n_wrong, 1 - left / 2)[end])
         return ends[0], ends[1]
 
-    def reading(self) -> Measurement:
-        """The accuracy for a report."""
-        meaning = f"share of private rows the tree gets right (epsilon {self.privacy.epsilon:g})"
+    def measurement(self) -> Measurement:
+        """The accuracy as a measurement for a report."""
+        epsilon = self.privacy.epsilon
+        meaning = f"share of private rows classified correctly (epsilon {epsilon:g})"
         return Measurement("accuracy", self.accuracy, meaning, self.interval, level=self.level)
 
     def _totals(self) -> tuple[float, float]:
-        right, wrong = np.maximum(self.counts.sum(axis=0), 0)
-        return float(right), float(wrong)
+        correct, wrong = np.maximum(self.counts.sum(axis=0), 0)
+        return float(correct), float(wrong)
 
     def _reach(self, chance: float) -> float:
-        """What the noise of one total exceeds with at most the given chance.
+        """A bound that the noise of one total exceeds with at most the given probability.
 
-        A total has one draw a class, and all stay below the bound where each does.
+        A total has one noise term a class; all stay below their share of the bound if each does.
         """
-        scale, n_draws = 1 / self.privacy.epsilon, len(self.counts)
-        return n_draws * math.ceil(scale * math.log(2 * n_draws / chance))
+        scale, n_terms = 1 / self.privacy.epsilon, len(self.counts)
+        return n_terms * math.ceil(scale * math.log(2 * n_terms / chance))
 
 
 def private_accuracy(
@@ -95,14 +85,15 @@ def private_accuracy(
     level: float = 0.95,
     testing_seed: int | None = None,
 ) -> PrivateAccuracy:
-    """How often a tree is right on private rows, with noise, charged to their ledger.
+    """Accuracy of a tree on private rows, with noise, charged to their ledger.
 
     ``score`` on private rows gives an exact number about them, which no epsilon covers. This
-    releases right and wrong rows of each class with discrete Laplace noise instead.
+    releases the correctly and incorrectly classified rows of each class with discrete Laplace
+    noise instead.
 
-    Guarantee: epsilon-differential privacy for adding or removing one row. A row is counted in
-    one cell of a public table (class, right or wrong), so the sensitivity is 1. The model counts
-    as public: it must have been fitted on other rows, or privately.
+    Guarantee: epsilon-differential privacy for adding or removing one row. A row is counted once
+    in a public table (class, correct or not), so the sensitivity is 1. The model counts as public:
+    it must have been fitted on other rows, or privately.
 
     Parameters
     ----------
@@ -137,7 +128,7 @@ def private_accuracy(
             raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
         tree = as_tree(model)
         _check_fits(tree, declared)
-        if ledger is not None:  # before the rows are read, so that time tells nothing of them
+        if ledger is not None:  # before the rows are read, so that timing reveals nothing
             ledger.check(epsilon, "accuracy")
         values, labels = declared.encode(X), declared.encode_labels(y)
         if len(values) != len(labels):
@@ -164,10 +155,10 @@ def _check_fits(tree: Tree, schema: Schema) -> None:
 def _exact_counts(
     tree: Tree, schema: Schema, values: NDArray[np.float64], labels: NDArray[np.int32]
 ) -> NDArray[np.int64]:
-    """Rows right and wrong by class (n_classes, 2): to be noised before they go anywhere."""
+    """Correct and incorrect rows by class (n_classes, 2): to be noised before they are released."""
     texts = [canonical(label) for label in schema.classes]
-    places = [texts.index(t) if t in texts else NO_CLASS for t in map(canonical, tree.classes)]
-    answers = np.array(places)[tree.label[tree.apply_encoded(values)]]
+    own = [texts.index(t) if t in texts else NO_CLASS for t in map(canonical, tree.classes)]
+    predicted = np.array(own)[tree.label[tree.apply_encoded(values)]]
     kept = labels != NO_CLASS
-    cells = 2 * labels[kept] + (answers != labels)[kept]
-    return np.bincount(cells, minlength=2 * len(texts)).reshape(-1, 2).astype(np.int64)
+    counters = 2 * labels[kept] + (predicted != labels)[kept]
+    return np.bincount(counters, minlength=2 * len(texts)).reshape(-1, 2).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Three ways to grow a private tree on one machine; each returns questions and no count."""
+"""Three ways to grow a private tree from the rows of one data set, and the `Tree` they make."""
 
 import heapq
 from collections.abc import Sequence
@@ -15,24 +15,31 @@ from steadytree.data.schema import NO_CLASS, Schema
 from steadytree.data.sources import Rows, Source, Splits
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
+from steadytree.models.builder import TreeBuilder
+from steadytree.models.tree import LEAF, Tree
 from steadytree.privacy._kernels import impurity_scores
 from steadytree.privacy.mechanisms import release_counts, select
 from steadytree.privacy.noise import Noise
-from steadytree.privacy.sampled_tree import OPEN, BlockRows, SampledTree, extend
-from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
-from steadytree.privacy.tree_mechanism import draw_tree, score_questions, side_counts, size_gain
+from steadytree.privacy.tree_mechanism import (
+    OPEN,
+    SCORE_SENSITIVITY,
+    BlockRows,
+    Floats,
+    Integers,
+    SampledTree,
+    extend,
+    sample_tree,
+    score_splits,
+    side_counts,
+    size_gain,
+)
 
-Encoded = tuple[NDArray[np.float64], NDArray[np.int32], int]
+Encoded = tuple[NDArray[np.float64], NDArray[np.int32], int]  # values, labels, rows read
+LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
 
 
 class RowsInMemory:
-    """Rows with a declared label, as numbers within the schema's bounds.
-
-    Parameters
-    ----------
-    schema : Schema
-    X, y : data as the user handed them over
-    """
+    """Rows with a declared label, encoded within the schema's bounds; nothing here is noised."""
 
     def __init__(self, schema: Schema, X: Any, y: Any) -> None:
         self._values, self._labels, self.n_read = _encode(X, y, schema)
@@ -43,25 +50,17 @@ class RowsInMemory:
     def n_kept(self) -> int:
         return len(self._labels)
 
-    def codes(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Codes (p, n) of all rows, and their labels."""
+    def binned(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Bins (p, n) of all rows, and their labels."""
         return candidates.space.codes(self._values), self._labels
 
     def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts, level by level."""
-        codes = candidates.space.codes(self._values)
-        return Rows(codes, self._labels, candidates, self._n_classes)
+        return Rows(*self.binned(candidates), candidates, self._n_classes)
 
 
 class RowsInDask:
-    """The same, read and kept on the workers of a cluster.
-
-    Parameters
-    ----------
-    schema : Schema
-    X, y : Dask collections
-    client : distributed.Client or None
-    """
+    """The same for Dask collections, encoded and kept on the workers of a cluster."""
 
     def __init__(self, schema: Schema, X: Any, y: Any, client: Any) -> None:
         self._parts = DaskParts(X, y, client)
@@ -72,20 +71,20 @@ class RowsInDask:
         self.n_read = sum(read for read, _ in sizes)
         self.n_kept = sum(kept for _, kept in sizes)
 
-    def codes(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Codes of all rows, binned on the workers and brought here: a byte or two a value."""
-        found = self._parts.gather(_codes, self._kept, candidates.space)
-        codes = np.concatenate([codes for codes, _ in found], axis=1)
-        return codes, np.concatenate([labels for _, labels in found])
+    def binned(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Bins of all rows, computed on the workers and gathered here: a byte or two a value."""
+        found = self._parts.gather(_bin_part, self._kept, candidates.space)
+        binned = np.concatenate([part for part, _ in found], axis=1)
+        return binned, np.concatenate([labels for _, labels in found])
 
     def source(self, candidates: SplitTable) -> Source:
-        """The rows as a source of counts, which stay on the workers."""
+        """The rows as a source of counts; the rows stay on the workers."""
         ready = self._parts.chain(_ready, self._kept, candidates.space, candidates.table)
         return DaskRows(ready, candidates, self._n_classes, self._parts.runner)
 
 
 def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemory | RowsInDask:
-    """Read rows where they are."""
+    """Encode the rows where they are."""
     if is_dask(X) or is_dask(y):
         return RowsInDask(schema, X, y, client)
     if client is not None:
@@ -93,7 +92,7 @@ def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemor
     return RowsInMemory(schema, X, y)
 
 
-# ---- what runs where the rows are ----
+# ---- these run where the rows are ----
 def _encode(X: Any, y: Any, schema: Schema) -> Encoded:
     values, labels = schema.encode(X), schema.encode_labels(y)
     if len(values) != len(labels):
@@ -106,18 +105,19 @@ def _sizes(part: Encoded) -> tuple[int, int]:
     return part[2], len(part[1])
 
 
-def _codes(part: Encoded, space: FeatureSpace) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _bin_part(part: Encoded, space: FeatureSpace) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return space.codes(np.array(part[0])), part[1]
 
 
 def _ready(
     part: Encoded, space: FeatureSpace, table: SplitArrays
 ) -> tuple[NDArray[Any], NDArray[np.int32], SplitArrays]:
-    # copies, since arrays that came over a network cannot be written to
+    # copies, since arrays received over a network are read-only
     own = SplitArrays(*(np.array(array) for array in table))
     return space.codes(np.array(part[0])), np.array(part[1]), own
 
 
+# ---- growers ----
 def grow_blocks(
     block: BlockRows,
     candidates: SplitTable,
@@ -125,15 +125,15 @@ def grow_blocks(
     depths: Sequence[int],
     noise: Noise,
 ) -> SampledTree:
-    """Whole trees below whole trees: the last block draws labels, the others pure leaves.
+    """Whole trees below the leaves of whole trees; the last block samples labels too.
 
     The leaves of a tree share no row, so one level of blocks costs its epsilon once.
     """
     tree = OPEN
     for level, (epsilon, depth) in enumerate(zip(epsilons, depths, strict=True)):
-        utility = "right" if level == len(depths) - 1 else "pure"
+        utility = "correct" if level == len(depths) - 1 else "pure"
         grow = partial(
-            draw_tree,
+            sample_tree,
             candidates=candidates,
             epsilon=epsilon,
             depth=depth,
@@ -150,11 +150,11 @@ def grow_greedy(
     epsilons: Sequence[float],
     criterion: str,
     noise: Noise,
-) -> tuple[SampledTree, NDArray[np.int64]]:
-    """Level by level, each node's question by `select`: nodes of a level share no row.
+) -> tuple[SampledTree, Integers]:
+    """Level by level, each node's split by `select`: nodes of a level share no row.
 
-    The source's rules must be the candidates, by number. Returns the tree, and the exact class
-    counts (leaves, classes) of its leaves, to be noised before they go anywhere.
+    The source's splits must be the candidates, in their order. Returns the tree, and the EXACT
+    class counts (leaves, classes) of its leaves, to be noised before they are released.
     """
     source.start()
     table = source.rules.table
@@ -166,21 +166,21 @@ def grow_greedy(
         counts = source.count(0, 2**depth).values
         entropy = criterion == "entropy"
         scores = impurity_scores(counts, table.bin_offsets, *candidates.arrays, entropy)
-        limits = (epsilon, SENSITIVITY[criterion], noise, candidates.log_prior)
+        limits = (epsilon, SCORE_SENSITIVITY[criterion], noise, candidates.log_prior)
         chosen.append([select(node, *limits, n_terms=source.n_classes) for node in scores])
     below = child_counts(counts, table, np.array(chosen[-1]))[1]
     leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
 
-    def build(depth: int, place: int) -> SampledTree:
+    def build(depth: int, index: int) -> SampledTree:
         if depth == len(chosen):
             return OPEN
-        below = (build(depth + 1, 2 * place), build(depth + 1, 2 * place + 1))
-        return SampledTree(chosen[depth][place], *below)
+        below = (build(depth + 1, 2 * index), build(depth + 1, 2 * index + 1))
+        return SampledTree(chosen[depth][index], *below)
 
     return build(0, 0), leaves
 
 
-def split_shares(budget: str, max_depth: int) -> NDArray[np.float64]:
+def split_shares(budget: str, max_depth: int) -> Floats:
     """Shares of the split budget by depth, summing to at most 1."""
     if budget == "uniform":
         return np.full(max_depth, 1.0 / max_depth)
@@ -188,66 +188,110 @@ def split_shares(budget: str, max_depth: int) -> NDArray[np.float64]:
 
 
 class TopDown:
-    """DP-TopDown: the leaf that promises most is split next, until `max_splits` are made.
+    """DP-TopDown: the leaf with the largest noisy gain is split next, `max_splits` times.
 
-    Each leaf at depth d costs ``epsilon * share(d)``: half chooses its question (`select`), half
-    counts the answers by class with fresh noise. The counts give the leaf's weight, the gain and
-    with them its priority; all of this is post-processing. Leaves of one depth share no row, so
-    the tree costs the sum over depths, whatever the order in which leaves are taken.
+    Each leaf at depth d costs ``epsilon * share(d)``: half selects its split (`select`), half
+    counts both sides by class with fresh noise. The counts give the leaf's weight, its gain and
+    its priority; all of this is post-processing. Leaves of one depth share no row, so the tree
+    costs the sum over depths, in whatever order the leaves are split.
     """
 
     def __init__(
-        self, candidates: SplitTable, criterion: str, noise: Noise, shares: NDArray[np.float64]
+        self, candidates: SplitTable, criterion: str, noise: Noise, shares: Floats
     ) -> None:
         self._candidates, self._criterion = candidates, criterion
         self._noise, self._shares = noise, shares
 
     def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> SampledTree:
-        """Grow; a leaf counts while its noisy share of the rows is at least error / max_splits."""
-        node: dict[int, int] = {}  # place in the full binary tree -> question
+        """Grow; leaves with less than error / max_splits of the rows (noisy) stay leaves."""
+        node: dict[int, int] = {}  # index in the full binary tree -> split
         queue: list[tuple[float, int, int, BlockRows]] = []
         root_rows = self._push(queue, 0, block, epsilon, 0.0)
         for _ in range(max_splits):
             if not queue:
                 break
-            _, place, question, rows = heapq.heappop(queue)
-            node[place] = question
-            if (2 * place + 2).bit_length() - 1 >= len(self._shares):
-                continue  # its children would be deeper than there is budget for
-            yes = self._candidates.goes_left(rows.codes, question)[rows.rows]
+            _, index, split, rows = heapq.heappop(queue)
+            node[index] = split
+            if (2 * index + 2).bit_length() - 1 >= len(self._shares):
+                continue  # there is no budget for deeper nodes
             least = error / max_splits * root_rows
-            for child, part in ((2 * place + 1, yes), (2 * place + 2, ~yes)):
-                self._push(queue, child, rows.take(part), epsilon, least)
+            for child, part in enumerate(rows.sides(self._candidates, split), 2 * index + 1):
+                self._push(queue, child, part, epsilon, least)
         return _build(node, 0)
 
     def _push(
         self,
         queue: list[tuple[float, int, int, BlockRows]],
-        place: int,
+        index: int,
         rows: BlockRows,
         epsilon: float,
         least: float,
     ) -> float:
-        depth = (place + 1).bit_length() - 1
+        """Select a leaf's split, queue it if it is worthwhile, and return its noisy size."""
+        depth = (index + 1).bit_length() - 1
         half = epsilon * self._shares[depth] / 2
-        slots = np.full(rows.codes.shape[1], -1, np.int32)
-        slots[rows.rows] = 0
-        scores = score_questions(rows, self._candidates, slots, 1, self._criterion)[0]
-        limits = (half, SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
-        question = select(scores, *limits, n_terms=rows.n_classes)
-        exact = side_counts(rows, self._candidates, question)
+        scores = score_splits(rows, self._candidates, self._criterion)
+        limits = (half, SCORE_SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
+        split = select(scores, *limits, n_terms=rows.n_classes)
+        exact = side_counts(rows, self._candidates, split)
         noisy = np.maximum(release_counts(exact, half, self._noise), 0)
         size = float(noisy.sum())
         gain = size_gain(noisy, self._criterion)
         if size >= least and gain > LEAST_GAIN * size:
-            heapq.heappush(queue, (-gain, place, question, rows))
+            heapq.heappush(queue, (-gain, index, split, rows))
         return size
 
 
-LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
-
-
-def _build(node: dict[int, int], place: int) -> SampledTree:
-    if place not in node:
+def _build(node: dict[int, int], index: int) -> SampledTree:
+    if index not in node:
         return OPEN
-    return SampledTree(node[place], _build(node, 2 * place + 1), _build(node, 2 * place + 2))
+    return SampledTree(node[index], _build(node, 2 * index + 1), _build(node, 2 * index + 2))
+
+
+# ---- from released counts to a Tree ----
+def plausible_counts(noisy: Integers, labels: Integers | None = None) -> Floats:
+    """Noisy leaf counts made non-negative, with the sampled label in the lead if there is one."""
+    counts = np.maximum(noisy, 0).astype(np.float64)
+    if labels is not None:
+        own = np.arange(len(counts)), labels
+        highest = counts.max(axis=1)
+        # a label was sampled with more budget than a count: the count gives way
+        counts[own] = np.where(counts[own] < highest, highest, counts[own])
+        tied = (counts == highest[:, None]).sum(axis=1) > 1
+        counts[own] += np.where(tied, 1e-9 * highest + 1e-9, 0.0)
+    return counts
+
+
+def counts_from_labels(labels: Integers, n_classes: int, n_rows: float) -> Floats:
+    """Leaf counts if none were released: equal weights, each leaf of one class."""
+    counts = np.zeros((len(labels), n_classes))
+    counts[np.arange(len(labels)), labels] = max(n_rows, 1.0) / len(labels)
+    return counts
+
+
+def build_tree(tree: SampledTree, candidates: SplitTable, schema: Schema, counts: Floats) -> Tree:
+    """A `Tree` whose leaves have the given counts; a parent has the sum of its children's.
+
+    Sibling leaves with equal labels are merged. A leaf without counts takes its parent's shares.
+    """
+    nodes: list[tuple[int, int, int]] = []  # split, yes, no; parents first
+    leaf_node: list[int] = []
+
+    def add(part: SampledTree) -> int:
+        here = len(nodes)
+        nodes.append((-1, LEAF, LEAF))
+        if part.is_leaf:
+            leaf_node.append(here)
+        else:
+            yes = add(part.yes)
+            nodes[here] = (part.split, yes, add(part.no))
+        return here
+
+    add(tree)
+    totals = np.zeros((len(nodes), counts.shape[1]))
+    totals[leaf_node] = counts
+    split, left, right = np.array(nodes).T.copy()
+    for here in np.flatnonzero(split >= 0)[::-1]:
+        totals[here] = totals[left[here]] + totals[right[here]]
+    builder = TreeBuilder(candidates, np.array(schema.classes))
+    return builder.build(split, left, right, totals, missing_right=True)

@@ -1,16 +1,20 @@
-"""Ledger: what was spent on whose data, written down before the answer leaves."""
+"""Ledger: the privacy budget of a data set, spent durably before an answer is released."""
 
 import contextlib
+import hashlib
+import json
 import logging
 import os
+import re
 import secrets
+import zlib
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
 from steadytree._base.exceptions import BudgetError, ChainError
-from steadytree._base.files import check_can_write, locked, sync_folder
+from steadytree._base.files import check_can_write, locked, sync_folder, write_text_atomically
 from steadytree.privacy.ledger_lines import (
     LONGEST_TEXT,
     START,
@@ -22,39 +26,43 @@ from steadytree.privacy.ledger_lines import (
     decimal_of,
     mark_path,
     seal,
+    unseal,
 )
 
 HEADER = "steadytree ledger 2"
 OLD_HEADER = "steadytree ledger 1"
-MODE = 0o600  # nobody else needs to read who was asked what
+MODE = 0o600  # for the owner only
+_NUMBER = rb"([0-9.eE+-]+)"
+_OLD_LINE = re.compile(_NUMBER + b" " + _NUMBER + rb" ([0-9a-f]{8}) (\[.*\]) ([0-9a-f]{8})")
 _LOG = logging.getLogger(__name__)
-_LOG.addHandler(logging.NullHandler())  # a refusal is raised too: nobody should read it twice
+_LOG.addHandler(logging.NullHandler())  # a refusal is raised too, and should not be shown twice
 
 
 class Ledger:
-    """The privacy budget of one data set at one holder, in a file that only grows.
+    """The privacy budget of one data set at one holder, in an append-only file.
 
-    `spend` returns only after the line is on the disk (written, then synced); an answer sent
-    after that can never be missing from the file, whenever the process or the machine dies. A
-    lock on the file makes processes spend one after the other.
+    `spend` returns only after the line is on disk (written, then synced); an answer sent after
+    that can never be missing from the file, whenever the process or the machine dies. A lock on
+    the file makes processes spend one after the other.
 
-    Each line bears its number and a hash of all lines before it, and the newest line lies in a
-    second file as well, the mark ("patients.ledger.mark"), written first. A last line that a crash
-    cut off is completed from the mark and counts as spent. Anything else that is not whole (a cut,
-    altered, missing, swapped or repeated line, an older copy, a missing mark) is refused.
+    Each line has its number and a hash of all lines before it, and the newest line is also in a
+    second file, the mark ("patients.ledger.mark"), which is written first. A last line that was
+    interrupted by a crash is completed from the mark and counts as spent. Any other damage (a
+    truncated, altered, missing, swapped or repeated line, an older copy, a missing mark) is
+    refused.
 
-    What a ledger cannot see: someone who restores older copies of both files, makes up new ones,
-    or keeps two ledgers for the same rows.
+    A ledger cannot detect that someone restores older copies of both files, forges new ones, or
+    keeps two ledgers for the same rows.
 
     Parameters
     ----------
     path : str or path-like
-        The file; made on first use, where neither it nor its mark is there. One file for each
-        data set and holder. One of version 1 has to be upgraded (`steadytree private ledger FILE
+        The file; created on first use, if neither it nor its mark exists. One file for each data
+        set and holder. One of version 1 has to be upgraded (`steadytree private ledger FILE
         --budget B --upgrade`).
     budget : float
-        The most epsilon that all answers together may cost. A file knows its budget: opening it
-        with another one is refused.
+        The most epsilon that all answers together may cost. It is stored in the file: opening the
+        file with another budget is refused.
     delta : float, default=0.0
         The same for delta; 0 allows pure mechanisms only.
 
@@ -84,12 +92,11 @@ left: ask for less.
             raise ValueError(f"delta must be in [0, 1), got {delta}.")
         self._mark_path = mark_path(self.path)
         if not (self.path.exists() or self._mark_path.exists()):
-            first = first_line(secrets.token_hex(16), self._budget, self._delta)
+            first = _first_line(secrets.token_hex(16), self._budget, self._delta)
             Mark(START, seal(START, first)).begin(self._mark_path)
         with self._open() as handle, locked(handle):
             self._mend(handle, self._read(handle))
 
-    # ---- what is known ----
     @property
     def budget(self) -> float:
         return float(self._budget)
@@ -102,7 +109,7 @@ left: ask for less.
 
     @property
     def spent(self) -> float:
-        """Epsilon of all answers together; never more than the budget."""
+        """Epsilon of all answers together; at most the budget."""
         return float(min(compose(self.entries)[0], self._budget))
 
     @property
@@ -115,7 +122,7 @@ left: ask for less.
         return float(compose(self.entries)[1])
 
     def answered(self, request: str) -> bool:
-        """Whether a request of this name was paid for already."""
+        """Whether a request of this name has been paid for."""
         return any(entry.request == request for entry in self.entries)
 
     # ---- spending ----
@@ -129,28 +136,27 @@ left: ask for less.
         parallel: tuple[str, str] = ("", ""),
         request: str = "",
     ) -> None:
-        """Write down an answer's cost, or refuse it; the answer may leave only after this returns.
+        """Record the cost of an answer, or refuse it; release the answer only after this returns.
 
         Parameters
         ----------
         epsilon : float
         what, mechanism : str
-            For people who read the ledger; never put data into them.
+            For readers of the ledger; must not contain data.
         delta : float, default=0.0
         parallel : (group, part), optional
-            Parts of one group share no row and cost as much as the dearest of them.
+            Parts of one group share no row and cost as much as the most expensive of them.
         request : str, optional
-            Name of the request; one that was paid for already is refused.
+            Name of the request; one that has been paid for is refused.
 
         Raises
         ------
         BudgetError
-            Where the cost exceeds what is left, or the ledger is not whole; nothing is written
-            then.
+            If the cost exceeds what is left, or the ledger is damaged; nothing is written.
         """
         group, part = parallel
         if max(len(str(group)), len(str(part))) > LONGEST_TEXT:
-            # cut off, two groups could pass for one and cost as much as the dearer
+            # truncated, two groups could be taken for one and cost too little
             raise ValueError(f"names of parallel parts may have at most {LONGEST_TEXT} characters.")
         entry = Entry(
             decimal_of(epsilon, "epsilon"),
@@ -161,11 +167,11 @@ left: ask for less.
             known = self._read(handle)
             self._check(entry, known.entries)
             self._mend(handle, known)
-            self._write_down(handle, known, entry)
+            self._record(handle, known, entry)
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
     def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
-        """Refuse what `spend` would refuse, and write nothing."""
+        """Refuse what `spend` would refuse, without writing."""
         amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
         entry = Entry(*amounts, what=what, request=request)
         self._check(entry, self.entries)
@@ -195,13 +201,13 @@ left: ask for less.
         make = 0
         if not self.path.exists():
             mark = self._mark()
-            # one that was begun and never written to may be made; a lost one may not
+            # one that was never written to may be created; a lost one may not
             make = os.O_CREAT if mark is not None and mark.is_first else 0
         flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | make
         try:
             handle = os.open(self.path, flags, MODE)
         except FileNotFoundError as error:
-            raise not_whole(self.path) from error
+            raise _damaged(self.path) from error
         try:
             yield handle
         finally:
@@ -211,10 +217,10 @@ left: ask for less.
         try:
             return Mark.read(self._mark_path)
         except ChainError as error:
-            raise not_whole(self.path) from error
+            raise _damaged(self.path) from error
 
     def _read(self, handle: int) -> "_Known":
-        """What the file shows, completed from the mark; refuses whatever is not whole."""
+        """The file's content, completed from the mark; a damaged ledger is refused."""
         content, mark = _content(handle), self._mark()
         self._check_kind(content, mark)
         try:
@@ -225,44 +231,46 @@ left: ask for less.
             first, *bodies = chain.bodies
             entries = [Entry.from_body(body, n) for n, body in enumerate(bodies, 1)]
         except (ValueError, ArithmeticError, TypeError) as error:
-            raise not_whole(self.path) from error
+            raise _damaged(self.path) from error
         begun = first.decode().partition(" budget ")[2].split(" delta ")
         if begun != [str(self._budget), str(self._delta)]:
             raise ValueError(
-                f"{self.path.name!r} was begun with budget {' and delta '.join(begun)}, not with "
+                f"{self.path.name!r} was created with budget {' and delta '.join(begun)}, not with "
                 f"budget {self._budget} and delta {self._delta}: a budget cannot be changed later."
             )
         return _Known(entries, mark, chain.head, missing)
 
     def _check_kind(self, content: bytes, mark: Mark | None) -> None:
-        """Refuse a file that is no ledger, or an old one; a damaged ledger is refused later."""
+        """Refuse a file that is not a ledger, or one of version 1."""
         if mark is None and content.startswith(OLD_HEADER.encode() + b" "):
             raise BudgetError(
-                f"{self.path.name!r} is a ledger of version 1: stop all who use it, then run "
+                f"{self.path.name!r} is a ledger of version 1: stop every process that uses it, "
+                "then run "
                 f"'steadytree private ledger {self.path.name} --budget {self._budget} --upgrade'."
             )
         start = HEADER.partition(" ")[0].encode()
         if not start.startswith(content[: len(start)]):
             raise ValueError(
-                f"{self.path.name!r} is no ledger: name another file, or restore it if it was one."
+                f"{self.path.name!r} is not a ledger: name another file, or restore it if it was "
+                "one."
             )
 
     def _mend(self, handle: int, known: "_Known") -> None:
-        """Complete what a crash cut off."""
+        """Complete a line that a crash interrupted."""
         if known.missing:
             self._append(handle, known.missing)
             sync_folder(self.path.parent)  # the file itself may be new
 
-    def _write_down(self, handle: int, known: "_Known", entry: Entry) -> None:
-        """The mark first: whatever happens after it, the line counts."""
+    def _record(self, handle: int, known: "_Known", entry: Entry) -> None:
+        """Write the mark first: whatever happens after it, the line counts."""
         line = seal(known.head, entry.to_body(len(known.entries) + 1))
         size = os.fstat(handle).st_size
         Mark(known.head, line).write(self._mark_path)
         try:
             self._append(handle, line)
         except OSError:
-            # a full disk: nothing leaves after a failed line, so it need not count as spent. Where
-            # a part of the line stays, or the old mark cannot be put back, it counts.
+            # a full disk: nothing is released after a failed line, so it need not count as spent.
+            # If a part of the line stays, or the old mark cannot be restored, it counts.
             if os.fstat(handle).st_size == size:
                 known.mark.write(self._mark_path)
             raise
@@ -281,26 +289,24 @@ left: ask for less.
 
 
 class _Known(NamedTuple):
-    """What a ledger shows: its lines, its mark, the hash of all lines, bytes to be completed."""
+    """Content of a ledger."""
 
     entries: list[Entry]
     mark: Mark
-    head: str
-    missing: bytes
+    head: str  # hash of all lines
+    missing: bytes  # the rest of an interrupted line
 
 
-def first_line(name: str, budget: Decimal, delta: Decimal) -> bytes:
-    """What a ledger begins with: its own random name, and what all answers may cost."""
+def _first_line(name: str, budget: Decimal, delta: Decimal) -> bytes:
     return f"{HEADER} id {name} budget {budget} delta {delta}".encode()
 
 
-def not_whole(path: Path) -> BudgetError:
-    """Why nothing is spent from a ledger that is not whole, and what to do."""
+def _damaged(path: Path) -> BudgetError:
     return BudgetError(
-        f"the ledger {path.name!r} was removed or replaced, cut short or altered, or is an older "
-        "copy than its mark, so nobody can tell what was spent: restore the newest "
-        f"{path.name!r} and {mark_path(path).name!r} together, or count these rows' "
-        "budget as spent."
+        f"the ledger {path.name!r} was removed or replaced, truncated or altered, or is an older "
+        "copy than its mark, so what was spent is unknown: restore the newest "
+        f"{path.name!r} and {mark_path(path).name!r} together, or consider the budget of these "
+        "rows spent."
     )
 
 
@@ -313,8 +319,69 @@ def _content(handle: int) -> bytes:
 
 
 def charge(ledger: Ledger | None, amounts: dict[str, float], mechanism: str) -> Decimal:
-    """Spend several amounts of one release as one line, so that no part of it is left unpaid."""
+    """Spend all amounts of one release as one line, so that none of them is left unpaid."""
     total = sum((decimal_of(amount, "epsilon") for amount in amounts.values()), ZERO)
     if ledger is not None and total > 0:
         ledger.spend(total, " + ".join(amounts), mechanism)
     return total
+
+
+# ---- version 1, whose lines were not chained ----
+def upgrade_ledger(path: str | os.PathLike[str], budget: float, delta: float = 0.0) -> None:
+    """Convert a ledger of version 1 to the form that `Ledger` reads, with its mark.
+
+    No process may use the ledger meanwhile. A ledger with an incomplete line is refused: version 1
+    continued after a line that a crash had interrupted, and such a line cannot be distinguished
+    from an altered one. That a line was removed cannot be detected in version 1, nor that its first
+    line was altered; so the budget must be given. If this is interrupted, run it again.
+    """
+    path = check_can_write(path)
+    content = path.read_bytes()
+    if not content.startswith(OLD_HEADER.encode() + b" "):
+        raise ValueError(f"{path.name!r} is not a ledger of version 1: nothing to upgrade.")
+    terms = decimal_of(budget, "budget"), decimal_of(delta, "delta")
+    try:
+        bodies = _bodies(content, terms)
+    except (ValueError, ArithmeticError) as error:
+        raise BudgetError(
+            f"{path.name!r} was created with another budget, or has a truncated or altered line: "
+            "check --budget, restore an intact copy, or consider the budget of these rows spent."
+        ) from error
+    before, lines = START, []
+    for body in bodies:
+        lines.append(seal(before, body))
+        mark = Mark(before, lines[-1])
+        before = unseal(before, lines[-1])[1]
+    # the mark first: an old ledger with a mark is refused, and the upgrade can be repeated
+    mark.begin(mark_path(path))
+    try:
+        found = Mark.read(mark_path(path))
+    except ChainError as error:
+        raise _damaged(path) from error
+    if found != mark:
+        raise _damaged(path)
+    write_text_atomically(path, b"".join(lines).decode(), for_owner=True)
+
+
+def _bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
+    """The lines in today's form; the id is a hash, so that a repeated upgrade gives the same."""
+    first, *lines, tail = content.split(b"\n")
+    if first != f"{OLD_HEADER} budget {terms[0]} delta {terms[1]}".encode() or tail:
+        raise ValueError("the first line differs, or the last is incomplete.")
+    name = hashlib.sha256(content).hexdigest()[:32]
+    bodies = [_old_entry(line).to_body(number) for number, line in enumerate(lines, 1)]
+    return [_first_line(name, *terms), *bodies]
+
+
+def _old_entry(line: bytes) -> Entry:
+    found = _OLD_LINE.fullmatch(line)
+    if found is None:
+        raise ValueError("a line is incomplete.")
+    epsilon, delta, first_check, texts, last_check = found.groups()
+    if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
+        raise ValueError("a line was altered.")
+    return Entry(Decimal(epsilon.decode()), Decimal(delta.decode()), *json.loads(texts))
+
+
+def _checksum(body: bytes) -> bytes:
+    return f"{zlib.crc32(body):08x}".encode()

@@ -1,4 +1,4 @@
-"""Entry: one line of a ledger, and what several of them cost together."""
+"""Lines of a ledger: chained by hashes, marked in a second file, and what they cost together."""
 
 import hashlib
 import json
@@ -14,34 +14,28 @@ from typing import NamedTuple
 from steadytree._base.exceptions import ChainError
 from steadytree._base.files import create_text, write_text_atomically
 
-START = "0" * 64  # stands for the line before the first
+START = "0" * 64  # hash before the first line
+HEADER = "steadytree ledger mark 1"
+EVERYTHING = Decimal("Infinity")
+ZERO = Decimal(0)
+LONGEST_TEXT = 200
 
 
 class Chain(NamedTuple):
-    """Whole lines of a ledger, and what stands behind the last of them.
+    """Complete lines of a ledger, and the bytes after the last of them."""
 
-    Parameters
-    ----------
-    bodies : list of bytes
-        The lines without their hashes.
-    heads : list of str
-        `heads[k]` is the hash of the first k lines.
-    tail : bytes
-        What follows the last line end; empty unless a write was cut off.
-    """
-
-    bodies: list[bytes]
-    heads: list[str]
-    tail: bytes
+    bodies: list[bytes]  # lines without their hashes
+    heads: list[str]  # heads[k] is the hash of the first k lines
+    tail: bytes  # empty unless a write was interrupted
 
     @property
     def head(self) -> str:
-        """What stands for all lines: no other lines have it."""
+        """Hash of all lines."""
         return self.heads[-1]
 
     @classmethod
     def of(cls, content: bytes) -> "Chain":
-        """Read the lines of a file; a line that was altered, moved or repeated is refused."""
+        """Parse the lines of a file; a line that was altered, moved or repeated is refused."""
         *lines, tail = content.split(b"\n")
         bodies, heads = [], [START]
         for line in lines:
@@ -52,54 +46,28 @@ class Chain(NamedTuple):
 
 
 def seal(before: str, body: bytes) -> bytes:
-    """A line: its body, then the hash of everything up to here.
-
-    Examples
-    --------
-    >>> line = seal(START, b"first")
-    >>> body, head = unseal(START, line)
-    >>> body
-    b'first'
-    >>> unseal(head, line)
-    Traceback (most recent call last):
-        ...
-    steadytree.privacy.ledger_lines.ChainError: a line was altered or is not in its place.
-    """
-    return body + b" " + _hash(before, body).encode() + b"\n"
+    """A line: its body, then the hash of all lines up to and including it."""
+    digest = hashlib.sha256(before.encode() + b" " + body).hexdigest()
+    return body + b" " + digest.encode() + b"\n"
 
 
 def unseal(before: str, line: bytes) -> tuple[bytes, str]:
-    """Body and hash of a line that stands behind the lines with the hash `before`."""
+    """Body and hash of a line that follows the lines with the hash `before`."""
     body = line[:-66]
     if line != seal(before, body):
-        raise ChainError("a line was altered or is not in its place.")
+        raise ChainError("a line was altered or is not in its position.")
     return body, line[-65:-1].decode()
 
 
-def _hash(before: str, body: bytes) -> str:
-    return hashlib.sha256(before.encode() + b" " + body).hexdigest()
-
-
-HEADER = "steadytree ledger mark 1"
-
-
 class Mark(NamedTuple):
-    """What a ledger ends with, or will end with when the write that is under way is done.
+    """The last line of a ledger, in a second file that is written first.
 
-    The mark is on the disk before its line is. So a ledger ends with the mark's line, or a crash
-    came in between and the line is completed from the mark: nothing that was paid is forgotten,
-    and no amount has to be guessed.
-
-    Parameters
-    ----------
-    before : str
-        Hash of all lines before the newest.
-    line : bytes
-        The newest line, with its hash and line end.
+    A ledger ends with the mark's line, or a crash interrupted its write and the line is completed
+    from the mark: nothing that was spent is forgotten, and no amount has to be guessed.
     """
 
-    before: str
-    line: bytes
+    before: str  # hash of all lines before the newest
+    line: bytes  # the newest line, with its hash and line end
 
     @property
     def is_first(self) -> bool:
@@ -107,18 +75,18 @@ class Mark(NamedTuple):
         return self.before == START
 
     def missing(self, chain: Chain) -> bytes:
-        """What a write that was cut off left out; a ledger that does not fit is refused."""
+        """The bytes that an interrupted write left out; a ledger that does not match is refused."""
         _, head = unseal(self.before, self.line)
         if chain.head == self.before and self.line.startswith(chain.tail):
             return self.line[len(chain.tail) :]
-        # a mark that is older than its ledger takes nothing away from what the ledger shows
+        # a mark older than its ledger does not reduce what the ledger shows
         if head in chain.heads and not chain.tail:
             return b""
-        raise ChainError("the ledger does not end as its mark says.")
+        raise ChainError("the ledger does not end with the line of its mark.")
 
     @classmethod
     def read(cls, path: Path) -> "Mark | None":
-        """The mark in a file, None where there is no file; a damaged one is refused."""
+        """The mark in a file, None if there is no file; a damaged one is refused."""
         try:
             content = path.read_bytes()
         except FileNotFoundError:
@@ -131,11 +99,11 @@ class Mark(NamedTuple):
         return cls(before, line)
 
     def begin(self, path: Path) -> None:
-        """Write the first mark, unless another process did."""
+        """Write the first mark, unless another process has done so."""
         create_text(path, self._text)
 
     def write(self, path: Path) -> None:
-        """Put this mark into the place of the one before; it is on the disk when this returns."""
+        """Replace the mark; the new one is on disk when this returns."""
         write_text_atomically(path, self._text, for_owner=True)
 
     @property
@@ -144,58 +112,39 @@ class Mark(NamedTuple):
 
 
 def mark_path(ledger: str | os.PathLike[str]) -> Path:
-    """The mark of a ledger lies beside it."""
+    """Path of a ledger's mark, beside the ledger."""
     path = Path(ledger)
     return path.with_name(path.name + ".mark")
 
 
-EVERYTHING = Decimal("Infinity")
-ZERO = Decimal(0)
-LONGEST_TEXT = 200
-
-
 @dataclass(frozen=True)
 class Entry:
-    """What one answer cost.
-
-    Parameters
-    ----------
-    epsilon, delta : Decimal
-    what : str
-        What was released: "tree", "leaf counts", "number of rows".
-    mechanism : str
-        How: "discrete Laplace", "whole tree".
-    group, part : str
-        Answers of one group about parts that share no row cost as much as the dearest part;
-        empty where the answer is about all rows.
-    request : str
-        Name of the request that was answered, so that a repeated one can be told.
-    """
+    """The cost of one answer."""
 
     epsilon: Decimal
     delta: Decimal = ZERO
-    what: str = ""
-    mechanism: str = ""
-    group: str = ""
+    what: str = ""  # what was released: "tree", "leaf counts", "number of rows"
+    mechanism: str = ""  # "discrete Laplace", "whole tree"
+    group: str = ""  # answers about disjoint parts of the rows; empty for all rows
     part: str = ""
-    request: str = ""
+    request: str = ""  # name of the answered request, to recognize a repeated one
 
     def to_body(self, number: int) -> bytes:
-        """One line of ASCII, its number in the ledger first."""
+        """One line of ASCII that begins with its number."""
         texts = json.dumps([self.what, self.mechanism, self.group, self.part, self.request])
         return f"{number} {self.epsilon} {self.delta} {texts}".encode()
 
     @classmethod
     def from_body(cls, body: bytes, number: int) -> "Entry":
-        """Read a line that `to_body` wrote for this place."""
+        """Parse a line that `to_body` wrote with this number."""
         own, epsilon, delta, texts = body.decode("ascii").split(" ", 3)
         if own != str(number):
-            raise ValueError(f"line {number} bears the number {own}.")
+            raise ValueError(f"line {number} has the number {own}.")
         return cls(Decimal(epsilon), Decimal(delta), *json.loads(texts))
 
 
 def decimal_of(value: float | Decimal, name: str, least: float = 0.0) -> Decimal:
-    """The number as it prints, so that ten times 0.1 is 1."""
+    """The number as it is printed, so that ten times 0.1 is 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     if not math.isfinite(value) or value < least:
@@ -207,9 +156,9 @@ def compose(entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
     """Epsilon and delta of all entries together.
 
     Answers about the same rows add (sequential composition). Within a group, answers about parts
-    that share no row cost what the dearest part costs (parallel composition): an added or removed
-    row lies in one part only, and the answers about the others do not change at all. The parts
-    must be told apart by what was public before the group began.
+    that share no row cost as much as the most expensive part (parallel composition): an added or
+    removed row lies in one part only, and the answers about the others do not change at all. The
+    parts must be defined by what was public before the group began.
     """
     groups: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     alone = []

@@ -1,4 +1,4 @@
-"""Mechanisms: counts, a choice among scores; each with its relation, sensitivity and proof.
+"""Mechanisms: noised counts and selection by score; each with its sensitivity and proof.
 
 Throughout, neighbours are data sets of which one has one row more (add or remove one row), and
 epsilon bounds the log-ratio of the probabilities of every answer on neighbours.
@@ -17,11 +17,11 @@ _LOG = logging.getLogger(__name__)
 Integers = NDArray[np.int64]
 LARGEST_EPSILON = 1e6
 SMALLEST_EPSILON = 1e-6
-SMALLEST_PART = 1e-8  # of a budget that is divided; below it rounding would count
+SMALLEST_PART = 1e-8  # of a divided budget: the bounds on rounding errors hold down to it
 
 
 def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
-    """A budget that can be spent: a number from 1e-6 to 1e6."""
+    """Check that a budget is a number from 1e-6 to 1e6."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
         _LOG.warning("refused: %s of type %s", name, type(epsilon).__name__)
         raise TypeError(f"{name} must be a number, got {type(epsilon).__name__}.")
@@ -35,7 +35,7 @@ def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
 
 
 def check_part(epsilon: float) -> float:
-    """A part of a budget, large enough for the bounds on rounding errors to hold."""
+    """Check that a part of a budget is large enough for the bounds on rounding errors."""
     if not SMALLEST_PART <= epsilon <= LARGEST_EPSILON:
         raise ValueError(f"a part of epsilon must be at least {SMALLEST_PART:g}, got {epsilon}.")
     return float(epsilon)
@@ -44,15 +44,15 @@ def check_part(epsilon: float) -> float:
 def release_counts(
     counts: Integers, epsilon: float, noise: Noise, sensitivity: int = 1
 ) -> Integers:
-    """Counts plus discrete Laplace noise of scale sensitivity / epsilon, empty cells included.
+    """Counts plus discrete Laplace noise of scale sensitivity / epsilon, empty counters included.
 
     Relation: add or remove one row. Sensitivity: the most that one row changes the sum of all
-    counts; 1 where a row is counted once, as in cells of leaf and class, p where it is counted
-    once for each of p features.
+    counts; 1 if a row is counted once, as by leaf and class, p if it is counted once for each of
+    p features.
 
     Proof. P(z) is proportional to exp(-|z| / scale), so moving the counts by a vector v changes
     the log-probability of any answer by at most ``sum(|v|) / scale``, at most
-    sensitivity / scale = epsilon. Every cell of a public table gets noise, so that no cell tells
+    sensitivity / scale = epsilon. Every counter of a public table gets noise, so that none shows
     by its exactness that it is empty.
     """
     epsilon = check_part(epsilon)
@@ -64,9 +64,9 @@ def release_counts(
 def release_counts_zcdp(
     counts: Integers, rho: float, noise: Noise, rows_counted: int = 1
 ) -> Integers:
-    """Counts plus discrete Gaussian noise: rho-zCDP for one row more or less.
+    """Counts plus discrete Gaussian noise: rho-zCDP for adding or removing one row.
 
-    `rows_counted` is the number of cells that one row adds 1 to; the l2 sensitivity is its root.
+    `rows_counted` is the number of counters that one row adds 1 to; the l2 sensitivity is its root.
 
     Proof. The discrete Gaussian of variance s^2 on a statistic of l2 sensitivity D satisfies
     D^2 / (2 s^2)-zCDP; s^2 = rows_counted / (2 rho).
@@ -79,8 +79,6 @@ def release_counts_zcdp(
 def rho_of(epsilon: float, delta: float) -> float:
     """The rho whose zCDP implies (epsilon, delta): rho + 2 sqrt(rho log(1/delta)) = epsilon.
 
-    Examples
-    --------
     >>> rho = rho_of(1.0, 1e-6)
     >>> round(rho + 2 * math.sqrt(rho * math.log(1e6)), 12)
     1.0
@@ -101,20 +99,20 @@ def select(
     log_prior: NDArray[np.float64] | None = None,
     n_terms: int = 1,
 ) -> int:
-    """Place of a high score, by permute-and-flip, for scores that all move the same way.
+    """Index of a high score, by permute-and-flip, for scores that all move the same way.
 
     Relation: add or remove one row. Sensitivity: the most that one row changes any score. The
     scores must be monotone: when a row is added, none rises, or none falls, as with minus rows
     times Gini impurity (sensitivity 2, `impurity_scores`).
 
     Proof. Let exponential noise of rate epsilon / sensitivity be added to each score and the
-    place of the highest be returned, which is permute-and-flip. Fix the noise of all others: the
+    index of the highest be returned, which is permute-and-flip. Fix the noise of all others: the
     chosen score must exceed a bound b, which happens with probability at most 1 times
     exp(-rate * (b - score)). Between neighbours, score and b both move the same way by at most
     the sensitivity, so that b - score moves by at most the sensitivity and the probability by a
     factor of at most exp(epsilon). Log-prior weights, public, are added to the scores in units of
     the noise. Scores are floating-point numbers, each a sum of `n_terms` rounded terms (classes);
-    what rounding may cost is charged by `score_slack`.
+    the cost of rounding is covered by `score_slack`.
     """
     epsilon = check_part(epsilon)
     scores = np.asarray(scores, np.float64)
@@ -127,7 +125,7 @@ def select(
 
 
 def score_slack(n_terms: int) -> float:
-    """What rounding of scores may cost at most, as a share of epsilon, from public numbers alone.
+    """Upper bound on the cost of rounding scores, as a share of epsilon, from public numbers.
 
     A score adds up n_terms terms a side. With fewer than n_terms + 16 roundings, each of at most
     one part in 2**53 of 2**27 rows (times 27 for entropy, whose sensitivity is as many times

@@ -1,4 +1,4 @@
-"""Noise: random draws for privacy, from OpenDP; or seeded ones for tests, which protect nobody."""
+"""Noise: samples from OpenDP's mechanisms; or from a seeded generator, for tests, not private."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -15,7 +15,7 @@ NOT_PRIVATE = "NOT PRIVATE (testing seed)"
 
 
 class Noise(Protocol):
-    """Where randomness comes from; `private` tells whether it protects anybody."""
+    """A source of noise; `private` is False for seeded noise, which protects nobody."""
 
     @property
     def private(self) -> bool: ...
@@ -27,17 +27,17 @@ class Noise(Protocol):
         """Integers plus discrete Gaussian noise: P(z) proportional to exp(-z^2 / (2 scale^2))."""
 
     def highest(self, scores: Floats, scale: float) -> int:
-        """Place of the highest score plus exponential noise (permute-and-flip)."""
+        """Index of the highest score plus exponential noise (permute-and-flip)."""
 
-    def place(self, log_weights: Floats) -> int:
-        """A place, drawn with probability proportional to exp(log_weights)."""
+    def sample_index(self, log_weights: Floats) -> int:
+        """An index, sampled with probability proportional to exp(log_weights)."""
 
 
 class SecureNoise:
     """OpenDP's samplers: exact arithmetic on bits of the operating system's generator.
 
-    `place` adds Gumbel noise, sampled to as many bits as the comparison needs: the draw follows
-    the given floating-point numbers exactly, also far out in the tails.
+    `sample_index` adds Gumbel noise, sampled to as many bits as the comparison needs: the sample
+    follows the given floating-point numbers exactly, also far out in the tails.
     """
 
     private = True
@@ -46,15 +46,15 @@ class SecureNoise:
         _library()
 
     def laplace(self, values: Integers, scale: float) -> Integers:
-        return _drawn_integers(_laplace(float(scale)), values)
+        return _noised(_laplace(float(scale)), values)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
-        return _drawn_integers(_gaussian(float(scale)), values)
+        return _noised(_gaussian(float(scale)), values)
 
     def highest(self, scores: Floats, scale: float) -> int:
         return int(_highest(float(scale))(np.asarray(scores, float).tolist()))
 
-    def place(self, log_weights: Floats) -> int:
+    def sample_index(self, log_weights: Floats) -> int:
         return int(_gumbel()(np.asarray(log_weights, float).tolist()))
 
 
@@ -68,8 +68,8 @@ class SeededNoise:
 
     def laplace(self, values: Integers, scale: float) -> Integers:
         chance = -np.expm1(-1.0 / scale)
-        draw = self._generator.geometric
-        return values + draw(chance, values.shape) - draw(chance, values.shape)
+        geometric = self._generator.geometric
+        return values + geometric(chance, values.shape) - geometric(chance, values.shape)
 
     def gaussian(self, values: Integers, scale: float) -> Integers:
         reach = int(np.ceil(12 * scale)) + 1
@@ -81,18 +81,18 @@ class SeededNoise:
         noise = self._generator.exponential(scale, len(scores))
         return int(np.argmax(np.asarray(scores) + noise))
 
-    def place(self, log_weights: Floats) -> int:
+    def sample_index(self, log_weights: Floats) -> int:
         noise = self._generator.gumbel(size=len(log_weights))
         return int(np.argmax(np.asarray(log_weights) + noise))
 
 
 def make_noise(testing_seed: int | None = None) -> Noise:
-    """Secure noise; seeded noise where a test asks for it by name."""
+    """Secure noise; seeded noise, which is not private, if a test gives a seed."""
     return SecureNoise() if testing_seed is None else SeededNoise(testing_seed)
 
 
 def ledger_mark(noise: Noise, mechanism: str) -> str:
-    """What a ledger calls the mechanism: seeded noise never passes for an ordinary release."""
+    """The mechanism's name in a ledger, which shows seeded noise as not private."""
     return mechanism if noise.private else NOT_PRIVATE
 
 
@@ -103,10 +103,10 @@ def _library() -> Any:
     return library
 
 
-def _drawn_integers(measurement: Any, values: Integers) -> Integers:
+def _noised(measurement: Any, values: Integers) -> Integers:
     flat = np.asarray(values, np.int64)
-    drawn = measurement(flat.ravel().tolist()) if flat.size else []
-    return np.array(drawn, np.int64).reshape(flat.shape)
+    noisy = measurement(flat.ravel().tolist()) if flat.size else []
+    return np.array(noisy, np.int64).reshape(flat.shape)
 
 
 @lru_cache(maxsize=256)

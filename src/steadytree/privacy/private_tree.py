@@ -1,4 +1,4 @@
-"""PrivateTreeClassifier: a tree that tells next to nothing about any one row."""
+"""PrivateTreeClassifier: a differentially private decision tree."""
 
 import logging
 import warnings
@@ -21,35 +21,35 @@ from steadytree.privacy.budget import (
     LEVEL_CANDIDATES,
     ROWS_SHARE,
     PrivacyStatement,
+    allocate_blocks,
     check_fit,
     gibbs_leaf_share,
     greedy_depth,
     greedy_leaf_share,
     logged_refusal,
-    plan_blocks,
 )
 from steadytree.privacy.growers import (
     RowsInDask,
     RowsInMemory,
     TopDown,
+    build_tree,
+    counts_from_labels,
     grow_blocks,
     grow_greedy,
+    plausible_counts,
     read_rows,
     split_shares,
 )
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
 from steadytree.privacy.noise import NOT_PRIVATE, Noise, ledger_mark, make_noise
-from steadytree.privacy.sampled_tree import (
+from steadytree.privacy.tree_mechanism import (
+    MOST_ROWS,
     BlockRows,
     SampledTree,
-    build_tree,
-    counts_from_labels,
     leaf_counts,
     leaves_of,
-    plausible_counts,
 )
-from steadytree.privacy.tree_mechanism import MOST_ROWS
 
 _LOG = logging.getLogger(__name__)
 DEEPEST, TOPDOWN_DEPTH = 16, 8
@@ -67,11 +67,11 @@ PARAMETERS: Parameters = {
 
 
 class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """A differentially private tree: whoever sees it can hardly tell whether any one row was there.
+    """A differentially private decision tree.
 
-    Neighbouring data sets differ by one row, added or removed. Everything the fitted model
-    holds is covered by `epsilon`: questions, labels, counts and the number of rows. Sibling leaves
-    with equal labels are merged.
+    Neighbouring data sets differ by one row, added or removed. Everything in the fitted model is
+    covered by `epsilon`: splits, labels, counts and the number of rows. Sibling leaves with equal
+    labels are merged.
 
     Parameters
     ----------
@@ -80,32 +80,31 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     schema : Schema, or path of a schema file
         Columns, bounds, categories and classes, declared without looking at the data.
     method : {"gibbs", "greedy", "topdown"}, default="gibbs"
-        "gibbs" draws whole trees of two or three levels in one step each, and is the most
-        accurate; "greedy" draws one question a node, level by level, and is the fastest;
+        "gibbs" samples whole trees of two or three levels in one step each, and is the most
+        accurate; "greedy" selects one split a node, level by level, and is the fastest;
         "topdown" is DP-TopDown with its mechanisms corrected.
     max_depth : int, optional
-        Most questions from root to leaf, 1 to 16; by default chosen from epsilon times the
-        noisy number of rows and the number of classes (for "topdown" 8).
+        Maximum depth, 1 to 16; by default chosen from epsilon times the noisy number of rows and
+        the number of classes (for "topdown" 8).
     criterion : {"gini", "entropy"}, default="gini"
-        How "greedy" and "topdown" score a question. One row changes Gini scores by less than 2,
+        How "greedy" and "topdown" score a split. One row changes Gini scores by less than 2,
         entropy by up to 28.4: Gini needs far less noise.
     leaf_share : float or "auto", default="auto"
         Share of epsilon for class counts of the leaves, hence probabilities. With "gibbs", 0
-        spends nothing: labels are drawn with the tree, probabilities are then 0 or 1 and
-        every leaf has the same weight; "auto" does so where epsilon times rows is small.
+        spends nothing: labels are sampled with the tree, probabilities are then 0 or 1 and
+        every leaf has the same weight; "auto" does so if epsilon times rows is small.
     budget : {"decay", "uniform"}, default="decay"
         How "topdown" divides its budget among depths: halved at each, or evenly.
     max_splits : int, default=64
-        Most questions of a "topdown" tree.
+        Maximum number of splits of a "topdown" tree.
     error : float, default=0.1
-        "topdown" looks at leaves with at least error / max_splits of the rows.
+        "topdown" splits leaves with at least error / max_splits of the rows.
     public_rows : int, optional
-        The number of rows, if it may be known to all. By default 2 % of epsilon buy a noisy one.
+        The number of rows, if it is public. By default 2 % of epsilon is spent on a noisy count.
     ledger : Ledger, optional
-        Charged with epsilon before anything is drawn; refuses a fit that it cannot cover.
+        Charged with epsilon before anything is sampled; refuses a fit that it cannot cover.
     testing_seed : int, optional
-        FOR TESTS ONLY: seeds the noise, which makes the model not private, and says so in
-        ``privacy_``.
+        FOR TESTS ONLY: seeds the noise. The model is then not private, as ``privacy_`` states.
 
     Attributes
     ----------
@@ -113,7 +112,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     classes_ : ndarray
         The declared classes.
     privacy_ : PrivacyStatement
-        What was spent on what, the relation, the guarantee in one sentence.
+        Epsilon by purpose, the relation, and the guarantee in one sentence.
     n_rows_ : float
         The noisy number of rows, or the public one.
 
@@ -164,7 +163,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         ----------
         X : array-like or frame of shape (n_samples, n_features)
             Values outside the schema's bounds are clipped, unknown ones count as missing. A dask
-            array or dataframe is read where its partitions lie; only bins come here.
+            array or dataframe is encoded on its workers; only bins are gathered here.
         y : array-like of shape (n_samples,)
             Rows whose label is not among the schema's classes are left out.
         client : distributed.Client, optional
@@ -177,12 +176,12 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         """
         with logged_refusal(_LOG, "a private fit"):
             schema = self._validate()
-            if self.ledger is not None:  # before rows are read, so that time tells nothing of them
+            if self.ledger is not None:  # before rows are read, so that timing reveals nothing
                 self.ledger.check(float(self.epsilon), "private tree")
             read = read_rows(schema, X, y, client)
             validate_data(self, read.sample, skip_check_array=True)
             if read.n_read > MOST_ROWS:
-                raise ValueError(f"X may have at most {MOST_ROWS:,} rows: learn from a sample.")
+                raise ValueError(f"X may have at most {MOST_ROWS:,} rows: fit on a sample.")
         noise = make_noise(self.testing_seed)
         charge(self.ledger, {"private tree": float(self.epsilon)}, ledger_mark(noise, self.method))
         spent: dict[str, float] = {}
@@ -200,13 +199,13 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted tree to a ``*.tree.json`` file, which does not hold ``privacy_``.
 
-        A tree whose noise came from a testing seed says so in its file, and so does what
-        `steadytree.load` makes of it, in its ``note``.
+        A tree whose noise came from a testing seed is marked in its file, and the tree that
+        `steadytree.load` returns is marked in its ``note``.
         """
         super().save(path)
         if not self.privacy_.private:
             warnings.warn(
-                "this model is NOT PRIVATE (testing seed), as its file says: do not hand it on.",
+                "this model is NOT PRIVATE (testing seed), as its file states: do not share it.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -234,14 +233,16 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         if self.method == "greedy":
             source = rows.read.source(candidates)
             epsilons = [epsilon / depth] * depth
-            drawn, exact = grow_greedy(source, candidates, epsilons, *self._how(rows))
+            how = (self.criterion, rows.noise)
+            sampled, exact = grow_greedy(source, candidates, epsilons, *how)
         else:
-            grower = TopDown(candidates, *self._how(rows), split_shares(self.budget, depth))
+            shares = split_shares(self.budget, depth)
+            grower = TopDown(candidates, self.criterion, rows.noise, shares)
             block = rows.block(candidates)
-            drawn = grower.grow(block, epsilon, self.max_splits, self.error)
-            exact = leaf_counts(drawn, block, candidates)
+            sampled = grower.grow(block, epsilon, self.max_splits, self.error)
+            exact = leaf_counts(sampled, block, candidates)
         spent["questions"] = epsilon
-        return rows.finish(drawn, exact, candidates, leaf_epsilon, spent)
+        return rows.finish(sampled, exact, candidates, leaf_epsilon, spent)
 
     def _grow_gibbs(
         self, rows: "_Rows", left: float, strength: float, spent: dict[str, float]
@@ -251,19 +252,17 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             share = gibbs_leaf_share(strength)
         limits = (self.max_depth, share)
         n_classes = len(rows.schema.classes)
-        plan = plan_blocks(rows.schema.space, n_classes, left, strength, *limits)
-        block = rows.block(plan.candidates)
-        drawn = grow_blocks(block, plan.candidates, plan.epsilons, plan.depths, rows.noise)
-        spent["questions and labels"] = float(sum(plan.epsilons))
-        labels = np.array([leaf.label for leaf in leaves_of(drawn)])
-        if plan.leaf_epsilon > 0:
-            exact = leaf_counts(drawn, block, plan.candidates)
-            return rows.finish(drawn, exact, plan.candidates, plan.leaf_epsilon, spent, labels)
+        allocation = allocate_blocks(rows.schema.space, n_classes, left, strength, *limits)
+        candidates, epsilons = allocation.candidates, allocation.epsilons
+        block = rows.block(candidates)
+        sampled = grow_blocks(block, candidates, epsilons, allocation.depths, rows.noise)
+        spent["questions and labels"] = float(sum(epsilons))
+        labels = np.array([leaf.label for leaf in leaves_of(sampled)])
+        if allocation.leaf_epsilon > 0:
+            exact = leaf_counts(sampled, block, candidates)
+            return rows.finish(sampled, exact, candidates, allocation.leaf_epsilon, spent, labels)
         counts = counts_from_labels(labels, n_classes, self.n_rows_)
-        return build_tree(drawn, plan.candidates, rows.schema, counts)
-
-    def _how(self, rows: "_Rows") -> tuple[str, Noise]:
-        return self.criterion, rows.noise
+        return build_tree(sampled, candidates, rows.schema, counts)
 
     def _validate(self) -> Schema:
         schema = check_schema(self.schema)
@@ -274,14 +273,14 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         part = self._smallest_part()
         if part < SMALLEST_PART:
             raise ValueError(
-                f"epsilon must be more than {self.epsilon} to be divided as asked: give more, or "
-                "take a smaller max_depth."
+                f"epsilon must be more than {self.epsilon} to be divided as requested: increase "
+                "it, or use a smaller max_depth."
             )
         check_fit(schema, self.method, part, self.max_depth, self.max_splits)
         return schema
 
     def _smallest_part(self) -> float:
-        """The least that epsilon may be divided into, whatever the number of rows."""
+        """The smallest part that epsilon may be divided into, for any number of rows."""
         epsilon = float(self.epsilon)
         share = 0.5 if self.leaf_share == "auto" else float(self.leaf_share)
         if self.method == "topdown":
@@ -294,25 +293,25 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
 
 
 class _Rows:
-    """Rows read through the schema; what leaves them has been noised."""
+    """Encoded rows; nothing exact is released from them."""
 
     def __init__(self, schema: Schema, read: RowsInMemory | RowsInDask, noise: Noise) -> None:
         self.schema, self.noise, self.read = schema, noise, read
 
     def block(self, candidates: SplitTable) -> BlockRows:
-        codes, labels = self.read.codes(candidates)
-        return BlockRows(codes, labels, len(self.schema.classes), np.arange(len(labels)))
+        binned, labels = self.read.binned(candidates)
+        return BlockRows(binned, labels, len(self.schema.classes), np.arange(len(labels)))
 
     def finish(
         self,
-        drawn: SampledTree,
+        sampled: SampledTree,
         exact: NDArray[np.int64],
         candidates: SplitTable,
         leaf_epsilon: float,
         spent: dict[str, float],
         labels: Any = None,
     ) -> Tree:
-        """Noisy leaf counts, made plausible, on the drawn questions."""
+        """A tree of the sampled splits with noisy, plausible leaf counts."""
         spent["leaf counts"] = leaf_epsilon  # a row is in one leaf and one class
         counts = plausible_counts(release_counts(exact, leaf_epsilon, self.noise), labels)
-        return build_tree(drawn, candidates, self.schema, counts)
+        return build_tree(sampled, candidates, self.schema, counts)

@@ -1,4 +1,4 @@
-"""Epsilon curve: how accurate a private tree is for what it may cost."""
+"""simulate, epsilon_curve: accuracy of private trees at several epsilons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,31 +16,23 @@ from steadytree.data.table import Table
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.sampling import hold_out
-from steadytree.models.tree import Tree
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import MOST_ROWS
 
-SYNTHETIC_NOISE = 0.1  # share of labels that no tree can know
+SYNTHETIC_NOISE = 0.1  # share of labels that are random
 LEAST_PUBLIC = 10
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
+SEEDS = 3
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """Accuracy to expect at each epsilon.
-
-    Parameters
-    ----------
-    epsilons : tuple of float
-    accuracies : array (n_epsilons, repeats)
-        Test accuracy of each repeat.
-    baseline : float
-        Share of the largest class: what no tree at all would reach.
-    """
+    """Expected accuracy at each epsilon."""
 
     epsilons: tuple[float, ...]
-    accuracies: NDArray[np.float64]
-    baseline: float
+    accuracies: NDArray[np.float64]  # (n_epsilons, repeats), on test rows
+    baseline: float  # share of the largest class
 
     @property
     def measurements(self) -> list[Measurement]:
@@ -54,22 +46,16 @@ class Simulation:
         return found
 
     def __str__(self) -> str:
-        lines = [str(reading) for reading in self.measurements]
+        lines = [str(each) for each in self.measurements]
         return "\n".join([*lines, f"share of the largest class: {self.baseline:.4g}"])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        told = [
-            {
-                "epsilon": epsilon,
-                "accuracy": reading.value,
-                "low": reading.interval[0],
-                "high": reading.interval[1],
-            }
-            for epsilon, reading in zip(self.epsilons, self.measurements, strict=True)
-            if reading.interval is not None
-        ]
-        return {"fits": told, "level": 0.9, "largest_class": self.baseline}
+        fits = []
+        for epsilon, each in zip(self.epsilons, self.measurements, strict=True):
+            low, high = each.interval or (None, None)
+            fits.append({"epsilon": epsilon, "accuracy": each.value, "low": low, "high": high})
+        return {"fits": fits, "level": 0.9, "largest_class": self.baseline}
 
     def plot(self, axes: Any = None) -> Any:
         """Accuracy against epsilon with intervals; returns the axes."""
@@ -100,20 +86,20 @@ def simulate(
     repeats: int = 10,
     random_state: Any = None,
 ) -> Simulation:
-    """Accuracy of private fits on public or made-up data of the size of the private data.
+    """Accuracy of private fits on public or synthetic data of the size of the private data.
 
-    Nothing private is touched, so nothing is spent: use it to choose epsilon.
+    No private row is used, so nothing is spent: use it to choose epsilon.
 
     Parameters
     ----------
     schema : Schema, or path of a schema file
     n_rows : int
-        Rows that the private fit will have, about.
+        Approximate number of rows of the private fit.
     epsilons : float or list of float
     data : (X, y), optional
-        PUBLIC data that resemble the private ones; drawn from with repetition for training,
-        rows not drawn are the test. By default data are made up: values spread evenly over
-        the schema, labels by a random tree of depth 3, one in ten by chance.
+        PUBLIC data that resemble the private ones; a fifth of the rows is held out for testing,
+        the others are sampled with replacement for training. By default data are synthetic: values
+        uniform over the schema, labels by a random tree of depth 3, one in ten at random.
     method : {"gibbs", "greedy", "topdown"}, default="gibbs"
     repeats : int, default=10
         Fits at each epsilon.
@@ -123,7 +109,7 @@ def simulate(
     --------
     >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
     >>> found = simulate(schema, 500, [0.1, 1.0], repeats=3, random_state=0)
-    >>> [reading.name for reading in found.measurements]
+    >>> [each.name for each in found.measurements]
     ['accuracy at epsilon 0.1', 'accuracy at epsilon 1']
     >>> print(str(found).splitlines()[1].split(":")[0])
     accuracy at epsilon 1
@@ -139,31 +125,28 @@ def simulate(
     baselines = np.empty(repeats)
     for repeat in range(repeats):
         train, test = _resample(schema, int(n_rows), data, random)
-        values = schema.encode(test[0])  # as a fit reads them, text of a file included
+        values = schema.encode(test[0])  # as a fit reads them, text included
         baselines[repeat] = np.unique(test[1], return_counts=True)[1].max() / len(test[1])
-        for place, epsilon in enumerate(listed):
+        for index, epsilon in enumerate(listed):
             seed = int(random.randint(2**31 - 1))  # public data need no protection
             model = PrivateTreeClassifier(epsilon, schema, method, testing_seed=seed)
-            accuracies[place, repeat] = _score(model.fit(*train).tree_, values, test[1])
+            tree = model.fit(*train).tree_
+            predicted = tree.classes[tree.label[tree.apply_encoded(values)]]
+            accuracies[index, repeat] = (predicted == test[1]).mean()
     return Simulation(listed, accuracies, float(baselines.mean()))
-
-
-def _score(tree: Tree, values: NDArray[np.float64], y: NDArray[Any]) -> float:
-    found = tree.classes[tree.label[tree.apply_encoded(values)]]
-    return float((found == y).mean())
 
 
 def _resample(
     schema: Schema, n_rows: int, data: tuple[Any, Any] | None, random: Any
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     if data is None:
-        return _made_up(schema, n_rows, random)
+        return _synthetic(schema, n_rows, random)
     X, y = data
-    places = schema.encode_labels(y)
-    if Table.read(X).n_rows != len(places):
+    encoded = schema.encode_labels(y)
+    if Table.read(X).n_rows != len(encoded):
         raise ValueError("X and y of data have different numbers of rows: pass one label a row.")
-    y = np.array(schema.classes)[places]  # as the fitted tree writes them, and compares
-    mixed = random.permutation(np.flatnonzero(places != NO_CLASS))
+    y = np.array(schema.classes)[encoded]  # as the fitted tree predicts them
+    mixed = random.permutation(np.flatnonzero(encoded != NO_CLASS))
     if len(mixed) < LEAST_PUBLIC:
         raise ValueError(
             f"data must hold at least {LEAST_PUBLIC} public rows with a declared class, "
@@ -175,22 +158,22 @@ def _resample(
     return (Table.pick(X, chosen), y[chosen]), (Table.pick(X, rest), y[rest])
 
 
-def _made_up(schema: Schema, n_rows: int, random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Rows spread evenly, and labels of a random tree."""
+def _synthetic(schema: Schema, n_rows: int, random: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Uniform rows, labelled by a random tree; training rows, then test rows."""
     planted = random.randint(0, 2**31 - 1)
     parts = []
     for size in (n_rows, 2_000):
-        columns, places = {}, []
+        columns, shares = [], []
         for column in schema.space:
-            place = random.random_sample(size)
-            places.append(place)
+            share = random.random_sample(size)
+            shares.append(share)
             if column.is_categorical:
                 listed = np.array(column.categories, dtype=object)
-                columns[column.name] = listed[(place * len(listed)).astype(int)]
+                columns.append(listed[(share * len(listed)).astype(int)])
             else:
-                columns[column.name] = column.low + place * (column.high - column.low)
-        X = np.column_stack([np.asarray(values, dtype=object) for values in columns.values()])
-        y = _planted_labels(np.column_stack(places), len(schema.classes), planted)
+                columns.append(column.low + share * (column.high - column.low))
+        X = np.column_stack([np.asarray(values, dtype=object) for values in columns])
+        y = _planted_labels(np.column_stack(shares), len(schema.classes), planted)
         flip = random.random_sample(size) < SYNTHETIC_NOISE
         y = np.where(flip, random.randint(0, len(schema.classes), size), y)
         parts.append((X, np.array(schema.classes)[y]))
@@ -199,24 +182,20 @@ def _made_up(schema: Schema, n_rows: int, random: Any) -> tuple[tuple[Any, Any],
     return parts[0], parts[1]
 
 
-def _planted_labels(places: NDArray[np.float64], n_classes: int, seed: int) -> NDArray[np.int64]:
+def _planted_labels(shares: NDArray[np.float64], n_classes: int, seed: int) -> NDArray[np.int64]:
     random = np.random.default_rng(seed)
-    node = np.zeros(len(places), np.int64)
+    node = np.zeros(len(shares), np.int64)
     for depth in range(3):
-        feature = random.integers(0, places.shape[1], 2**depth)
-        cut = random.uniform(0.3, 0.7, 2**depth)
-        node = 2 * node + (places[np.arange(len(places)), feature[node]] > cut[node])
+        feature = random.integers(0, shares.shape[1], 2**depth)
+        threshold = random.uniform(0.3, 0.7, 2**depth)
+        node = 2 * node + (shares[np.arange(len(shares)), feature[node]] > threshold[node])
     labels = random.permutation(np.arange(8) % n_classes)
     return labels[node]
 
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-SEEDS = 3
-
-
 @dataclass(frozen=True)
 class EpsilonPoint:
-    """Accuracy on held-out rows at one epsilon: the mean over seeds, the least, the greatest."""
+    """Accuracy on held-out rows at one epsilon: mean, minimum and maximum over seeds."""
 
     epsilon: float
     accuracy: float
@@ -232,12 +211,10 @@ def epsilon_curve(
     seed: int = 0,
     epsilons: Sequence[float] = EPSILONS,
 ) -> list[EpsilonPoint]:
-    """Fit private trees at several epsilons on 70 % of the rows, judge them on the others.
+    """Fit private trees at several epsilons on 70 % of the rows, and evaluate them on the others.
 
     The fits use testing seeds and are charged to no ledger: the curve itself is not private.
 
-    Examples
-    --------
     >>> from steadytree import Schema
     >>> schema = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
     >>> X, y = [[20], [70]] * 200, ["no", "yes"] * 200
@@ -246,14 +223,14 @@ def epsilon_curve(
     """
     labels = label_array(y)
     held = hold_out(labels, 0.3, seed)
-    fit, judged = np.flatnonzero(~held), np.flatnonzero(held)
-    rows, truth = Table.pick(X, judged), labels[judged]
+    train, test = np.flatnonzero(~held), np.flatnonzero(held)
+    rows, truth = Table.pick(X, test), labels[test]
     points = []
     for epsilon in epsilons:
         found = []
-        for place in range(SEEDS):
-            model = PrivateTreeClassifier(epsilon, schema, method, testing_seed=seed + place)
-            model.fit(Table.pick(X, fit), labels[fit])
+        for testing_seed in range(seed, seed + SEEDS):
+            model = PrivateTreeClassifier(epsilon, schema, method, testing_seed=testing_seed)
+            model.fit(Table.pick(X, train), labels[train])
             found.append(accuracy(model, rows, truth).accuracy)
         points.append(EpsilonPoint(epsilon, float(np.mean(found)), min(found), max(found)))
     return points

@@ -1,8 +1,39 @@
-"""Scores of questions in rows: exact here, noised by whoever releases anything of them."""
+"""Sample a whole tree by one exponential mechanism; exact counts and scores for the others.
+
+Guarantee of `sample_tree`: epsilon-differential privacy for adding or removing one row.
+
+Utility of a tree T on data D, summed over its leaves:
+
+* ``CORRECT``: rows whose class is the leaf's label. A row falls in exactly one leaf of T, so adding
+  it changes the utility by 0 or 1.
+* ``PURE``: minus rows times Gini impurity, ``-(n - sum_c n_c^2 / n)``. Adding a row of class c to
+  a leaf with n rows, a of them of class c, and S = sum n_c^2 changes ``n - S / n`` by
+  ``(n + S / n - 2 a) / (n + 1)``. It is at least 0, since S >= a^2 makes the numerator at least
+  ``(n - a)^2 / n``; and less than 2, since S <= n^2 and a >= 0 bound it by ``2 n / (n + 1)``.
+
+So in both cases an added row moves the utility of EVERY tree the same way (monotone) by at most
+D = 1 or D = 2, however deep the trees are.
+
+Mechanism: P(T) proportional to prior(T) exp(epsilon u(T, D) / D) with a public prior. Between
+neighbours each weight changes by a factor in [1, e^epsilon] (or each by one in [e^-epsilon, 1]),
+and so does their sum: the ratio, and with it the log-probability of every tree, changes by at most
+epsilon. No factor 2 is lost, because the utility is monotone. Labels are part of T for CORRECT.
+
+Sampling: given the root split, the two subtrees are independent and follow the same distribution
+on the rows of either side. So the root split is sampled by the summed weights of all trees that
+begin with it (`root_terms`, exact sum-product), then each side in turn.
+
+Floating point: a sample follows its log-weights exactly (`Noise.sample_index`); the log-weights
+are computed in double precision with an error of at most eta, which `sampler_slack` bounds from
+public numbers. A tree takes at most q = 2^(depth+1) - 1 samples, each probability is off by a
+factor within e^(2 eta), on each of two neighbours: 4 q eta in all. The tree is sampled with
+epsilon minus this.
+"""
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,27 +41,69 @@ from numpy.typing import NDArray
 from steadytree.data._kernels import count_classes
 from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import (
+    CORRECT,
     PURE,
-    RIGHT,
     impurity_scores,
     order_by_class,
-    pack_answers,
+    pack_sides,
     root_terms,
 )
 from steadytree.privacy.mechanisms import check_part
 from steadytree.privacy.noise import Noise, _library
-from steadytree.privacy.sampled_tree import BlockRows, SampledTree
 
-MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs one that is public
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs a public one
+MOST_NODES = 200_000
+DEEPEST = 64  # trees are walked by recursion, so one from outside must not be a chain
 DEEPEST_BLOCK = 3
-STOP = 0.2  # prior chance of a leaf
-UTILITIES = {"right": RIGHT, "pure": PURE}
-SENSITIVITY = {"right": 1.0, "pure": 2.0}
+STOP = 0.2  # prior probability of a leaf
+UTILITIES = {"correct": CORRECT, "pure": PURE}
 UNIT = 2.0**-53
+# The most that one row changes a split's score, all scores the same way. Gini: see above. Entropy
+# in bits: rows times entropy rises by log2((n+1)^(n+1) / n^n) - log2((a+1)^(a+1) / a^a), at least 0
+# and at most log2(n + 1) + log2(e), which needs a public bound on the rows.
+SCORE_SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.log2(math.e))}
+
+
+class SampledTree(NamedTuple):
+    """A split with two trees below, or a leaf with a label (-1: none was sampled)."""
+
+    split: int
+    yes: "SampledTree" = None  # type: ignore[assignment]  # leaves have none
+    no: "SampledTree" = None  # type: ignore[assignment]
+    label: int = -1
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.yes is None
+
+
+OPEN = SampledTree(-1)
+
+
+class BlockRows(NamedTuple):
+    """The rows that a tree is sampled for: bins (p, n), labels (n,), and which rows of them."""
+
+    binned: NDArray[Any]
+    labels: NDArray[np.int32]
+    n_classes: int
+    rows: Integers
+
+    def take(self, kept: NDArray[np.bool_]) -> "BlockRows":
+        return self._replace(rows=self.rows[kept])
+
+    def sides(self, candidates: SplitTable, split: int) -> tuple["BlockRows", "BlockRows"]:
+        """The rows on either side of a split, the yes side first."""
+        yes = candidates.goes_left(self.binned, split, self.rows)
+        return self.take(yes), self.take(~yes)
+
+    def class_counts(self) -> Integers:
+        return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
 
 
 def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int) -> float:
-    """What rounding may cost at most, from public numbers alone.
+    """Upper bound on the privacy cost of rounding, from public numbers alone.
 
     eta bounds the error of a log-weight. Leaves' log-weights sum to at most epsilon * MOST_ROWS in
     size, and priors to 2^depth * (log m + 2); each passes through fewer than 16 roundings a level,
@@ -44,7 +117,7 @@ def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int)
     return float(4 * (2 ** (depth + 1) - 1) * eta)
 
 
-def draw_tree(
+def sample_tree(
     block: BlockRows,
     candidates: SplitTable,
     epsilon: float,
@@ -52,59 +125,48 @@ def draw_tree(
     utility: str,
     noise: Noise,
 ) -> SampledTree:
-    """Draw one tree of at most `depth` levels for the rows; the proof is at the top of this file.
+    """Sample one tree of at most `depth` levels (1 to 3); see the module for the proof.
 
-    Parameters
-    ----------
-    block : BlockRows
-    candidates : SplitTable
-        Public: made from the schema.
-    epsilon : float
-        What the whole tree costs, its labels included where the utility is "right".
-    depth : int, 1 to 3
-    utility : {"right", "pure"}
-    noise : Noise
+    The candidates must be public. `epsilon` is the cost of the whole tree, including its labels if
+    the utility is "correct"; "pure" samples none.
     """
     epsilon = check_part(epsilon)
     if not 1 <= depth <= DEEPEST_BLOCK:
         raise ValueError(f"depth must be 1 to {DEEPEST_BLOCK}, got {depth}.")
-    if block.codes.shape[1] > MOST_ROWS:
+    if block.binned.shape[1] > MOST_ROWS:
         raise ValueError(f"a data set may have at most {MOST_ROWS:,} rows.")
     rate = epsilon - sampler_slack(epsilon, depth, len(candidates), block.n_classes)
     if rate <= 0:
         raise ValueError("epsilon is too small to cover rounding errors: use at least 1e-6.")
-    return _draw(block, candidates, rate, depth, utility, noise)
+    return _sample(block, candidates, rate, depth, utility, noise)
 
 
-def _draw(
+def _sample(
     block: BlockRows, candidates: SplitTable, rate: float, depth: int, utility: str, noise: Noise
 ) -> SampledTree:
     within = block.class_counts()
     if depth > 0:
         ordered, word_offsets = order_by_class(block.labels, block.rows, block.n_classes)
-        bits = pack_answers(block.codes, ordered, *candidates.arrays)
-        prior = candidates.log_prior
-        kind = UTILITIES[utility]
+        bits = pack_sides(block.binned, ordered, *candidates.arrays)
+        prior, kind = candidates.log_prior, UTILITIES[utility]
         terms = root_terms(bits, word_offsets, within, prior, STOP, rate, kind, depth)
-        question = noise.place(terms)
-        if question < len(candidates):
-            yes = candidates.goes_left(block.codes, question)[block.rows]
+        split = noise.sample_index(terms)
+        if split < len(candidates):
+            yes, no = block.sides(candidates, split)
             below = (candidates, rate, depth - 1, utility, noise)
-            return SampledTree(
-                question, _draw(block.take(yes), *below), _draw(block.take(~yes), *below)
-            )
+            return SampledTree(split, _sample(yes, *below), _sample(no, *below))
     if utility == "pure":
-        return SampledTree(-1)
-    return SampledTree(-1, label=noise.place(rate * within.astype(np.float64)))
+        return OPEN
+    return SampledTree(-1, label=noise.sample_index(rate * within.astype(np.float64)))
 
 
 def whole_tree_measurement(
     candidates: SplitTable, n_classes: int, epsilon: float, depth: int, noise: Noise
 ) -> Any:
-    """`draw_tree` with labels as an OpenDP measurement, so that OpenDP's odometers can count it.
+    """`sample_tree` with labels as an OpenDP measurement, to be used with OpenDP's odometers.
 
-    Its argument is a list of rows, each a list of codes and a label last; its metric counts rows
-    added or removed, and k of them cost k epsilon. Rows outside the codes and classes are refused.
+    Its argument is a list of rows, each a list of bins and a label last; its metric counts rows
+    added or removed, and k of them cost k epsilon. Rows outside the bins and classes are refused.
     """
     if not noise.private:
         raise ValueError("a measurement needs private noise: this one has a testing seed.")
@@ -115,12 +177,12 @@ def whole_tree_measurement(
         return isinstance(listed, list) and all(_is_row(row, limits) for row in listed)
 
     def function(listed: list[list[int]]) -> SampledTree:
-        if not member(listed):  # OpenDP does not ask before it calls
-            raise ValueError("rows must be lists of codes of the candidates and a label last.")
+        if not member(listed):  # OpenDP does not check before it calls
+            raise ValueError("rows must be lists of bins of the candidates and a label last.")
         table = np.array(listed, np.int64).reshape(len(listed), len(limits))
-        codes, labels = np.ascontiguousarray(table[:, :-1].T), table[:, -1].astype(np.int32)
-        block = BlockRows(codes, labels, n_classes, np.arange(len(table)))
-        return draw_tree(block, candidates, epsilon, depth, "right", noise)
+        binned, labels = np.ascontiguousarray(table[:, :-1].T), table[:, -1].astype(np.int32)
+        block = BlockRows(binned, labels, n_classes, np.arange(len(table)))
+        return sample_tree(block, candidates, epsilon, depth, "correct", noise)
 
     return dp.m.make_user_measurement(
         dp.user_domain("rows of codes and a label", member),
@@ -139,21 +201,103 @@ def _is_row(row: Any, limits: list[int]) -> bool:
     )
 
 
-# What one row more changes a score by at most, all scores the same way. Gini: see
-# privacy/whole_tree.py. Entropy in bits: rows times entropy rises by
-# log2((n+1)^(n+1) / n^n) - log2((a+1)^(a+1) / a^a), at least 0 and at most log2(n + 1) + log2(e),
-# which needs a public bound on the rows.
-SCORE_SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.log2(math.e))}
+# ---- sampled trees ----
+def leaves_of(tree: SampledTree) -> list[SampledTree]:
+    """Leaves, the yes side first."""
+    return [tree] if tree.is_leaf else [*leaves_of(tree.yes), *leaves_of(tree.no)]
 
 
-def score_questions(
-    block: BlockRows, candidates: SplitTable, slots: NDArray[np.int32], n_slots: int, criterion: str
-) -> NDArray[np.float64]:
-    """Exact scores (n_slots, m) of every question for the rows of each slot: not to be released."""
-    sizes = np.array([column.n_bins + 1 for column in candidates.space])
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    counts = count_classes(block.codes, block.labels, slots, n_slots, offsets, block.n_classes)
-    return impurity_scores(counts, offsets, *candidates.arrays, criterion == "entropy")
+def rows_by_leaf(
+    tree: SampledTree, block: BlockRows, candidates: SplitTable
+) -> Iterator[BlockRows]:
+    """Rows of each leaf, in the order of `leaves_of`."""
+    if tree.is_leaf:
+        yield block
+        return
+    yes, no = block.sides(candidates, tree.split)
+    yield from rows_by_leaf(tree.yes, yes, candidates)
+    yield from rows_by_leaf(tree.no, no, candidates)
+
+
+def extend(
+    tree: SampledTree,
+    block: BlockRows,
+    candidates: SplitTable,
+    grow: Callable[[BlockRows], SampledTree],
+) -> SampledTree:
+    """The tree with every leaf replaced by what `grow` returns for its rows."""
+    if tree.is_leaf:
+        return grow(block)
+    yes, no = block.sides(candidates, tree.split)
+    grown = extend(tree.yes, yes, candidates, grow), extend(tree.no, no, candidates, grow)
+    return SampledTree(tree.split, *grown)
+
+
+def to_numbers(tree: SampledTree) -> tuple[int, ...]:
+    """Splits in preorder, the yes side first; -1 for a leaf. Labels are left out.
+
+    >>> to_numbers(SampledTree(4, OPEN, SampledTree(2, OPEN, OPEN)))
+    (4, -1, 2, -1, -1)
+    """
+    if tree.is_leaf:
+        return (-1,)
+    return (tree.split, *to_numbers(tree.yes), *to_numbers(tree.no))
+
+
+def from_numbers(numbers: Sequence[int], n_splits: int) -> SampledTree:
+    """The tree that `to_numbers` wrote; anything else is refused."""
+    wrong = ValueError("tree: splits must be integers that make up one tree.")
+    if not 0 < len(numbers) <= MOST_NODES:
+        raise wrong
+    done: list[tuple[SampledTree, int]] = []  # with their depths
+    for number in reversed(numbers):  # children are complete before their parent is reached
+        if isinstance(number, bool) or not isinstance(number, int | np.integer):
+            raise wrong
+        if not -1 <= number < n_splits or (number >= 0 and len(done) < 2):
+            raise wrong
+        if number < 0:
+            done.append((OPEN, 0))
+            continue
+        (yes, one), (no, other) = done.pop(), done.pop()
+        depth = 1 + max(one, other)
+        if depth > DEEPEST:
+            raise ValueError(f"tree: may have at most {DEEPEST} levels.")
+        done.append((SampledTree(int(number), yes, no), depth))
+    if len(done) != 1:
+        raise wrong
+    return done[0][0]
+
+
+# ---- exact counts and scores: to be noised before they are released ----
+def leaf_counts(tree: SampledTree, block: BlockRows, candidates: SplitTable) -> Integers:
+    """Exact class counts (leaves, classes)."""
+    return np.array([rows.class_counts() for rows in rows_by_leaf(tree, block, candidates)])
+
+
+def side_counts(block: BlockRows, candidates: SplitTable, split: int) -> Integers:
+    """Exact class counts (2, n_classes) of both sides of a split, yes first."""
+    return np.array([side.class_counts() for side in block.sides(candidates, split)])
+
+
+def bin_offsets(candidates: SplitTable) -> Integers:
+    """First bin of each feature in a list of all bins; a feature's missing bin is its last."""
+    sizes = [column.n_bins + 1 for column in candidates.space]
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def bin_counts(block: BlockRows, candidates: SplitTable) -> Integers:
+    """Exact class counts (bins of all features, n_classes); a row counts once a feature."""
+    node_of_row = np.full(block.binned.shape[1], -1, np.int32)
+    node_of_row[block.rows] = 0
+    offsets, n_classes = bin_offsets(candidates), block.n_classes
+    return count_classes(block.binned, block.labels, node_of_row, 1, offsets, n_classes)[0]
+
+
+def score_splits(block: BlockRows, candidates: SplitTable, criterion: str) -> Floats:
+    """Exact scores (m,) of every split for the block's rows."""
+    counts = bin_counts(block, candidates)[None]
+    entropy = criterion == "entropy"
+    return impurity_scores(counts, bin_offsets(candidates), *candidates.arrays, entropy)[0]
 
 
 def size_gain(sides: NDArray[Any], criterion: str) -> float:
@@ -171,27 +315,11 @@ def size_gain(sides: NDArray[Any], criterion: str) -> float:
     return impurity(sides.sum(axis=0)) - impurity(sides[0]) - impurity(sides[1])
 
 
-def side_counts(block: BlockRows, candidates: SplitTable, question: int) -> NDArray[np.int64]:
-    """Exact class counts (2, n_classes) of both sides of a question, yes first."""
-    yes = candidates.goes_left(block.codes, question, block.rows)
-    return np.array([block.take(yes).class_counts(), block.take(~yes).class_counts()])
-
-
-def bin_counts(block: BlockRows, candidates: SplitTable) -> NDArray[np.int64]:
-    """Exact class counts (bins of all features, n_classes); a row counts once a feature."""
-    sizes = np.array([column.n_bins + 1 for column in candidates.space])
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    slots = np.full(block.codes.shape[1], -1, np.int32)
-    slots[block.rows] = 0
-    return count_classes(block.codes, block.labels, slots, 1, offsets, block.n_classes)[0]
-
-
-def sides_from_bins(bins: NDArray[np.float64], candidates: SplitTable) -> list[NDArray[np.float64]]:
-    """Class counts (2, n_classes) of every question from counts of bins, exact or noisy."""
-    sizes = np.array([column.n_bins + 1 for column in candidates.space])
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    whole = np.array([bins[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])
-    node = np.maximum(whole.mean(axis=0), 0.0)  # every feature counts the same rows
+def sides_from_bins(bins: Floats, candidates: SplitTable) -> list[Floats]:
+    """Class counts (2, n_classes) of every split from counts of bins, exact or noisy."""
+    offsets = bin_offsets(candidates)
+    totals = np.array([bins[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])
+    node = np.maximum(totals.mean(axis=0), 0.0)  # every feature counts the same rows
     found = []
     for feature, bin_, by_value in zip(*candidates.arrays, strict=True):
         first = offsets[feature] + (bin_ if by_value else 0)

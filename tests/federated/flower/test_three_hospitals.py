@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.flower.superlink import QUIET, SuperLink, script, start_on_leash
-from steadytree.federated.study_config import StudyConfig
+from steadytree.federated.flower.superlink import QUIET, SuperLink, script, start_supervised
+from steadytree.federated.study import StudyConfig
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
 from tests.federated import hospitals
@@ -136,7 +136,7 @@ def try_unregistered_key(site):
     path = str(pathlib.Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
     environment = {**os.environ, **QUIET, "FLWR_HOME": str(site.folder / "home"), "PATH": path}
     with pathlib.Path("stranger.log").open("wb") as log:
-        process = start_on_leash(command, log, environment)
+        process = start_supervised(command, log, environment)
     with process:
         return process.wait(600)
 

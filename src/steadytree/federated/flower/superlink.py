@@ -1,4 +1,9 @@
-"""A SuperLink of Flower for one study: started, told who may take part, stopped."""
+"""A Flower SuperLink for one study, behind a proxy that admits calls of SuperNodes only.
+
+Flower serves the calls of SuperNodes, which it authenticates, and calls that start runs and
+register nodes, which it does not, at one address. So Flower listens at a local address, and the
+proxy at the public one.
+"""
 
 import contextlib
 import http.client
@@ -17,7 +22,7 @@ from typing import Any
 
 from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.optional import require
-from steadytree.federated.study_config import StudyConfig
+from steadytree.federated.study import StudyConfig
 
 ALLOWED = re.compile(r"/v1/fleet/[a-z-]+")
 LARGEST = 80 * 2**20  # bytes of a call
@@ -28,16 +33,9 @@ _LOG = logging.getLogger(__name__)
 
 
 class Proxy:
-    """Listens with TLS and hands calls of SuperNodes to Flower, for as long as a `with` block.
+    """Listens with TLS at `address` and passes calls of SuperNodes to Flower at `inner`.
 
-    Parameters
-    ----------
-    address : (host, port)
-        Where to listen.
-    inner : (host, port)
-        Flower's own address, on this machine.
-    keys : Path
-        The coordinator's folder: ``server.pem``, ``server.key``, ``ca.crt``.
+    A context manager; `keys` is the coordinator's folder with server.pem, server.key and ca.crt.
     """
 
     def __init__(self, address: tuple[str, int], inner: tuple[str, int], keys: Path) -> None:
@@ -67,7 +65,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Caller)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """In a thread of its own: a caller slow to shake hands keeps nobody waiting."""
+        """The TLS handshake in the caller's own thread, so that a slow one delays nobody."""
         request.settimeout(PATIENCE)
         with self._tls.wrap_socket(request, server_side=True) as wrapped:
             super().finish_request(wrapped, client_address)
@@ -93,7 +91,7 @@ class _Caller(BaseHTTPRequestHandler):
 
     def _refuse(self, code: int, size: int) -> None:
         self.close_connection = True
-        if size <= SMALL:  # or the caller would hear of a broken connection, and try again
+        if size <= SMALL:  # otherwise the caller sees a broken connection, and retries
             self.rfile.read(size)
         self.send_error(code)
 
@@ -130,7 +128,7 @@ QUIET = {
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
 }
-# What Flower ships to holders: two lines that call what each holder has installed itself.
+# Flower ships this to holders: two lines that call what each holder has installed itself.
 APP = {
     "pyproject.toml": """[build-system]
 requires = ["hatchling"]
@@ -139,7 +137,7 @@ build-backend = "hatchling.build"
 [project]
 name = "steadytree-study"
 version = "1.0.0"
-description = "Relays letters of a study to the holder's own gateway."
+description = "Relays messages of a study to the holder's own gateway."
 license = "BSD-3-Clause"
 dependencies = []
 
@@ -166,53 +164,45 @@ nodes = ""
 }
 
 
-def check_ready(plan: StudyConfig) -> None:
-    """Refuse a study whose keys are missing or whose port is taken, before anything is started."""
+def check_ready(config: StudyConfig) -> None:
+    """Refuse a study whose keys are missing or whose port is in use, before anything is started."""
     require("flwr", extra="federated", purpose="coordinating a study")
-    keys = plan.keys / "coordinator"
+    keys = config.keys / "coordinator"
     wanted = [keys / name for name in ("ca.crt", "server.pem", "server.key", "sign.key")]
-    wanted += [keys / f"{name}.node.pub" for name in plan.holders]
+    wanted += [keys / f"{name}.node.pub" for name in config.holders]
     for path in wanted:
         if not path.is_file():
             raise FileNotFoundError(
                 f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
             )
-    host, _, port = plan.superlink.rpartition(":")
+    host, _, port = config.superlink.rpartition(":")
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host.strip("[]"), int(port)))
         except OSError:
             raise ValueError(
-                f"{plan.superlink} cannot be listened at: another program uses the port, or the "
+                f"cannot listen at {config.superlink}: another program uses the port, or the "
                 "address is not of this machine. Stop that program or change `superlink`."
             ) from None
 
 
 class SuperLink:
-    """Flower's SuperLink as a process, for as long as the `with` block lasts.
+    """Flower's SuperLink as a process (a context manager); its files and logs are in `folder`."""
 
-    Parameters
-    ----------
-    plan : Plan
-    plan_path : Path
-    folder : Path
-        For Flower's own files and logs.
-    """
-
-    def __init__(self, plan: StudyConfig, plan_path: Path, folder: Path) -> None:
-        self._plan, self._plan_path, self._folder = plan, plan_path.resolve(), folder
-        self._keys = plan.keys / "coordinator"
+    def __init__(self, config: StudyConfig, plan_path: Path, folder: Path) -> None:
+        self._config, self._plan_path, self._folder = config, plan_path.resolve(), folder
+        self._keys = config.keys / "coordinator"
         home = folder / "flwr"
         self._environment = {**os.environ, **QUIET, "FLWR_HOME": str(home)}
         scripts = str(Path(sys.executable).parent)  # Flower starts its parts by name
         self._environment["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
         self.log = folder / "superlink.log"
         self._process: subprocess.Popen[bytes] | None = None
-        self._inner, self._front = 0, contextlib.ExitStack()
+        self._inner, self._proxy = 0, contextlib.ExitStack()
 
     def __enter__(self) -> "SuperLink":
-        # Flower lets anybody who reaches it start runs: only SuperNodes' calls come through a front
+        # Flower lets anybody who reaches it start runs: the proxy passes calls of SuperNodes only
         self._inner = free_port()
         self._write_files()
         command = [
@@ -223,28 +213,28 @@ class SuperLink:
             *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
         ]
         with self.log.open("ab") as log:
-            self._process = start_on_leash(command, log, self._environment, self._folder)
+            self._process = start_supervised(command, log, self._environment, self._folder)
         try:
             self._wait()
-            host, _, port = self._plan.superlink.rpartition(":")
+            host, _, port = self._config.superlink.rpartition(":")
             address, inner = (host.strip("[]"), int(port)), (LOCAL, self._inner)
-            self._front.enter_context(Proxy(address, inner, self._keys))
+            self._proxy.enter_context(Proxy(address, inner, self._keys))
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._front.close()
+        self._proxy.close()
         if self._process is None:
             return
         end_process(self._process)
         self._process = None
 
     def register(self) -> dict[str, int]:
-        """Admit the holders' keys and no others; node ids by holder."""
+        """Register the holders' keys; node ids by holder."""
         found = {}
-        for name in self._plan.holders:
+        for name in self._config.holders:
             key = self._keys / f"{name}.node.pub"
             known = self._call("supernode", "register", str(key), "study", "--name", name)
             found[name] = int(known["node-id"])
@@ -259,7 +249,7 @@ class SuperLink:
         return str(self._call("run", app, "study", "--run-config", str(config))["run-id"])
 
     def status(self, run: str) -> str:
-        """What Flower says of a run: 'running', 'finished:completed', ..."""
+        """Flower's status of a run: 'running', 'finished:completed', ..."""
         known = self._call("list", "study", "--run-id", run)
         runs = known.get("runs") or [{}]
         return str(runs[0].get("status", ""))
@@ -268,7 +258,6 @@ class SuperLink:
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    # ---- inside ----
     def _write_files(self) -> None:
         for name, content in APP.items():
             path = self._folder / "app" / name
@@ -291,7 +280,7 @@ class SuperLink:
             with contextlib.suppress(OSError), socket.create_connection(address, timeout=1):
                 return
             CLOCK.sleep(0.1)
-        raise OSError(f"the SuperLink did not come up in {STARTING:g} s: see {str(self.log)!r}.")
+        raise OSError(f"the SuperLink did not start in {STARTING:g} s: see {str(self.log)!r}.")
 
     def _call(self, *arguments: str) -> dict[str, Any]:
         command = [script("flwr"), *arguments, "--format", "json"]
@@ -314,19 +303,19 @@ class SuperLink:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody uses now."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind((LOCAL, 0))
         return int(probe.getsockname()[1])
 
 
 def script(name: str) -> str:
-    """A command of the environment that this Python belongs to."""
+    """Path of a command in this Python's environment."""
     beside = Path(sys.executable).with_name(name)
     return str(beside) if beside.exists() else name
 
 
-def start_on_leash(
+def start_supervised(
     command: list[str], log: Any, environment: dict[str, str], folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start a command that ends when this process does, even by kill -9."""
@@ -337,12 +326,12 @@ def start_on_leash(
         stderr=subprocess.STDOUT,
         env=environment,
         cwd=folder,
-        start_new_session=True,  # Ctrl-C is for this process, which then ends it
+        start_new_session=True,  # Ctrl-C reaches this process, which then ends the command
     )
 
 
 def end_process(process: "subprocess.Popen[bytes]") -> None:
-    """End a command that `start_on_leash` started, kindly first."""
+    """End a command that `start_supervised` started; kill it if it does not stop."""
     if process.stdin is not None:
         process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""A SuperNode of Flower kept running: Flower's own ends where it is refused, or is killed."""
+"""A Flower SuperNode that is restarted when Flower refuses it or it is killed."""
 
 import json
 import logging
@@ -18,33 +18,24 @@ from steadytree.federated.flower.superlink import (
     end_process,
     free_port,
     script,
-    start_on_leash,
+    start_supervised,
 )
 from steadytree.federated.framing import VERSION, Refusal, carry, read, refusal_code, write
 
-PAUSE = 5.0  # seconds before starting anew
-LOOK = 0.2
-WAITING = 120.0
-ASKING = 70.0  # seconds for the gateway's own reply, which its pace may hold back
+PAUSE = 5.0  # seconds before a restart
+POLL = 0.2  # seconds between checks
+WAITING = 120.0  # seconds for a gateway to start
+ASKING = 70.0  # seconds for the gateway's reply, which its pace may delay
 _LOG = logging.getLogger(__name__)
 
 
 class SuperNode:
-    """Runs `flower-supernode` again and again until stopped.
+    """Runs `flower-supernode`, and restarts it until stopped.
 
     A SuperNode whose key is not registered yet is refused and ends; one that was killed is not
-    let in again for about a minute. Both are a matter of trying again.
-
-    Parameters
-    ----------
-    keys : Path
-        The holder's folder of keys: ``ca.crt`` and ``node.key``.
-    superlink : str
-        The coordinator's address, host:port.
-    gateway : Path
-        Socket of the holder's gateway.
-    port : int
-        A free port of this machine, for Flower's own use; 0 takes any.
+    admitted again for about a minute. `keys` is the holder's folder with ``ca.crt`` and
+    ``node.key``, `superlink` the coordinator's address (host:port), `gateway` the socket of the
+    holder's gateway, `port` a free port of this machine for Flower; 0 takes any.
     """
 
     def __init__(self, keys: Path, superlink: str, gateway: Path, port: int = 0) -> None:
@@ -70,13 +61,13 @@ class SuperNode:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Keep the node running; returns after `stop`."""
+        """Keep the node running until `stop` is called."""
         while not self._stopping.is_set():
-            process = start_on_leash(self._command, subprocess.DEVNULL, self._environment)
+            process = start_supervised(self._command, subprocess.DEVNULL, self._environment)
             _LOG.info("node started")
             try:
                 while process.poll() is None and not self._stopping.is_set():
-                    self._stopping.wait(LOOK)
+                    self._stopping.wait(POLL)
             finally:
                 end_process(process)
             if not self._stopping.is_set():
@@ -88,28 +79,22 @@ class SuperNode:
         self._stopping.set()
 
     def stop_on_signals(self) -> None:
-        """SIGTERM and Ctrl-C end the node cleanly."""
+        """Stop on SIGTERM and Ctrl-C."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.stop)
 
 
 def plain_environment() -> dict[str, str]:
-    """What a process that runs shipped code may know of this one's environment."""
+    """The part of this environment that a process with shipped code may see."""
     kept = {"HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "PYTHONPATH"}
     return {k: v for k, v in os.environ.items() if k in kept or k.startswith("FLWR_")}
 
 
 def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITING) -> None:
-    """Refuse to open a gateway to Flower that shipped code could get round, or that trusts it.
+    """Refuse a gateway that code shipped by Flower could bypass, or that answers unsigned messages.
 
-    Parameters
-    ----------
-    gateway : Path
-        The socket.
-    same_user : bool, default=False
-        For trials: let code that Flower ships run as the user who has the rows.
-    seconds : float
-        How long to wait for a gateway that is being started.
+    With `same_user`, for trials, such code may run as the user who owns the rows. `seconds` is
+    the time to wait for a gateway that is being started.
     """
     known = _ask_unsigned(gateway, seconds)
     if gateway.stat().st_uid == os.getuid() and not same_user:
@@ -119,13 +104,13 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
         )
     if refusal_code(known) != Refusal.UNSIGNED:
         raise ValueError(
-            "the gateway answers letters that nobody signed: start it with --coordinator-key "
+            "the gateway answers unsigned messages: start it with --coordinator-key "
             "coordinator.sign.pub before it is opened to Flower."
         )
 
 
 def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
-    """What the gateway says to a letter that nobody signed."""
+    """The gateway's reply to an unsigned message."""
     hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
     limit = Limit(seconds)
     while True:
@@ -134,7 +119,7 @@ def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
         except (OSError, MessageError):
             if limit.left == 0:
                 break
-            CLOCK.sleep(LOOK)
+            CLOCK.sleep(POLL)
     raise ValueError(f"no gateway serves at {str(gateway)!r}: start it first.")
 
 

@@ -1,7 +1,7 @@
-"""Run a command for as long as the process that started it lives (``python -m`` this module).
+"""Run a command until the process that started it ends (``python -m`` this module).
 
 Its standard input is a pipe from the parent. When the parent ends, however it ends, the pipe
-closes, and the command and its children are ended too.
+closes, and the command and its children are terminated too.
 """
 
 import contextlib
@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 
-KINDLY = 10.0  # seconds between SIGTERM and SIGKILL
+GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
-def hold(command: list[str]) -> int:
+def supervise(command: list[str]) -> int:
     """Run a command until it ends or standard input closes; its exit code."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -30,7 +30,7 @@ def _watch(child: "subprocess.Popen[bytes]") -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
     _end(child)
-    time.sleep(KINDLY)
+    time.sleep(GRACE)
     _signal(child, signal.SIGKILL)
 
 
@@ -44,4 +44,4 @@ def _signal(child: "subprocess.Popen[bytes]", number: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(hold(sys.argv[1:]))
+    sys.exit(supervise(sys.argv[1:]))

@@ -20,7 +20,7 @@ X, Y = [[SECRET]] * 9 + [[20.0]] * 8, ["yes"] * 9 + ["no"] * 8
 EPSILONS = [0, 0.0, -1.0, float("inf"), float("nan"), "1", None, True]
 
 
-class Place:
+class Site:
     """A ledger, a fitted tree and a holder."""
 
     def __init__(self, folder):
@@ -33,11 +33,11 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path):
-    return Place(tmp_path)
+def site(tmp_path):
+    return Site(tmp_path)
 
 
-def refused(caplog, act, spent=0.0, place=None):
+def refused(caplog, act, spent=0.0, site=None):
     """Run what must be refused; look at what was said and logged."""
     caplog.clear()
     with (
@@ -50,31 +50,31 @@ def refused(caplog, act, spent=0.0, place=None):
     for told in (str(caught.value), logged):
         assert str(SECRET) not in told
         assert str(len(Y)) not in told
-    if place is not None:
-        assert place.ledger.spent == spent
+    if site is not None:
+        assert site.ledger.spent == spent
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_a_wrong_epsilon_wherever_it_is_given(place, caplog, epsilon):
-    fit = PrivateTreeClassifier(epsilon, SCHEMA, ledger=place.ledger, testing_seed=0).fit
+def test_a_wrong_epsilon_wherever_it_is_given(site, caplog, epsilon):
+    fit = PrivateTreeClassifier(epsilon, SCHEMA, ledger=site.ledger, testing_seed=0).fit
     for act in (
         lambda: fit(X, Y),
-        lambda: private_accuracy(place.tree, X, Y, epsilon, SCHEMA, place.ledger, testing_seed=0),
-        lambda: Coordinator([place.holder], SCHEMA, epsilon),
-        lambda: place.ask(epsilon=epsilon),
+        lambda: private_accuracy(site.tree, X, Y, epsilon, SCHEMA, site.ledger, testing_seed=0),
+        lambda: Coordinator([site.holder], SCHEMA, epsilon),
+        lambda: site.ask(epsilon=epsilon),
     ):
-        refused(caplog, act, place=place)
+        refused(caplog, act, site=site)
 
 
 @pytest.mark.parametrize("schema", [None, 5, {"age": (0, 100)}])
-def test_no_schema(place, caplog, schema):
+def test_no_schema(site, caplog, schema):
     for act in (
-        lambda: PrivateTreeClassifier(1.0, schema, ledger=place.ledger, testing_seed=0).fit(X, Y),
-        lambda: private_accuracy(place.tree, X, Y, 1.0, schema, place.ledger, testing_seed=0),
-        lambda: Coordinator([place.holder], schema),
-        lambda: Holder("h", schema, X, Y, place.ledger, testing_seed=0),
+        lambda: PrivateTreeClassifier(1.0, schema, ledger=site.ledger, testing_seed=0).fit(X, Y),
+        lambda: private_accuracy(site.tree, X, Y, 1.0, schema, site.ledger, testing_seed=0),
+        lambda: Coordinator([site.holder], schema),
+        lambda: Holder("h", schema, X, Y, site.ledger, testing_seed=0),
     ):
-        refused(caplog, act, place=place)
+        refused(caplog, act, site=site)
 
 
 @pytest.mark.parametrize(
@@ -100,23 +100,23 @@ def test_a_wrong_schema(caplog, wrong):
     refused(caplog, lambda: Schema(**given))
 
 
-def test_a_spent_budget(place, caplog):
-    place.ledger.spend(0.9, "earlier")
-    fit = PrivateTreeClassifier(0.5, SCHEMA, ledger=place.ledger, testing_seed=0).fit
+def test_a_spent_budget(site, caplog):
+    site.ledger.spend(0.9, "earlier")
+    fit = PrivateTreeClassifier(0.5, SCHEMA, ledger=site.ledger, testing_seed=0).fit
     for act in (
         lambda: fit(X, Y),
-        lambda: private_accuracy(place.tree, X, Y, 0.5, SCHEMA, place.ledger, testing_seed=0),
-        lambda: Coordinator([place.holder], SCHEMA, 0.5).fit(),
-        lambda: place.ask(epsilon=0.5),
-        lambda: place.holder.join_sum("run", DIGEST, 0.5, 0.0),
+        lambda: private_accuracy(site.tree, X, Y, 0.5, SCHEMA, site.ledger, testing_seed=0),
+        lambda: Coordinator([site.holder], SCHEMA, 0.5).fit(),
+        lambda: site.ask(epsilon=0.5),
+        lambda: site.holder.join_sum("run", DIGEST, 0.5, 0.0),
     ):
-        refused(caplog, act, 0.9, place)
+        refused(caplog, act, 0.9, site)
 
 
-def test_a_holder_without_rows(place, caplog):
-    refused(caplog, lambda: Holder("h", SCHEMA, [], [], place.ledger, testing_seed=0))
+def test_a_holder_without_rows(site, caplog):
+    refused(caplog, lambda: Holder("h", SCHEMA, [], [], site.ledger, testing_seed=0))
     empty = np.empty((0, 1)), np.empty(0)
-    refused(caplog, lambda: Holder("h", SCHEMA, *empty, place.ledger, testing_seed=0))
+    refused(caplog, lambda: Holder("h", SCHEMA, *empty, site.ledger, testing_seed=0))
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_something_else_than_an_answer(caplog):
     refused(caplog, lambda: Coordinator([Party()], SCHEMA).fit())
 
 
-def test_a_repeated_and_a_stale_round(place, caplog):
-    place.ask(3)
+def test_a_repeated_and_a_stale_round(site, caplog):
+    site.ask(3)
     for round_ in (3, 2):
-        refused(caplog, lambda number=round_: place.ask(number), 0.25, place)
-    again = Holder("h", SCHEMA, X, Y, place.ledger, testing_seed=0)
+        refused(caplog, lambda number=round_: site.ask(number), 0.25, site)
+    again = Holder("h", SCHEMA, X, Y, site.ledger, testing_seed=0)
     request = Request("run", 3, "rows", 0.25, DIGEST)
-    refused(caplog, lambda: again.answer(request), 0.25, place)
+    refused(caplog, lambda: again.answer(request), 0.25, site)
 
 
 @pytest.mark.parametrize(
@@ -168,16 +168,16 @@ def test_a_repeated_and_a_stale_round(place, caplog):
         {"n_bins": 0},
     ],
 )
-def test_a_request_that_makes_no_sense(place, caplog, more):
-    refused(caplog, lambda: place.ask(**more), place=place)
+def test_a_request_that_makes_no_sense(site, caplog, more):
+    refused(caplog, lambda: site.ask(**more), site=site)
 
 
-def test_labels_and_rows_that_do_not_match(place, caplog):
-    fit = PrivateTreeClassifier(0.5, SCHEMA, ledger=place.ledger, testing_seed=0).fit
+def test_labels_and_rows_that_do_not_match(site, caplog):
+    fit = PrivateTreeClassifier(0.5, SCHEMA, ledger=site.ledger, testing_seed=0).fit
     for act in (
         lambda: fit(X, Y[:-1]),
         lambda: fit([[1.0, 2.0]] * 17, Y),
-        lambda: private_accuracy(place.tree, X, Y[:-1], 0.5, SCHEMA, place.ledger, testing_seed=0),
-        lambda: Holder("h", SCHEMA, X, Y[:-1], place.ledger, testing_seed=0),
+        lambda: private_accuracy(site.tree, X, Y[:-1], 0.5, SCHEMA, site.ledger, testing_seed=0),
+        lambda: Holder("h", SCHEMA, X, Y[:-1], site.ledger, testing_seed=0),
     ):
-        refused(caplog, act, place=place)
+        refused(caplog, act, site=site)

@@ -1,0 +1,359 @@
+"""A study: its configuration, the handshake before anything is spent, and its checkpoint."""
+
+import base64
+import hashlib
+import json
+import time
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steadytree._base.clock import CLOCK, Clock, Limit
+from steadytree._base.exceptions import HolderError, MessageError
+from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.paths import Place, check_apart
+from steadytree.data.schema import Schema, to_dict
+from steadytree.federated.framing import (
+    MEANING,
+    PASSING,
+    VERSION,
+    read,
+    refusal_code,
+    write,
+)
+from steadytree.federated.messages import NAME, Answer, Request
+from steadytree.federated.transport import Transport
+from steadytree.privacy.mechanisms import check_epsilon
+
+METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts")
+REQUIRED = ("study", "schema", "holders", "epsilon", "out")
+PLAN_KEYS = {
+    *(*REQUIRED, "minimum", "method", "n_bins", "checkpoint", "deadline", "attempt", "join"),
+    *("keys", "superlink", "testing_seed"),
+}
+MOST_SKEW = 60.0  # seconds that clocks may differ
+NOTHING = "Nothing was spent."
+CHECKPOINT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """The configuration of one study, from a plan file."""
+
+    study: str  # holders answer each round of a name once: a changed plan needs a new name
+    schema: Schema
+    holders: tuple[str, ...]
+    minimum: int  # holders that must answer every round; with fewer, the study stops
+    epsilon: float  # the most that the study may cost each holder
+    method: str
+    n_bins: int
+    out: Path  # the tree
+    checkpoint: Path  # the file to resume from
+    keys: Path  # the folder of keys
+    deadline: float  # seconds for a round
+    attempt: float  # seconds until a request is repeated
+    join: float  # seconds for holders to come online
+    superlink: str  # address of Flower's SuperLink, host:port
+    testing_seed: int | None = None  # FOR TESTS ONLY
+    files: tuple[Place, ...] = ()  # what a study reads and writes
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "StudyConfig":
+        """Read a plan file (TOML); paths in it are relative to its folder."""
+        path = Path(path)
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no plan {str(path)!r}: check the path.")
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path.name!r} cannot be read as a plan: {error}.") from None
+        return _config(found, path)
+
+    @property
+    def digest(self) -> str:
+        """Identifies plans that may share a checkpoint."""
+        parts = [self.study, self.schema.key(), self.holders, self.minimum, self.epsilon]
+        parts += [self.method, self.n_bins, self.testing_seed]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    @property
+    def facts(self) -> Path:
+        """The file that records what the study cost and how it ended."""
+        return self.out.with_name(self.out.name + ".study.json")
+
+
+def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
+    unknown = sorted(set(found) - PLAN_KEYS)
+    if unknown:
+        raise ValueError(f"{path.name!r}: {unknown[0]!r} is not a key of a plan.")
+    absent = [name for name in REQUIRED if name not in found]
+    if absent:
+        raise ValueError(f"{path.name!r} needs {absent[0]!r}.")
+    folder, study = path.resolve().parent, found["study"]
+    holders, minimum = _holders(found, path.name)
+    if not isinstance(study, str) or not NAME.fullmatch(study):
+        raise ValueError(f"{path.name!r}: study must be 1 to 64 letters, digits or any of _.-")
+    method = found.get("method", "delegate")
+    if method not in METHODS:
+        raise ValueError(f"{path.name!r}: method must be one of {METHODS}, got {method!r}.")
+    schema = folder / str(found["schema"])
+    if not schema.is_file():
+        raise FileNotFoundError(f"{path.name!r}: there is no schema {str(schema)!r}.")
+    config = StudyConfig(
+        study=study,
+        schema=Schema.load(schema),
+        holders=holders,
+        minimum=minimum,
+        epsilon=check_epsilon(found["epsilon"]),
+        method=method,
+        n_bins=_integer(found, "n_bins", 64, 2, 1_000, path.name),
+        out=folder / str(found["out"]),
+        checkpoint=folder / str(found.get("checkpoint", f"{study}.checkpoint.json")),
+        keys=folder / str(found.get("keys", "keys")),
+        deadline=_seconds(found, "deadline", 120.0, path.name),
+        attempt=_seconds(found, "attempt", 40.0, path.name),
+        join=_seconds(found, "join", 120.0, path.name),
+        superlink=_address(found, path.name),
+        testing_seed=found.get("testing_seed"),
+    )
+    files = (
+        Place(path, "read", "the plan"),
+        Place(schema, "read", "the plan's schema"),
+        Place(config.keys / "coordinator", "read", "the plan's folder of keys"),
+        Place(config.out, "write", "the plan's out"),
+        Place(config.facts, "write", "the plan's out with .study.json"),
+        Place(config.checkpoint, "change", "the plan's checkpoint"),
+    )
+    check_apart(files)
+    return replace(config, files=files)
+
+
+def _holders(found: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], int]:
+    holders = found["holders"]
+    texts = isinstance(holders, list) and all(isinstance(each, str) for each in holders)
+    if not texts or not holders or not all(NAME.fullmatch(each) for each in holders):
+        raise ValueError(
+            f"{name!r}: holders must be a list of names of letters, digits or any of _.-"
+        )
+    if len(set(holders)) < len(holders):
+        raise ValueError(f"{name!r}: holders must have names that differ.")
+    minimum = _integer(found, "minimum", len(holders), 1, 10_000, name)
+    if minimum > len(holders):
+        raise ValueError(
+            f"{name!r}: minimum is {minimum}, but the plan has only {len(holders)} holders: add "
+            "holders or lower it."
+        )
+    return tuple(holders), minimum
+
+
+def _integer(
+    found: Mapping[str, Any], key: str, default: int, low: int, high: int, name: str
+) -> int:
+    value = found.get(key, default)
+    if type(value) is not int or not low <= value <= high:
+        raise ValueError(f"{name!r}: {key} must be an integer from {low} to {high}.")
+    return value
+
+
+def _seconds(found: Mapping[str, Any], key: str, default: float, name: str) -> float:
+    value = found.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6:
+        raise ValueError(f"{name!r}: {key} must be a number of seconds, more than 0.")
+    return float(value)
+
+
+def _address(found: Mapping[str, Any], name: str) -> str:
+    address = str(found.get("superlink", "127.0.0.1:9092"))
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ValueError(f"{name!r}: superlink must be host:port, got {address!r}.")
+    return address
+
+
+# ---- the handshake ----
+def handshake(
+    transport: Transport, config: StudyConfig, seconds: float, clock: Clock = CLOCK
+) -> bool:
+    """Ask every holder who it is, and refuse to begin if one does not match the plan.
+
+    Holders may be missing while the plan's minimum answers. Nothing is spent. Returns whether all
+    holders state that their noise is private.
+    """
+    hello = {"type": "hello", "study": config.study, "epsilon": config.epsilon}
+    message = write({"version": VERSION, **hello})
+    limit, sent = Limit(seconds, clock=clock), time.time()
+    known: dict[str, dict[str, Any]] = {}
+    reasons: dict[str, str] = {}
+    while (left := [name for name in config.holders if name not in known]) and limit.left > 0:
+        patience = max(min(config.attempt, limit.left), 0.1)
+        replies = transport.exchange(dict.fromkeys(left, message), patience)
+        for name, reply in replies.items():
+            found = _read(reply, reasons, name)
+            if found is not None:
+                _check(name, found, config, sent)
+                known[name] = found
+        if len(known) < len(config.holders):
+            clock.sleep(min(0.5, seconds / 10))
+    if len(known) < config.minimum:
+        missing = [
+            f"{n!r} ({reasons.get(n, 'not online')})" for n in config.holders if n not in known
+        ]
+        raise ValueError(
+            f"{len(known)} of {len(config.holders)} holders answered, the plan needs "
+            f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
+        )
+    return all(found["private"] for found in known.values())
+
+
+def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | None:
+    try:
+        content = read(reply)
+        code = refusal_code(content)
+    except MessageError:
+        raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}") from None
+    if code is not None:
+        if code not in PASSING:
+            raise ValueError(f"holder {name!r} refused to begin: {MEANING[code]}. {NOTHING}")
+        reasons[name] = MEANING[code]
+        return None
+    return content
+
+
+def _check(name: str, found: Mapping[str, Any], config: StudyConfig, sent: float) -> None:
+    types = {"holder": str, "private": bool, "schema": dict, "time": float, "enough": bool}
+    if any(not isinstance(found.get(key), kind) for key, kind in types.items()):
+        raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}")
+    if found["holder"] != name:
+        raise ValueError(
+            f"the holder at {name!r} calls itself {found['holder'][:64]!r}: start its gateway "
+            f"with --name {name}. {NOTHING}"
+        )
+    differs = schema_difference(config.schema, found["schema"])
+    if differs:
+        raise ValueError(
+            f"the schema of holder {name!r} differs from the plan's: {differs} {NOTHING}"
+        )
+    skew = max(sent - found["time"], found["time"] - time.time(), 0.0)
+    if skew > MOST_SKEW:
+        raise ValueError(
+            f"the clock of holder {name!r} is off by {skew:.0f} s or more: set the clocks right. "
+            f"{NOTHING}"
+        )
+    if not found["enough"]:
+        raise ValueError(
+            f"holder {name!r} has less left in its ledger than the plan's epsilon of "
+            f"{config.epsilon:g}. {NOTHING}"
+        )
+
+
+def schema_difference(ours: Schema, theirs: Mapping[str, Any]) -> str:
+    """The first field in which a holder's schema differs; empty if none does.
+
+    >>> ours = Schema({"age": (0, 100)}, classes=["no", "yes"])
+    >>> theirs = to_dict(Schema({"age": (0, 120)}, classes=["no", "yes"]))
+    >>> schema_difference(ours, theirs)
+    "'high' of column 'age' is 120.0, the plan says 100.0."
+    """
+    wanted, columns = to_dict(ours), theirs.get("columns")
+    if theirs.get("classes") != wanted["classes"]:
+        return f"'classes' are {theirs.get('classes')}, the plan says {wanted['classes']}."
+    if not isinstance(columns, dict) or set(columns) != set(wanted["columns"]):
+        odd = sorted(set(columns or {}) ^ set(wanted["columns"]))
+        return f"only one of them has column {odd[0]!r}." if odd else "it has no columns."
+    for name, described in wanted["columns"].items():
+        found = columns[name] if isinstance(columns[name], dict) else {}
+        for key in sorted({*described, *found}):
+            if found.get(key) != described.get(key):
+                return (
+                    f"{key!r} of column {name!r} is {found.get(key)}, the plan says "
+                    f"{described.get(key)}."
+                )
+    return ""
+
+
+# ---- the checkpoint ----
+class Checkpoint:
+    """Answers by round, in memory and, if a path is given, in a file written after each round.
+
+    How a tree is grown depends on the plan and the answers alone. So a study is resumed by growing
+    it again from the beginning, with the rounds in the checkpoint answered from there. `plan` is
+    the digest of the plan; a checkpoint of another plan is refused.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None = None, plan: str = "") -> None:
+        self._path = None if path is None else check_can_write(path)
+        self._plan = plan
+        self._rounds: dict[str, dict[str, Any]] = {}
+        if self._path is not None and self._path.exists():
+            self._rounds = _load(self._path, plan)
+
+    @property
+    def n_rounds(self) -> int:
+        return len(self._rounds)
+
+    def recall(
+        self, number: int, requests: Mapping[str, Request]
+    ) -> dict[str, Answer | Exception] | None:
+        """The outcome of a round; None if it was not noted."""
+        noted = self._rounds.get(str(number))
+        if noted is None:
+            return None
+        found: dict[str, Answer | Exception] = {}
+        for name, request in requests.items():
+            kept = noted.get(name)
+            if kept is None or kept["question"] != request.digest:
+                raise ValueError(
+                    f"round {number} of the checkpoint has other requests: it is of another plan "
+                    "or version. Give the study another name and checkpoint."
+                )
+            if "gone" in kept:
+                found[name] = HolderError(name, kept["gone"])
+            else:
+                numbers = np.frombuffer(base64.b64decode(kept["numbers"]), "<i8")
+                names = (name, request.session, request.round, request.kind)
+                private = kept.get("private") is True
+                found[name] = Answer(*names, numbers.astype(np.int64), private)
+        return found
+
+    def note(
+        self,
+        number: int,
+        requests: Mapping[str, Request],
+        outcome: Mapping[str, Answer | Exception],
+    ) -> None:
+        """Keep the outcome of a round; it is on disk when this returns."""
+        noted: dict[str, Any] = {}
+        for name, request in requests.items():
+            kept: dict[str, Any] = {"question": request.digest, "kind": request.kind}
+            found = outcome[name]
+            if isinstance(found, Answer):
+                raw = found.numbers.astype("<i8").tobytes()
+                kept |= {"epsilon": str(request.epsilon), "numbers": base64.b64encode(raw).decode()}
+                kept["private"] = found.private
+            else:
+                kept["gone"] = getattr(found, "reason", str(found))
+            noted[name] = kept
+        self._rounds[str(number)] = noted
+        if self._path is not None:
+            content = {"steadytree checkpoint": CHECKPOINT_VERSION, "plan": self._plan}
+            content["rounds"] = self._rounds
+            write_text_atomically(self._path, json.dumps(content) + "\n")
+
+
+def _load(path: Path, plan: str) -> dict[str, dict[str, Any]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version, known, rounds = found["steadytree checkpoint"], found["plan"], found["rounds"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{str(path)!r} is not a checkpoint: name another file.") from None
+    if version != CHECKPOINT_VERSION or known != plan:
+        raise ValueError(
+            f"the checkpoint {str(path)!r} is of another study, or the plan was changed since: "
+            "name another checkpoint and study, or continue with the old plan."
+        )
+    return dict(rounds)
