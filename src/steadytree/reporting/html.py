@@ -87,6 +87,14 @@ def render_study(
     return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
+def framed(page: str, title: str) -> str:
+    """A page in a frame of its own, so that its styles and those of a notebook do not mix."""
+    return (
+        f'<iframe srcdoc="{escape(page)}" sandbox title="{title}" '
+        'style="width:100%;height:760px;border:0"></iframe>'
+    )
+
+
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sentences on the sections that were not measured, and what they need."""
     noun = NOUNS[data["kind"]]

@@ -8,10 +8,10 @@ from markupsafe import Markup
 from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import label_text, one_line, percent_text
-from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
+from steadytree.reporting.svg.canvas import RECT, fit_text, line_at, text_at, text_width
 
 ROW, MARGIN, TEXT = 34, 24, 15
-CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
+CELL, NAMES = 62, 40  # widths of one total in a strip, and of the names of its lines
 STRIP = 106
 STYLE = """
 .steadytree-card { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
@@ -30,30 +30,13 @@ STYLE = """
 """
 
 
-def draw_line(left: float, y: float, right: float) -> Markup:
-    """A line across."""
-    return Markup('<line class="line" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
-        left, right, y, y
-    )
-
-
-def draw_box(x: float, y: float, width: float) -> Markup:
-    """A box to write into."""
-    return Markup(
-        '<rect class="paper" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="24" rx="4"/>'
-    ).format(x, y, width)
-
-
 def strip_width(name: str, n_totals: int) -> float:
-    """How wide a strip is."""
+    """Width of a strip of totals."""
     return max(NAMES + n_totals * CELL, text_width(name, 12))
 
 
 def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
-    """Totals side by side, each with a bar as high as its risk, and the rows behind it.
-
-    The thin line on a bar is the interval of the observed share.
-    """
+    """Totals side by side, each with its risk as a bar, the interval, and the number of rows."""
     parts = [
         text_at(left, y + 4, name, "quiet"),
         text_at(left, y + 24, "total", "quiet"),
@@ -66,12 +49,8 @@ def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: 
         high = max(tall * row.risk, 1)
         low, top = (base - tall * end for end in row.interval)
         parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
-        parts.append(
-            Markup(
-                '<rect class="bar" x="{:.1f}" y="{:.1f}" width="26" height="{:.1f}"/>'
-                '<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{:.1f}" y2="{:.1f}"/>'
-            ).format(x - 13, base - high, high, low, top, x=x)
-        )
+        parts.append(RECT.format("bar", x - 13, base - high, 26, round(high, 1), 0))
+        parts.append(line_at(x, low, x, top, "whisker"))
         parts.append(text_at(x, y + 80, percent_text(row.risk), "", "middle"))
         parts.append(text_at(x, y + 97, f"{row.n_rows:,.6g}", "quiet", "middle"))
     return Markup("").join(parts)
@@ -87,7 +66,7 @@ EMPTY = "no conditions: every row gets the same prediction"
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things stand: the right ends of the columns of points, and the whole width."""
+    """Right ends of the columns of points, and the whole width."""
 
     names: list[str]
     ends: list[float]
@@ -159,7 +138,7 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
-    """What a table says class by class, with a name."""
+    """The rows of a risk table class by class, with a name."""
     rows = table.rows if table is not None else ()
     what = "risk" if is_binary else "share of rows"
     return [
@@ -171,7 +150,7 @@ def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[Ri
 def _below(
     strips: list[tuple[str, list[RiskRow]]], place: Layout, y: float
 ) -> tuple[list[Markup], float]:
-    """Strips side by side as far as there is room; with where they end."""
+    """Strips side by side as far as there is room, and their lower end."""
     parts: list[Markup] = []
     x: float = MARGIN
     for name, rows in strips:
@@ -190,7 +169,7 @@ def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
     """A condition with its points, and a box for every class that it gives points to."""
     starts = text == "start with"
     parts = [
-        draw_line(MARGIN, y + ROW, place.width - MARGIN),
+        line_at(MARGIN, y + ROW, place.width - MARGIN, y + ROW, "line"),
         text_at(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
     ]
     for end, value in zip(place.ends, points, strict=True):
@@ -198,7 +177,7 @@ def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
             parts.append(
                 text_at(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
             )
-            parts.append(draw_box(end - BOX, y + 5, BOX))
+            parts.append(RECT.format("paper", end - BOX, y + 5, BOX, 24, 4))
     return Markup("").join(parts)
 
 
@@ -209,7 +188,7 @@ def _total(y: float, place: Layout, labels: list[str]) -> Markup:
         rule = "the class with the greatest total is predicted; the first one on ties"
     parts = [text_at(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
     parts.append(text_at(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
-    parts += [draw_box(end - BOX, y + 6, BOX) for end in place.ends]
+    parts += [RECT.format("paper", end - BOX, y + 6, BOX, 24, 4) for end in place.ends]
     return Markup("").join(parts)
 
 
