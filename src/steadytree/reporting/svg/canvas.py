@@ -149,7 +149,7 @@ def frame_picture(part: Part, label: str) -> Markup:
 
 
 def text_at(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    """A text; `anchor` says which of its ends stands at x."""
+    """A text whose start, middle or end, by `anchor`, is at x."""
     attributes = Markup(' class="{}"').format(kind) if kind else Markup("")
     if anchor != "start":
         attributes += Markup(' text-anchor="{}"').format(anchor)
@@ -164,7 +164,7 @@ def line_at(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 
 def titled(body: Markup, title: str) -> Markup:
-    """Parts with what a pointer at them shows."""
+    """Parts with a tooltip."""
     return Markup("<g><title>{}</title>{}</g>").format(title, body)
 
 
@@ -221,7 +221,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """A frame with two axes; says where values lie in it."""
+    """A frame with two axes, which maps values to pixels."""
 
     x: Axis
     y: Axis

@@ -123,7 +123,7 @@ def _labels(
 MARGIN, TOP = 8, 92
 CLASS_LINE = 19  # height of a sentence on a class that is new or gone
 LEAF_HEIGHT = 26
-PREDICTION, ROWS = 150, 96  # widths of the columns of answers
+PREDICTION, ROWS = 150, 96  # widths of the columns of leaves
 MOST_LEAVES = 64
 NARROWEST = 640
 LEGEND = (

@@ -44,8 +44,8 @@ def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: 
         text_at(left, y + 97, "rows", "quiet"),
     ]
     base, tall = y + 62, 30
-    for place, row in enumerate(rows):
-        x = left + NAMES + (place + 0.5) * CELL
+    for layout, row in enumerate(rows):
+        x = left + NAMES + (layout + 0.5) * CELL
         high = max(tall * row.risk, 1)
         low, top = (base - tall * end for end in row.interval)
         parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
@@ -107,17 +107,17 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
     """
     labels = [label_text(label) for label in scorecard.classes.tolist()]
     strips = _strips(scorecard.risk_table, scorecard.is_binary)
-    place = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
+    layout = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
     heading = one_line(title) or (
         f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
     )
-    room = place.width - 2 * MARGIN
+    room = layout.width - 2 * MARGIN
     parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
     y: float = MARGIN + 34
     if not scorecard.is_binary:
         parts += [
             text_at(end, y + 20, name, "points", "end")
-            for name, end in zip(place.names, place.ends, strict=True)
+            for name, end in zip(layout.names, layout.ends, strict=True)
         ]
         y += ROW
     lines = [
@@ -125,16 +125,16 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
         *zip(map(one_line, scorecard.texts()), scorecard.points, strict=True),
     ]
     for text, points in lines:
-        parts.append(_row(y, place, text, [int(value) for value in points]))
+        parts.append(_row(y, layout, text, [int(value) for value in points]))
         y += ROW
     if scorecard.n_conditions == 0:
         parts.append(text_at(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
         y += ROW
-    parts.append(_total(y, place, labels))
+    parts.append(_total(y, layout, labels))
     y += ROW + 26
-    below, y = _below(strips, place, y)
+    below, y = _below(strips, layout, y)
     body = Markup("\n").join([*parts, *below])
-    return _sheet(place.width, y + 4, scorecard.n_conditions, body)
+    return _sheet(layout.width, y + 4, scorecard.n_conditions, body)
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
@@ -148,16 +148,16 @@ def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[Ri
 
 
 def _below(
-    strips: list[tuple[str, list[RiskRow]]], place: Layout, y: float
+    strips: list[tuple[str, list[RiskRow]]], layout: Layout, y: float
 ) -> tuple[list[Markup], float]:
     """Strips side by side as far as there is room, and their lower end."""
     parts: list[Markup] = []
     x: float = MARGIN
     for name, rows in strips:
         wide = strip_width(name, len(rows))
-        if x > MARGIN and x + wide > place.width - MARGIN:
+        if x > MARGIN and x + wide > layout.width - MARGIN:
             x, y = MARGIN, y + STRIP + 12
-        parts.append(draw_strip(rows, x, y, name, "risk" if len(place.ends) == 1 else "share"))
+        parts.append(draw_strip(rows, x, y, name, "risk" if len(layout.ends) == 1 else "share"))
         x += wide + GAP
     if not strips:
         return parts, y
@@ -165,14 +165,14 @@ def _below(
     return parts, y + STRIP + 30
 
 
-def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
+def _row(y: float, layout: Layout, text: str, points: list[int]) -> Markup:
     """A condition with its points, and a box for every class that it gives points to."""
     starts = text == "start with"
     parts = [
-        line_at(MARGIN, y + ROW, place.width - MARGIN, y + ROW, "line"),
-        text_at(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
+        line_at(MARGIN, y + ROW, layout.width - MARGIN, y + ROW, "line"),
+        text_at(MARGIN, y + 23, fit_text(text, layout.room, TEXT)),
     ]
-    for end, value in zip(place.ends, points, strict=True):
+    for end, value in zip(layout.ends, points, strict=True):
         if value or starts or len(points) == 1:
             parts.append(
                 text_at(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
@@ -181,14 +181,14 @@ def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
     return Markup("").join(parts)
 
 
-def _total(y: float, place: Layout, labels: list[str]) -> Markup:
-    if len(place.ends) == 1:
+def _total(y: float, layout: Layout, labels: list[str]) -> Markup:
+    if len(layout.ends) == 1:
         rule = f"above 0: {labels[1]} · else: {labels[0]}"
     else:
         rule = "the class with the greatest total is predicted; the first one on ties"
-    parts = [text_at(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
-    parts.append(text_at(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
-    parts += [RECT.format("paper", end - BOX, y + 6, BOX, 24, 4) for end in place.ends]
+    parts = [text_at(MARGIN, y + 24, fit_text(rule, layout.room, 12), "quiet")]
+    parts.append(text_at(layout.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
+    parts += [RECT.format("paper", end - BOX, y + 6, BOX, 24, 4) for end in layout.ends]
     return Markup("").join(parts)
 
 

@@ -66,7 +66,7 @@ def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
 
 
 def split_line(node: dict[str, Any]) -> str:
-    """What is asked of the feature, and where missing values go."""
+    """The test of the feature, and the branch of missing values."""
     return f"{node['test']} (missing: {node['missing']})" if node["missing"] else node["test"]
 
 
@@ -97,17 +97,17 @@ def draw_tree(tree: dict[str, Any]) -> Markup:
     nodes = tree["nodes"]
     layout = lay_out(nodes)
     colours = class_colours(nodes[0]["counts"])
-    answer = _leaf_width(tree)
-    width, height = _size(layout, answer)
+    leaf_width = _leaf_width(tree)
+    width, height = _size(layout, leaf_width)
     parts = [
         branches(nodes, layout, lambda node: node["share"]),
-        _heads(layout.leaves_x + PADDING, answer),
+        _heads(layout.leaves_x + PADDING, leaf_width),
     ]
     for node in nodes:
         if "left" in node:
             parts.append(_split(node, layout, tree["classes"], colours))
         else:
-            parts.append(_leaf(node, layout, tree["classes"], colours, answer))
+            parts.append(_leaf(node, layout, tree["classes"], colours, leaf_width))
     body = Markup('<g transform="translate({} {})">{}</g>').format(
         MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
@@ -122,8 +122,8 @@ def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
 
 def _leaf_width(tree: dict[str, Any]) -> float:
     """Room for the longest prediction, within limits."""
-    answers = [leaf_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
-    longest = max(text_width(answer, TEXT, bold=True) for answer in answers) + 14
+    texts = [leaf_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
+    longest = max(text_width(text, TEXT, bold=True) for text in texts) + 14
     return min(max(longest, NARROWEST_LEAF), WIDEST_LEAF)
 
 
@@ -133,8 +133,8 @@ def leaf_line(node: dict[str, Any], classes: list[str]) -> str:
     return classes[node["answer"]] + more
 
 
-def _size(layout: Layout, answer: float) -> tuple[int, int]:
-    width = layout.leaves_x + answer + BAR + ROWS + PADDING + 2 * MARGIN
+def _size(layout: Layout, leaf_width: float) -> tuple[int, int]:
+    width = layout.leaves_x + leaf_width + BAR + ROWS + PADDING + 2 * MARGIN
     return round(width), round(layout.height + TOP + 2 * MARGIN)
 
 
@@ -157,9 +157,9 @@ def branches(
     return Markup("").join(parts + labels)
 
 
-def _heads(x: float, answer: float) -> Markup:
-    places = {"prediction": x, "actual classes": x + answer, "rows": x + answer + BAR}
-    return Markup("").join(text_at(place, -9, head, "small") for head, place in places.items())
+def _heads(x: float, leaf_width: float) -> Markup:
+    positions = {"prediction": x, "actual classes": x + leaf_width, "rows": x + leaf_width + BAR}
+    return Markup("").join(text_at(place, -9, head, "small") for head, place in positions.items())
 
 
 def _split(node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int]) -> Markup:
