@@ -84,7 +84,7 @@ def compare(
     certified and worst-case accuracy. The retraining distance is the mean path distance between
     the trees of two folds, which share all but two folds' rows. Average sensitivity is exact for
     learners that can repeat a fit (``cart``, ``stable``), sampled for others, and left out where a
-    fit takes too long to repeat. With more than 5,000 rows a sample is used. ``note`` states it, and
+    fit takes too long to repeat. With more than 5,000 rows a sample is used; ``note`` states it and
     names learners that are left out because they cannot take the rows, with the reason.
 
     Parameters
