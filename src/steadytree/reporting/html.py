@@ -87,6 +87,12 @@ def render_study(
     return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
+def render_picture(svg: str, title: str) -> str:
+    """A picture as one page; printed, it fills the sheet."""
+    template = _environment().get_template("picture.html.j2")
+    return template.render(svg=Markup(svg), title=title)
+
+
 def framed(page: str, title: str) -> str:
     """A page in a frame of its own, so that its styles and those of a notebook do not mix."""
     return (

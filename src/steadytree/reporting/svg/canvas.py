@@ -4,6 +4,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -85,33 +86,13 @@ def _width_of(letter: str) -> float:
 RECT = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:g}" rx="{}"/>')
 SMALLEST = 0.8  # share of its size a picture may shrink to before it scrolls
 
-STYLE = """
-.steadytree-picture { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
-  --empty: #e4e8ed; --accent: #0072b2; --warm: #d55e00;
-  font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-picture { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --empty: #3a414a; --accent: #56b4e9; --warm: #e69f00; } }
-@media print { .steadytree-picture { --ink: #000; --quiet: #444; --line: #999; --paper: #fff;
-  --empty: #ddd; --accent: #0072b2; --warm: #d55e00; } }
-.steadytree-picture text { fill: var(--ink); font-size: 12.5px; }
-.steadytree-picture .small { fill: var(--quiet); font-size: 11px; }
-.steadytree-picture .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
-  paint-order: stroke; }
-.steadytree-picture .halo { stroke: var(--paper); stroke-width: 3px; paint-order: stroke; }
-.steadytree-picture .name { font-weight: bold; }
-.steadytree-picture .box { fill: var(--paper); stroke: var(--line); }
-.steadytree-picture .edge { fill: none; stroke: var(--line); }
-.steadytree-picture .empty { fill: var(--empty); }
-.steadytree-picture .grid { stroke: var(--empty); stroke-width: 1px; fill: none; }
-.steadytree-picture .axis { stroke: var(--line); stroke-width: 1px; fill: none; }
-.steadytree-picture .mark { fill: var(--accent); }
-.steadytree-picture .cut { stroke: var(--accent); stroke-width: 1.5px; opacity: .5; }
-.steadytree-picture .own { stroke: var(--warm); stroke-width: 2.5px; }
-.steadytree-picture .heat { fill: var(--accent); }
-.steadytree-picture .cell { font-size: 11.5px; }
-.steadytree-picture .on-heat-text { fill: var(--paper); }
-.steadytree-picture .whisker { stroke: var(--quiet); stroke-width: 1.2px; }
-"""
+
+def read_style(name: str) -> str:
+    """The style sheet of a picture, from the templates."""
+    return (files("steadytree.reporting") / "templates" / name).read_text("utf-8")
+
+
+STYLE = read_style("picture.css")
 
 
 class Part(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from steadytree.reporting.formatting import plain_text, rows_text
-from steadytree.reporting.svg.canvas import RECT, fit_text, text_at, text_width
+from steadytree.reporting.svg.canvas import RECT, fit_text, read_style, text_at, text_width
 from steadytree.reporting.svg.tree import (
     BOX_HEIGHT,
     PADDING,
@@ -133,32 +133,7 @@ LEGEND = (
     ("grown", "grown"),
     ("cut", "cut"),
 )
-STYLE = """
-.steadytree-diff { --ink: #1c2024; --quiet: #5b6470; --line: #c5ccd3; --paper: #ffffff;
-  --same: #8b95a1; --moved: #e69f00; --replaced: #d55e00; --grown: #009e73; --cut: #cc79a7;
-  --flow: #9fb8c9; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-diff { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --moved: #f0b840; --replaced: #ef7f3a; --grown: #3cc79e;
-  --cut: #dd9fc2; --flow: #4f6a7c; } }
-.steadytree-diff .back { fill: var(--paper); }
-.steadytree-diff text { fill: var(--ink); font-size: 12.5px; }
-.steadytree-diff .small { fill: var(--quiet); font-size: 11px; }
-.steadytree-diff .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
-  paint-order: stroke; }
-.steadytree-diff .name { font-weight: bold; }
-.steadytree-diff .gone { fill: var(--quiet); text-decoration: line-through; }
-.steadytree-diff .box { fill: var(--paper); stroke-width: 2px; }
-.steadytree-diff .edge { fill: none; stroke: var(--line); }
-.steadytree-diff .box.grown { stroke-dasharray: 6 2; }
-.steadytree-diff .box.cut { stroke-dasharray: 2 3; }
-.steadytree-diff .bar { fill: var(--quiet); }
-.steadytree-diff .stay { fill: var(--flow); opacity: .75; }
-.steadytree-diff .flip { fill: var(--replaced); opacity: .8; }
-""" + "\n".join(
-    f".steadytree-diff .{name} {{ stroke: var(--{name}); }} "
-    f".steadytree-diff .f-{name} {{ fill: var(--{name}); }}"
-    for name in ("same", "moved", "replaced", "grown", "cut")
-)
+STYLE = read_style("diff.css")
 
 
 def draw_diff(data: dict[str, Any]) -> Markup:

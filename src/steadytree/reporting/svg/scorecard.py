@@ -8,26 +8,12 @@ from markupsafe import Markup
 from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import label_text, one_line, percent_text
-from steadytree.reporting.svg.canvas import RECT, fit_text, line_at, text_at, text_width
+from steadytree.reporting.svg.canvas import RECT, fit_text, line_at, read_style, text_at, text_width
 
 ROW, MARGIN, TEXT = 34, 24, 15
 CELL, NAMES = 62, 40  # widths of one total in a strip, and of the names of its lines
 STRIP = 106
-STYLE = """
-.steadytree-card { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
-  --accent: #0072B2; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-card { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --accent: #56B4E9; } }
-@media print { .steadytree-card { --ink: #000; --quiet: #444; --line: #999; --paper: #fff; } }
-.steadytree-card text { fill: var(--ink); font-size: 15px; }
-.steadytree-card .title { font-size: 20px; font-weight: bold; }
-.steadytree-card .quiet { fill: var(--quiet); font-size: 12px; }
-.steadytree-card .points { font-weight: bold; }
-.steadytree-card .paper { fill: var(--paper); stroke: var(--line); }
-.steadytree-card .line { stroke: var(--line); }
-.steadytree-card .bar { fill: var(--accent); fill-opacity: 0.55; }
-.steadytree-card .whisker { stroke: var(--ink); stroke-width: 1.5; }
-"""
+STYLE = read_style("scorecard.css")
 
 
 def strip_width(name: str, n_totals: int) -> float:
