@@ -23,7 +23,7 @@ from steadytree.reporting.formatting import (
     measurement_text,
     one_line,
     plain,
-    plain_measurement,
+    plain_measurements,
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
@@ -65,8 +65,8 @@ def build_report(
         "title": one_line(options.title or origin.data or f"A {NOUNS[shown['kind']]}"),
         "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
-            "accuracy": [plain_measurement(measurement) for measurement in found.measurements()],
-            "complexity": [plain_measurement(measurement) for measurement in size.measurements()],
+            "accuracy": plain_measurements(found.measurements()),
+            "complexity": plain_measurements(size.measurements()),
         },
         "confusion": _confusion(found),
         **shown,

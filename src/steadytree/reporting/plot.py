@@ -21,7 +21,7 @@ from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import Simulation
 from steadytree.reporting.diff import build_diff, diff_text
-from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurement
+from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurements
 from steadytree.reporting.html import render_picture
 from steadytree.reporting.sections.stability import (
     collection_thresholds,
@@ -193,7 +193,7 @@ def _plot_certificate(found: Certificate) -> Markup:
         {
             "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
             "perturbation": plain(found.perturbation.to_dict()),
-            "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+            "readings": plain_measurements(found.measurements()),
         }
     )
 

@@ -16,7 +16,7 @@ from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting.diff import diff
-from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurement
+from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.robustness.certify import certify
@@ -42,7 +42,7 @@ def build_groups(
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
-        measurements = [plain_measurement(measurement) for measurement in groups.measurements()]
+        measurements = plain_measurements(groups.measurements())
         found.append(shown | {"label": label_text(shown["label"]), "readings": measurements})
     return found
 
@@ -51,7 +51,7 @@ def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any
     """Predicted probabilities beside observed frequencies."""
     found = calibration(fitted, X, y)
     shown = plain(found.to_dict())
-    measurements = [plain_measurement(measurement) for measurement in found.measurements()]
+    measurements = plain_measurements(found.measurements())
     return shown | {"label": label_text(shown["label"]), "readings": measurements}
 
 
@@ -65,10 +65,7 @@ def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | 
         "text": scorecard_text(scorecard),
         "card": plain(card_to_dict(scorecard)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
-        "readings": [
-            plain_measurement(measurement)
-            for measurement in accuracy(scorecard, X, y).measurements()
-        ],
+        "readings": plain_measurements(accuracy(scorecard, X, y).measurements()),
     }
 
 
@@ -151,7 +148,7 @@ def build_robustness(
         "stated": options.perturbation is not None,
         "usual_share": NOISE_SHARE,
         "perturbation": plain(noise.to_dict()),
-        "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+        "readings": plain_measurements(found.measurements()),
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
         "attacks": [_attack(example) for example in found.counterexamples(MOST_ATTACKS)],
@@ -199,7 +196,7 @@ def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] |
     return {
         "note": f"{rows.note} {NEARER}" if rows.note else "",
         "n_rows": len(rows.labels),
-        "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+        "readings": plain_measurements(found.measurements()),
         "nearest_other_class": plain(near[indices]),
         "share": plain((len(near) - indices) / len(near)),
     }
