@@ -30,6 +30,15 @@ def class_colours(counts: list[int]) -> list[int]:
     return colours
 
 
+def bar_parts(counts: list[int], colours: list[int]) -> list[tuple[int, float]]:
+    """Colours and shares of the parts of a bar, equal colours together."""
+    total = sum(counts)
+    by_colour: dict[int, int] = {}
+    for count, colour in zip(counts, colours, strict=True):
+        by_colour[colour] = by_colour.get(colour, 0) + count
+    return [(colour, count / total) for colour, count in by_colour.items() if count]
+
+
 def colour_style(prefix: str) -> str:
     """Style rules that give the classes ``c0`` to ``c7`` their fill and background.
 

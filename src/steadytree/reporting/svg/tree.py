@@ -10,6 +10,7 @@ from steadytree.reporting.formatting import percent_text, rows_text
 from steadytree.reporting.svg.canvas import (
     RECT,
     Part,
+    bar_parts,
     class_colours,
     fit_text,
     frame_picture,
@@ -196,17 +197,11 @@ def _leaf(
 
 
 def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]) -> Markup:
-    """Shares of the classes side by side, equal colours together."""
-    total = sum(counts)
+    """Shares of the classes side by side."""
     parts = [RECT.format("empty", x, y, width, BAR_HEIGHT, 0)]
-    by_colour: dict[int, int] = {}
-    for count, colour in zip(counts, colours, strict=True):
-        by_colour[colour] = by_colour.get(colour, 0) + count
-    for colour, count in by_colour.items():
-        if count:
-            part = width * count / total
-            parts.append(RECT.format(f"c{colour}", x, y, part, BAR_HEIGHT, 0))
-            x += part
+    for colour, share in bar_parts(counts, colours):
+        parts.append(RECT.format(f"c{colour}", x, y, width * share, BAR_HEIGHT, 0))
+        x += width * share
     return Markup("").join(parts)
 
 
