@@ -61,6 +61,6 @@ def test_every_module_has_its_test_or_a_reason():
         if module.stem in ("__init__", "__main__") or "_kernels" in (module.stem, path.parent.name):
             continue  # tests/test_kernels.py compares every kernel with its twin
         if not (PROJECT / "tests" / module.parent / f"test_{module.name}").is_file():
-            without.add(module.with_suffix("").as_posix())
+            without.add(".".join(module.with_suffix("").parts))
     assert without == set(reasons)
     assert all(reason.strip() for reason in reasons.values())

@@ -13,3 +13,27 @@ def test_shares_are_read_as_numbers():
 def test_an_unknown_limit_is_refused_with_a_similar_one():
     with pytest.raises(ValueError, match="'min_acuracy': did you mean 'min_accuracy'"):
         Limits.of({"min_acuracy": 0.9})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("min_acuracy = 0.9", "unknown limit 'min_acuracy': did you mean 'min_accuracy'"),
+        ("luck = 0.9", "unknown limit 'luck': known are min_accuracy"),
+        ("min_accuracy = 90", "min_accuracy must be a share such as 5% or 0.05, got 90"),
+        ("max_leaves = 'few'", "max_leaves must be a number of at least 0, got 'few'"),
+        ("max_flips = true", "max_flips must be a share"),
+        ("min_accuracy =", "is not a valid TOML file"),
+        ("", "no limit is stated"),
+    ],
+)
+def test_wrong_limits_are_refused(tmp_path, text, message):
+    (tmp_path / "limits.toml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Limits.from_toml(tmp_path / "limits.toml")
+
+
+def test_limits_may_stand_in_a_table_and_in_per_cent(tmp_path):
+    (tmp_path / "limits.toml").write_text('[limits]\nmin_accuracy = "90 %"\nmax_depth = 4\n')
+    found = Limits.from_toml(tmp_path / "limits.toml")
+    assert found.values == {"min_accuracy": 0.9, "max_depth": 4.0}

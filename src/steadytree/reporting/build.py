@@ -23,7 +23,7 @@ from steadytree.reporting.formatting import (
     measurement_text,
     one_line,
     plain,
-    plain_measurement,
+    plain_measurements,
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
@@ -50,62 +50,62 @@ def build_report(
     options = options or ReportOptions()
     table = Table.read(X)
     table.check_not_empty()
-    judged = _readable(model, table)
+    fitted = _readable(model, table)
     if options.previous is not None:
-        _check_change(judged)
-    found = accuracy(judged, table, y)
-    size = complexity(judged, table)
-    truth = label_indices(judged.classes, y)
+        _check_change(fitted)
+    found = accuracy(fitted, table, y)
+    size = complexity(fitted, table)
+    truth = label_indices(fitted.classes, y)
     origin = options.origin
-    if origin.seen is None and _looks_like_training(judged, truth):
+    if origin.seen is None and _looks_like_training(fitted, truth):
         origin = replace(origin, seen=True)
-    shown = _shown(model, judged, table, truth)
+    shown = _shown(model, fitted, table, truth)
     data = {
         "format": FORMAT,
         "title": one_line(options.title or origin.data or f"A {NOUNS[shown['kind']]}"),
         "headline": _headline(found, size, origin, shown["kind"]),
         "readings": {
-            "accuracy": [plain_measurement(measurement) for measurement in found.measurements()],
-            "complexity": [plain_measurement(measurement) for measurement in size.measurements()],
+            "accuracy": plain_measurements(found.measurements()),
+            "complexity": plain_measurements(size.measurements()),
         },
         "confusion": _confusion(found),
         **shown,
-        "data": _data(judged, table, truth, hash_data(table, y)),
+        "data": _data(fitted, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(options.date),
-        **_sections(model, judged, table.select(judged.space.names), y, options),
+        **_sections(model, fitted, table.select(fitted.space.names), y, options),
     }
     _add_measurements(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
 
 
-def _check_change(judged: Tree | Scorecard) -> None:
+def _check_change(fitted: Tree | Scorecard) -> None:
     """Refuse a risk score with too many conditions to be written as a tree."""
-    if isinstance(judged, Scorecard) and judged.n_conditions > MOST_CONDITIONS:
+    if isinstance(fitted, Scorecard) and fitted.n_conditions > MOST_CONDITIONS:
         raise ValueError(
             f"previous: changes are shown for trees and for risk scores of up to {MOST_CONDITIONS} "
-            f"conditions, but this one has {judged.n_conditions}: omit previous."
+            f"conditions, but this one has {fitted.n_conditions}: omit previous."
         )
 
 
 def _shown(
-    model: Any, judged: Tree | Scorecard, table: Table, truth: NDArray[np.int64]
+    model: Any, fitted: Tree | Scorecard, table: Table, truth: NDArray[np.int64]
 ) -> dict[str, Any]:
     """The model with its hash: a tree with its nodes, or a scorecard, which its section shows."""
-    if isinstance(judged, Tree):
-        kind, tree, sha256 = "tree", build_nodes(judged, table, truth), model_hash(judged)
+    if isinstance(fitted, Tree):
+        kind, tree, sha256 = "tree", build_nodes(fitted, table, truth), model_hash(fitted)
     else:
-        kind, tree, sha256 = "card", None, model_hash(judged)
+        kind, tree, sha256 = "card", None, model_hash(fitted)
     return {"kind": kind, "tree": tree, "model": {"kind": type(model).__name__, "sha256": sha256}}
 
 
 def _sections(
-    model: Any, judged: Tree | Scorecard, table: Table, y: Any, options: ReportOptions
+    model: Any, fitted: Tree | Scorecard, table: Table, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
     """The sections that need options; None for those left out."""
     labels = label_array(y)
-    if isinstance(judged, Scorecard):
+    if isinstance(fitted, Scorecard):
         options, again = replace(options, scorecard=model), build_scorecard_stability
     else:
         again = build_stability
@@ -114,15 +114,15 @@ def _sections(
         measured or options.perturbation is not None
     )  # a stated perturbation is measured even so
     return {
-        "robustness": build_robustness(model, judged, table, labels, options) if robust else None,
+        "robustness": build_robustness(model, fitted, table, labels, options) if robust else None,
         "separation": build_separation(table, labels, options) if measured else None,
         "stability": again(options) if measured else None,
-        "change": build_change(judged, table, labels, options),
+        "change": build_change(fitted, table, labels, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": build_scorecard(table, labels, options),
         "privacy": build_privacy(model, table, labels, options),
-        "groups": build_groups(judged, table, labels, options),
-        "calibration": build_calibration(judged, table, labels),
+        "groups": build_groups(fitted, table, labels, options),
+        "calibration": build_calibration(fitted, table, labels),
     }
 
 
@@ -137,9 +137,9 @@ def _add_measurements(data: dict[str, Any]) -> None:
 
 def _readable(model: Any, table: Table) -> Tree | Scorecard:
     """The tree or scorecard of a model; scikit-learn's gets names and bounds from the rows."""
-    card = as_card(model)
-    if card is not None:
-        return card
+    scorecard = as_card(model)
+    if scorecard is not None:
+        return scorecard
     ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
     return as_tree(model) if ours else from_sklearn(model, table)
 
@@ -172,12 +172,12 @@ def _confusion(found: Accuracy) -> dict[str, Any]:
 
 
 def _data(
-    judged: Tree | Scorecard, table: Table, truth: NDArray[np.int64], sha256: str
+    fitted: Tree | Scorecard, table: Table, truth: NDArray[np.int64], sha256: str
 ) -> dict[str, Any]:
-    names = table.names or judged.space.names
+    names = table.names or fitted.space.names
     missing = [_n_missing(column) for column in table.columns]
-    rows = np.bincount(truth, minlength=len(judged.classes)).tolist()
-    kinds = {column.name: column.kind for column in judged.space}
+    rows = np.bincount(truth, minlength=len(fitted.classes)).tolist()
+    kinds = {column.name: column.kind for column in fitted.space}
     return {
         "n_rows": table.n_rows,
         "n_columns": table.n_columns,
@@ -189,7 +189,7 @@ def _data(
         ],
         "classes": [
             {"label": label_text(label), "n_rows": n, "share": n / table.n_rows}
-            for label, n in zip(judged.classes.tolist(), rows, strict=True)
+            for label, n in zip(fitted.classes.tolist(), rows, strict=True)
         ],
         "sha256": sha256,
     }
@@ -201,19 +201,19 @@ def _n_missing(column: NDArray[Any]) -> int:
     return int(np.isnan(column).sum())
 
 
-def _looks_like_training(judged: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
+def _looks_like_training(fitted: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
     """Whether there are as many rows of each class as in fitting: most likely the same rows."""
-    counts = np.bincount(truth, minlength=len(judged.classes))
-    if isinstance(judged, Tree):
-        return len(truth) > 1 and bool(np.allclose(judged.value[0] * judged.weight[0], counts))
-    table = judged.risk_table
+    counts = np.bincount(truth, minlength=len(fitted.classes))
+    if isinstance(fitted, Tree):
+        return len(truth) > 1 and bool(np.allclose(fitted.value[0] * fitted.weight[0], counts))
+    table = fitted.risk_table
     if table is None or len(truth) < 2:
         return False
     # the table counts the second of two classes, or each of more
     known, n_rows = dict.fromkeys((row.label for row in table.rows), 0.0), 0.0
     for row in table.rows:
         known[row.label] += row.n_label
-        n_rows += row.n_rows / (1 if judged.is_binary else len(judged.classes))
-    own = dict(zip(judged.classes.tolist(), counts, strict=True))
+        n_rows += row.n_rows / (1 if fitted.is_binary else len(fitted.classes))
+    own = dict(zip(fitted.classes.tolist(), counts, strict=True))
     same = all(np.isclose(known[label], own[label]) for label in known)
     return same and bool(np.isclose(n_rows, len(truth)))

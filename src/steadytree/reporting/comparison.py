@@ -1,6 +1,5 @@
 """compare: learners compared on the same folds, as text, as a page or as plain values."""
 
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cached_property
@@ -14,7 +13,7 @@ from steadytree.data.fingerprint import hash_data
 from steadytree.data.schema import Schema
 from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.formatting import format_comparison
-from steadytree.reporting.html import render_comparison
+from steadytree.reporting.html import framed, render_comparison
 from steadytree.reporting.text import comparison_text
 from steadytree.robustness.perturbation import Perturbation
 
@@ -45,11 +44,7 @@ class Comparison(Results):
         return f"Comparison({', '.join(one.name for one in self.results)}; {self.n_folds} folds)"
 
     def _repr_html_(self) -> str:
-        # in a frame of its own, so that the styles of page and notebook do not mix
-        return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox title="comparison" '
-            'style="width:100%;height:760px;border:0"></iframe>'
-        )
+        return framed(self.html, "comparison")
 
 
 def page_data(
@@ -89,8 +84,8 @@ def compare(
     certified and worst-case accuracy. The retraining distance is the mean path distance between
     the trees of two folds, which share all but two folds' rows. Average sensitivity is exact for
     learners that can repeat a fit (``cart``, ``stable``), sampled for others, and left out where a
-    fit takes too long to repeat. With more than 5,000 rows a sample is used, and said so. A learner
-    that cannot take the rows at all is left out and named, with the reason, in ``note``.
+    fit takes too long to repeat. With more than 5,000 rows a sample is used; ``note`` states it and
+    names learners that are left out because they cannot take the rows, with the reason.
 
     Parameters
     ----------

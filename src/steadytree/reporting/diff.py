@@ -36,7 +36,7 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
     numbers = {side: _leaf_numbers(tree) for side, tree in trees.items()}
     data = changes.to_dict()
     nodes = [
-        _node(changes, place, node, reached, numbers) for place, node in enumerate(changes.nodes)
+        _node(changes, index, node, reached, numbers) for index, node in enumerate(changes.nodes)
     ]
     rows = data["rows"]
     if rows is not None:
@@ -101,13 +101,13 @@ def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
 
 def _node(
     changes: TreeChanges,
-    place: int,
+    index: int,
     node: NodeChange,
     reached: dict[str, NDArray[np.float64]],
     numbers: dict[str, dict[int, int]],
 ) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "place": place,
+        "place": index,
         "status": node.status,
         "parent": None if node.parent == NONE else node.parent,
         "side": node.side,

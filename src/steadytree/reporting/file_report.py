@@ -105,7 +105,7 @@ def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
 def _with_comparison(
     rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
 ) -> ReportOptions:
-    """The options with a comparison of learners where one was asked for and there are classes."""
+    """The options with a comparison of learners, where some are named and two classes have rows."""
     classes, counts = np.unique(rows.labels, return_counts=True)
     rare = classes[counts < FOLDS]
     if not options.compared_learners or (len(rare) and len(classes) - len(rare) < 2):

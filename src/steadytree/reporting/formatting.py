@@ -1,7 +1,7 @@
 """Formatting: numbers, labels, measurements and comparisons as text and as plain values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -48,14 +48,14 @@ def rows_text(count: int) -> str:
 
 
 def measurement_text(measurement: Measurement) -> str:
-    """The value of a reading, shares in per cent."""
+    """The value of a measurement, shares in per cent."""
     return _value_text(measurement, measurement.value) + (
         f" {measurement.unit}" if measurement.unit else ""
     )
 
 
 def interval_text(measurement: Measurement) -> str:
-    """The interval of a reading; empty where the value is exact."""
+    """The interval of a measurement; empty where the value is exact."""
     if measurement.interval is None:
         return ""
     low, high = (_value_text(measurement, end) for end in measurement.interval)
@@ -98,13 +98,17 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_measurement(measurement: Measurement) -> dict[str, Any]:
-    """A reading with its texts."""
-    return plain(measurement.to_dict()) | {
-        "interval": None if measurement.interval is None else plain(list(measurement.interval)),
-        "shown": measurement_text(measurement),
-        "shown_interval": interval_text(measurement),
-    }
+def plain_measurements(listed: Iterable[Measurement]) -> list[dict[str, Any]]:
+    """Measurements with their texts, as plain values."""
+    return [
+        plain(measurement.to_dict())
+        | {
+            "interval": None if measurement.interval is None else plain(measurement.interval),
+            "shown": measurement_text(measurement),
+            "shown_interval": interval_text(measurement),
+        }
+        for measurement in listed
+    ]
 
 
 def one_line(text: Any) -> str:

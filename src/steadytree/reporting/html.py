@@ -8,7 +8,7 @@ from markupsafe import Markup, escape
 
 from steadytree.models.documents import card_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text, shorten
-from steadytree.reporting.svg.canvas import N_COLOURS, class_colours, colour_style
+from steadytree.reporting.svg.canvas import N_COLOURS, bar_parts, class_colours, colour_style
 from steadytree.reporting.svg.diff import draw_diff
 from steadytree.reporting.svg.figures import (
     calibration_chart,
@@ -87,6 +87,20 @@ def render_study(
     return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
+def render_picture(svg: str, title: str) -> str:
+    """A picture as one page; printed, it fills the sheet."""
+    template = _environment().get_template("picture.html.j2")
+    return template.render(svg=Markup(svg), title=title)
+
+
+def framed(page: str, title: str) -> str:
+    """A page in a frame of its own, so that its styles and those of a notebook do not mix."""
+    return (
+        f'<iframe srcdoc="{escape(page)}" sandbox title="{title}" '
+        'style="width:100%;height:760px;border:0"></iframe>'
+    )
+
+
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sentences on the sections that were not measured, and what they need."""
     noun = NOUNS[data["kind"]]
@@ -122,7 +136,7 @@ def _environment() -> Environment:
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
         "leaf_line": leaf_line,
-        "bar_parts": _bar_parts,
+        "bar_parts": bar_parts,
         "comparison_pictures": comparison_pictures,
         "draw_tree": draw_tree,
         **{chart.__name__: chart for chart in CHARTS},
@@ -144,15 +158,6 @@ def _legend(counts: list[int], labels: list[str]) -> list[tuple[int, str]]:
     own = [(colour, name) for colour, name in pairs if colour < N_COLOURS]
     n_others = len(pairs) - len(own)
     return own + ([(N_COLOURS, f"{n_others} other classes")] if n_others else [])
-
-
-def _bar_parts(counts: list[int], colours: list[int]) -> list[tuple[int, float]]:
-    """Colour and width in per cent of each part of a bar."""
-    total = sum(counts)
-    widths: dict[int, int] = {}
-    for count, colour in zip(counts, colours, strict=True):
-        widths[colour] = widths.get(colour, 0) + count
-    return [(colour, 100 * count / total) for colour, count in widths.items() if count]
 
 
 def _confusion_rows(confusion: dict[str, Any]) -> list[dict[str, Any]]:

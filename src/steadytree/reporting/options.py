@@ -1,4 +1,4 @@
-"""ReportOptions: the one list of what a report may be asked for."""
+"""ReportOptions: the one list of the options of a report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

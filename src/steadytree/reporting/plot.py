@@ -21,7 +21,8 @@ from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import Simulation
 from steadytree.reporting.diff import build_diff, diff_text
-from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurement
+from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurements
+from steadytree.reporting.html import render_picture
 from steadytree.reporting.sections.stability import (
     collection_thresholds,
     scorecard_thresholds,
@@ -52,24 +53,6 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 MOST_FEATURES = 8
 SUFFIXES = (".svg", ".html", ".txt")
 KINDS = ("model", "frontier")
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-body {{ margin: 1.5rem; background: Canvas; }}
-svg {{ max-width: 100%; height: auto; }}
-@page {{ margin: 12mm; }}
-@media print {{ body {{ margin: 0; }} svg {{ width: 100%; max-height: 96vh; }} }}
-</style>
-</head>
-<body>
-{svg}
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +76,7 @@ class Picture:
     @property
     def html(self) -> str:
         """A page with the picture; printed, it fills the sheet."""
-        return str(Markup(PAGE).format(title=self.title, svg=Markup(self.svg)))
+        return render_picture(self.svg, self.title)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write a file, whole or not at all: ``.svg``, ``.html``, or ``.txt`` for the text form."""
@@ -210,7 +193,7 @@ def _plot_certificate(found: Certificate) -> Markup:
         {
             "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
             "perturbation": plain(found.perturbation.to_dict()),
-            "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+            "readings": plain_measurements(found.measurements()),
         }
     )
 

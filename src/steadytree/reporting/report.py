@@ -1,6 +1,5 @@
 """Report: one model evaluated on given rows, as a dict, a page or text."""
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from steadytree.data.table import Table, quote
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.build import build_report
 from steadytree.reporting.data_set import Origin
-from steadytree.reporting.html import render_html
+from steadytree.reporting.html import framed, render_html
 from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import render_text
@@ -55,11 +54,7 @@ class Report:
         return f"Report({self.data['title']!r}: {self.data['headline']})"
 
     def _repr_html_(self) -> str:
-        # in a frame of its own, so that the styles of page and notebook do not mix
-        return (
-            f'<iframe srcdoc="{html.escape(self.html)}" sandbox title="tree report" '
-            'style="width:100%;height:760px;border:0"></iframe>'
-        )
+        return framed(self.html, "tree report")
 
 
 def report(

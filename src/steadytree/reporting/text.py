@@ -18,14 +18,14 @@ def indented_rules(tree: dict[str, Any]) -> str:
     """The tree as indented text, the yes branch above the no branch."""
     lines: list[str] = []
     stems = [""] * len(tree["nodes"])  # what stands before the lines below a node
-    for place, node in enumerate(tree["nodes"]):
+    for index, node in enumerate(tree["nodes"]):
         line = _line(node, tree["classes"])
         if node["parent"] is None:
             lines.append(line)
             continue
         last = node["side"] == "no"
         stem = stems[node["parent"]]
-        stems[place] = stem + ("   " if last else "│  ")
+        stems[index] = stem + ("   " if last else "│  ")
         lines.append(f"{stem}{'└─' if last else '├─'} {node['side']}: {line}")
     return "\n".join(lines)
 
@@ -47,12 +47,12 @@ def leaf_rules(tree: dict[str, Any]) -> list[dict[str, Any]]:
 
 def leaf_text(node: dict[str, Any], classes: list[str]) -> str:
     """The prediction of a leaf and how often it is correct."""
-    answer = classes[node["answer"]]
+    prediction = classes[node["answer"]]
     more = f", {node['n_below']:,} leaves not shown" if node["n_below"] > 1 else ""
     if node["n_rows"] == 0:
-        return f"{answer} (no rows{more})"
-    right = percent_text(node["counts"][node["answer"]] / node["n_rows"])
-    return f"{answer} ({right} of {rows_text(node['n_rows'])}{more})"
+        return f"{prediction} (no rows{more})"
+    correct = percent_text(node["counts"][node["answer"]] / node["n_rows"])
+    return f"{prediction} ({correct} of {rows_text(node['n_rows'])}{more})"
 
 
 def _line(node: dict[str, Any], classes: list[str]) -> str:

@@ -183,11 +183,11 @@ def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     shown, original = cut_back(tree)
     counts = count_rows(shown, X, truth)
     n_leaves = sum_over_leaves(tree, tree.is_leaf.astype(np.int64))[original]
-    places = {int(node): place for place, node in enumerate(shown.preorder)}
+    indices = {int(node): index for index, node in enumerate(shown.preorder)}
     return {
         "classes": [label_text(label) for label in tree.classes.tolist()],
         "nodes": [
-            _node(shown, int(node), places, counts, int(original[node]), int(n_leaves[node]))
+            _node(shown, int(node), indices, counts, int(original[node]), int(n_leaves[node]))
             for node in shown.preorder
         ],
         "n_leaves": tree.n_leaves,
@@ -227,7 +227,7 @@ def sum_over_leaves(tree: Tree, values: NDArray[Any]) -> NDArray[Any]:
 def _node(
     tree: Tree,
     node: int,
-    places: dict[int, int],
+    indices: dict[int, int],
     counts: NDArray[np.int64],
     original: int,
     n_below: int,
@@ -236,8 +236,8 @@ def _node(
     parent = int(tree.parent[node])
     found = {
         "id": original,
-        "place": places[node],
-        "parent": places[parent] if node else None,
+        "place": indices[node],
+        "parent": indices[parent] if node else None,
         "side": ("yes" if tree.left[parent] == node else "no") if node else None,
         "depth": int(tree.node_depth[node]),
         "n_rows": rows,
@@ -253,8 +253,8 @@ def _node(
     split = describe_split(tree, node)
     threshold = float(tree.threshold[node])
     return found | {
-        "left": places[int(tree.left[node])],
-        "right": places[int(tree.right[node])],
+        "left": indices[int(tree.left[node])],
+        "right": indices[int(tree.right[node])],
         "feature": split.feature,
         "test": split.test,
         "missing": split.missing,

@@ -17,7 +17,7 @@ from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting.diff import diff
-from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurement
+from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.robustness.certify import certify
@@ -34,25 +34,25 @@ NEARER = "Over all rows the classes can only be closer."
 
 
 def build_groups(
-    judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
     """Accuracy and rates in each group of each grouping."""
     found = []
     for name, labels in options.groups.items():
-        groups = by_group(judged, X, y, labels, one_line(name))
+        groups = by_group(fitted, X, y, labels, one_line(name))
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
-        measurements = [plain_measurement(measurement) for measurement in groups.measurements()]
+        measurements = plain_measurements(groups.measurements())
         found.append(shown | {"label": label_text(shown["label"]), "readings": measurements})
     return found
 
 
-def build_calibration(judged: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
-    found = calibration(judged, X, y)
+    found = calibration(fitted, X, y)
     shown = plain(found.to_dict())
-    measurements = [plain_measurement(measurement) for measurement in found.measurements()]
+    measurements = plain_measurements(found.measurements())
     return shown | {"label": label_text(shown["label"]), "readings": measurements}
 
 
@@ -66,20 +66,17 @@ def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | 
         "text": scorecard_text(scorecard),
         "card": plain(card_to_dict(scorecard)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
-        "readings": [
-            plain_measurement(measurement)
-            for measurement in accuracy(scorecard, X, y).measurements()
-        ],
+        "readings": plain_measurements(accuracy(scorecard, X, y).measurements()),
     }
 
 
 def build_change(
-    judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any] | None:
     """Changes since the previous tree; a small scorecard is written as a tree."""
     if options.previous is None:
         return None
-    tree = card_to_tree(judged) if isinstance(judged, Scorecard) else judged
+    tree = card_to_tree(fitted) if isinstance(fitted, Scorecard) else fitted
     found = diff(options.previous, tree, X, y)
     shown = plain(found.formatted)
     rows = shown["rows"]
@@ -133,7 +130,7 @@ def _ledger(ledger: Any) -> dict[str, Any]:
 
 
 def build_robustness(
-    model: Any, judged: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    model: Any, fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any] | None:
     """Certified accuracy by size, worst case, and the smallest changes that overturn predictions.
 
@@ -148,30 +145,30 @@ def build_robustness(
     found = certify(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
-        "note": " ".join(filter(None, [rows.note, _fixed_note(judged, noise)])),
+        "note": " ".join(filter(None, [rows.note, _fixed_note(fitted, noise)])),
         "n_rows": len(rows.labels),
         "stated": options.perturbation is not None,
         "usual_share": NOISE_SHARE,
         "perturbation": plain(noise.to_dict()),
-        "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+        "readings": plain_measurements(found.measurements()),
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
         "attacks": [_attack(example) for example in found.counterexamples(MOST_ATTACKS)],
     }
 
 
-def _fixed_note(judged: Tree | Scorecard, noise: Perturbation) -> str:
+def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
     """A sentence where columns are used about that the noise does not touch."""
-    if isinstance(judged, Tree):
-        noun, features = "tree", judged.feature[judged.feature >= 0]
+    if isinstance(fitted, Tree):
+        noun, features = "tree", fitted.feature[fitted.feature >= 0]
     else:
-        noun, features = "risk score", np.array([c.feature for c in judged.conditions], np.int64)
+        noun, features = "risk score", np.array([c.feature for c in fitted.conditions], np.int64)
     used = np.unique(features)
-    moves = noise.moves(judged.space)
+    moves = noise.moves(fitted.space)
     fixed = used[np.isinf(np.minimum(moves.up, moves.down))[used]]
     if not len(fixed):
         return ""
-    names = [one_line(judged.space.names[k]) for k in fixed[:MOST_NAMES]]
+    names = [one_line(fitted.space.names[k]) for k in fixed[:MOST_NAMES]]
     more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
     return (
         f"The perturbation does not change {len(fixed)} of the {len(used)} columns that the {noun} "
@@ -201,7 +198,7 @@ def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] |
     return {
         "note": f"{rows.note} {NEARER}" if rows.note else "",
         "n_rows": len(rows.labels),
-        "readings": [plain_measurement(measurement) for measurement in found.measurements()],
+        "readings": plain_measurements(found.measurements()),
         "nearest_other_class": plain(near[indices]),
         "share": plain((len(near) - indices) / len(near)),
     }

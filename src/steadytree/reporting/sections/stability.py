@@ -11,7 +11,7 @@ from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.sampling import Sampled
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import number_text, one_line, plain, plain_measurement
+from steadytree.reporting.formatting import number_text, one_line, plain, plain_measurements
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.wording import build_nodes
 from steadytree.stability.refits import (
@@ -58,8 +58,8 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
         "n_rows": len(rows.labels),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
-        "readings": [plain_measurement(measurement) for measurement in found.measurements],
-        "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
+        "readings": plain_measurements(found.measurements),
+        "refit_readings": plain_measurements(again.measurements()),
         "kept": KEPT,
         "distances": plain(again.distances),
         "worst": [
@@ -90,7 +90,7 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
         "n_cards": len(again.scorecards),
         "kept": KEPT,
         "readings": [],  # single rows are not left out
-        "refit_readings": [plain_measurement(measurement) for measurement in again.measurements()],
+        "refit_readings": plain_measurements(again.measurements()),
         "columns": [
             {"name": one_line(name), "share": share, "own": name in columns_used(again.whole)}
             for name, share in list(again.columns().items())[:MOST_COLUMNS]

@@ -4,6 +4,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -27,6 +28,15 @@ def class_colours(counts: list[int]) -> list[int]:
     for colour, place in enumerate(ranked[:N_COLOURS]):
         colours[place] = colour
     return colours
+
+
+def bar_parts(counts: list[int], colours: list[int]) -> list[tuple[int, float]]:
+    """Colours and shares of the parts of a bar, equal colours together."""
+    total = sum(counts)
+    by_colour: dict[int, int] = {}
+    for count, colour in zip(counts, colours, strict=True):
+        by_colour[colour] = by_colour.get(colour, 0) + count
+    return [(colour, count / total) for colour, count in by_colour.items() if count]
 
 
 def colour_style(prefix: str) -> str:
@@ -85,33 +95,13 @@ def _width_of(letter: str) -> float:
 RECT = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:g}" rx="{}"/>')
 SMALLEST = 0.8  # share of its size a picture may shrink to before it scrolls
 
-STYLE = """
-.steadytree-picture { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
-  --empty: #e4e8ed; --accent: #0072b2; --warm: #d55e00;
-  font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-picture { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --empty: #3a414a; --accent: #56b4e9; --warm: #e69f00; } }
-@media print { .steadytree-picture { --ink: #000; --quiet: #444; --line: #999; --paper: #fff;
-  --empty: #ddd; --accent: #0072b2; --warm: #d55e00; } }
-.steadytree-picture text { fill: var(--ink); font-size: 12.5px; }
-.steadytree-picture .small { fill: var(--quiet); font-size: 11px; }
-.steadytree-picture .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
-  paint-order: stroke; }
-.steadytree-picture .halo { stroke: var(--paper); stroke-width: 3px; paint-order: stroke; }
-.steadytree-picture .name { font-weight: bold; }
-.steadytree-picture .box { fill: var(--paper); stroke: var(--line); }
-.steadytree-picture .edge { fill: none; stroke: var(--line); }
-.steadytree-picture .empty { fill: var(--empty); }
-.steadytree-picture .grid { stroke: var(--empty); stroke-width: 1px; fill: none; }
-.steadytree-picture .axis { stroke: var(--line); stroke-width: 1px; fill: none; }
-.steadytree-picture .mark { fill: var(--accent); }
-.steadytree-picture .cut { stroke: var(--accent); stroke-width: 1.5px; opacity: .5; }
-.steadytree-picture .own { stroke: var(--warm); stroke-width: 2.5px; }
-.steadytree-picture .heat { fill: var(--accent); }
-.steadytree-picture .cell { font-size: 11.5px; }
-.steadytree-picture .on-heat-text { fill: var(--paper); }
-.steadytree-picture .whisker { stroke: var(--quiet); stroke-width: 1.2px; }
-"""
+
+def read_style(name: str) -> str:
+    """The style sheet of a picture, from the templates."""
+    return (files("steadytree.reporting") / "templates" / name).read_text("utf-8")
+
+
+STYLE = read_style("picture.css")
 
 
 class Part(NamedTuple):
@@ -149,7 +139,7 @@ def frame_picture(part: Part, label: str) -> Markup:
 
 
 def text_at(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
-    """A text; `anchor` says which of its ends stands at x."""
+    """A text whose start, middle or end, by `anchor`, is at x."""
     attributes = Markup(' class="{}"').format(kind) if kind else Markup("")
     if anchor != "start":
         attributes += Markup(' text-anchor="{}"').format(anchor)
@@ -164,7 +154,7 @@ def line_at(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 
 def titled(body: Markup, title: str) -> Markup:
-    """Parts with what a pointer at them shows."""
+    """Parts with a tooltip."""
     return Markup("<g><title>{}</title>{}</g>").format(title, body)
 
 
@@ -221,7 +211,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """A frame with two axes; says where values lie in it."""
+    """A frame with two axes, which maps values to pixels."""
 
     x: Axis
     y: Axis

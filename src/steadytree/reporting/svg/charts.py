@@ -22,6 +22,8 @@ from steadytree.reporting.svg.canvas import (
 
 LEGEND = 22  # height of one line of the legend
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
+PATH = Markup('<path class="s{}" fill="none" stroke-width="2" stroke-dasharray="{}" d="{}"/>')
+DOT = Markup('<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="4"/>')
 
 
 @dataclass(frozen=True)
@@ -63,46 +65,28 @@ def _line(series: Series, chart: Chart, dash: str) -> Markup:
     parts = []
     if series.low is not None and series.high is not None:
         for x, low, high in zip(series.x, series.low, series.high, strict=True):
-            (place, bottom), (_, top) = chart.at(x, low), chart.at(x, high)
-            parts.append(line_at(place, bottom, place, top, "whisker"))
+            (across, bottom), (_, top) = chart.at(x, low), chart.at(x, high)
+            parts.append(line_at(across, bottom, across, top, "whisker"))
     if series.line:
-        parts.append(
-            Markup(
-                '<path class="s{}" fill="none" stroke-width="2" stroke-dasharray="{}" d="{}"/>'
-            ).format(series.colour, dash, path)
-        )
+        parts.append(PATH.format(series.colour, dash, path))
     if series.dots:
-        for x, y in points:
-            parts.append(
-                Markup('<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
-                    series.colour, x, y
-                )
-            )
+        parts += [DOT.format(series.colour, x, y) for x, y in points]
     return Markup("").join(parts)
 
 
 def _legend(series: Sequence[Series], width: float) -> tuple[Markup, int]:
     """Names beside a piece of their line; how many lines of text it takes."""
     parts, x, line = [], float(LEFT), 0
-    for place, one in enumerate(series):
+    for index, one in enumerate(series):
         room = 34 + text_width(one.name, 12.5) + 16
         if x + room > width and x > LEFT:
             x, line = float(LEFT), line + 1
         y = LEGEND * (line + 0.5) + 2
-        dash = DASHES[place % len(DASHES)]
+        dash = DASHES[index % len(DASHES)]
         if one.line:
-            parts.append(
-                Markup(
-                    '<path class="s{}" stroke-width="2" stroke-dasharray="{}" '
-                    'd="M{:.1f} {:.1f}h26"/>'
-                ).format(one.colour, dash, x, y)
-            )
+            parts.append(PATH.format(one.colour, dash, f"M{x:.1f} {y:.1f}h26"))
         else:
-            parts.append(
-                Markup('<circle class="c{}" cx="{:.1f}" cy="{:.1f}" r="4"/>').format(
-                    one.colour, x + 14, y
-                )
-            )
+            parts.append(DOT.format(one.colour, x + 14, y))
         parts.append(text_at(x + 32, y + 4, one.name))
         x += room
     return Markup("").join(parts), line + 1
@@ -240,12 +224,12 @@ def _names(points: Sequence[Point], chart: Chart, heaviest: float) -> list[Marku
         radius = LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5
         taken.append((px - radius, py - radius, px + radius, py + radius))
     parts = []
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         px, py = chart.at(point.x, point.y)
-        radius = taken[place][2] - px
+        radius = taken[index][2] - px
         wide = text_width(point.name, 12.5, bold=True)
-        others = taken[:place] + taken[place + 1 :]
-        box = _free_place(px, py, radius, wide, chart, others)
+        others = taken[:index] + taken[index + 1 :]
+        box = _free_box(px, py, radius, wide, chart, others)
         taken.append(box)
         if abs(box[1] + 8 - py) > radius + 12:
             parts.append(line_at(px, py, (box[0] + box[2]) / 2, box[1] + 8, "axis"))
@@ -253,7 +237,7 @@ def _names(points: Sequence[Point], chart: Chart, heaviest: float) -> list[Marku
     return parts
 
 
-def _free_place(
+def _free_box(
     px: float,
     py: float,
     radius: float,
@@ -261,7 +245,7 @@ def _free_place(
     chart: Chart,
     taken: Sequence[tuple[float, float, float, float]],
 ) -> tuple[float, float, float, float]:
-    """The nearest place for a name that is free; the last one tried where none is."""
+    """The nearest free box for a name; the last one tried where none is free."""
     box = (px, py, px, py)
     for away in range(0, 200, 8):
         for sign in (-1, 1):

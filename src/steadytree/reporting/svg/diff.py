@@ -1,12 +1,20 @@
-"""Diff SVG: two trees as one picture, and under it the rows that went from leaf to leaf."""
+"""Two trees as one picture, and below it the rows that went from leaf to leaf."""
 
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from steadytree.reporting.formatting import plain_text, rows_text
-from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
-from steadytree.reporting.svg.tree import BOX_HEIGHT, PADDING, SMALL, TEXT, Layout, lay_out
+from steadytree.reporting.svg.canvas import RECT, fit_text, read_style, text_at, text_width
+from steadytree.reporting.svg.tree import (
+    BOX_HEIGHT,
+    PADDING,
+    SMALL,
+    TEXT,
+    Layout,
+    branches,
+    lay_out,
+)
 
 HEAD = 40
 TALLEST, PER_LEAF = 260.0, 24.0
@@ -16,7 +24,7 @@ BAR = 8
 
 
 def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, float]:
-    """Draw the flows; bands whose decision changes are red."""
+    """Bands from old to new leaves, and their height; changed predictions are red."""
     leaves = {side: [x for x in rows[f"{side}_leaves"] if x["n_rows"]] for side in ("old", "new")}
     tall = max(TALLEST, PER_LEAF * max(map(len, leaves.values())))
     x = {"old": 0.32 * width, "new": 0.68 * width}
@@ -32,14 +40,12 @@ def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, f
 
 def _head(rows: dict[str, Any], width: float, top: float) -> Markup:
     n, total = rows["n_flipped"], rows["n_rows"]
-    said = f"Old and new leaves of {rows_text(total)}: {n:,} predictions change ({n / total:.1%})"
-    head = Markup('<text class="name" text-anchor="middle" x="{:.1f}" y="{:.1f}">{}</text>')
-    small = Markup('<text class="small" text-anchor="{}" x="{:.1f}" y="{:.1f}">{}</text>')
+    title = f"Old and new leaves of {rows_text(total)}: {n:,} predictions change ({n / total:.1%})"
     return Markup("").join(
         [
-            head.format(width / 2, top + 12, said),
-            small.format("end", 0.32 * width - 10, top + 30, "old leaves"),
-            small.format("start", 0.68 * width + 10, top + 30, "new leaves"),
+            text_at(width / 2, top + 12, title, "name", "middle"),
+            text_at(0.32 * width - 10, top + 30, "old leaves", "small", "end"),
+            text_at(0.68 * width + 10, top + 30, "new leaves", "small"),
         ]
     )
 
@@ -83,11 +89,11 @@ def _bands(
             f"M{left:.1f} {y1:.2f}C{middle:.1f} {y1:.2f} {middle:.1f} {y2:.2f} {right:.1f} {y2:.2f}"
             f"V{low2:.2f}C{middle:.1f} {low2:.2f} {middle:.1f} {low1:.2f} {left:.1f} {low1:.2f}Z"
         )
-        says = f"{rows_text(n)} from old {numbers['old'][a]} to new {numbers['new'][b]}"
-        says += ": the prediction changes" if flow["flips"] else ""
+        title = f"{rows_text(n)} from old {numbers['old'][a]} to new {numbers['new'][b]}"
+        title += ": the prediction changes" if flow["flips"] else ""
         parts.append(
             Markup('<path class="{}" d="{}" data-rows="{}"><title>{}</title></path>').format(
-                "flip" if flow["flips"] else "stay", path, n, says
+                "flip" if flow["flips"] else "stay", path, n, title
             )
         )
     return parts
@@ -101,7 +107,7 @@ def _labels(
     side: str,
     width: float,
 ) -> list[Markup]:
-    """Bars with what they stand for, labels pushed apart where bars are thin."""
+    """Bars with their leaves; labels are pushed apart where bars are thin."""
     parts, lowest = [], -1e9
     anchor, where = ("end", x - 10) if side == "old" else ("start", x + 10)
     for leaf in leaves:
@@ -109,23 +115,15 @@ def _labels(
         y = max(edge[leaf["node"]] + tall / 2 + 4, lowest + LINE)
         lowest = y
         text = f"{leaf['number']}: {leaf['label']} ({rows_text(leaf['n_rows'])})"
-        parts.append(
-            Markup(
-                '<rect class="bar" x="{:.1f}" y="{:.2f}" width="{}" height="{:.2f}"/>'
-                '<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>'
-            ).format(
-                *(x - BAR / 2, edge[leaf["node"]], BAR, tall, where, y, anchor),
-                escape(fit_text(text, 0.32 * width - 14, 12.5)),
-            )
-        )
+        parts.append(RECT.format("bar", x - BAR / 2, edge[leaf["node"]], BAR, round(tall, 2), 0))
+        parts.append(text_at(where, y, fit_text(text, 0.32 * width - 14, 12.5), anchor=anchor))
     return parts
 
 
 MARGIN, TOP = 8, 92
 CLASS_LINE = 19  # height of a sentence on a class that is new or gone
 LEAF_HEIGHT = 26
-PREDICTION, ROWS = 150, 96  # widths of the columns of answers
-THICKEST = 9.0
+PREDICTION, ROWS = 150, 96  # widths of the columns of leaves
 MOST_LEAVES = 64
 NARROWEST = 640
 LEGEND = (
@@ -135,46 +133,25 @@ LEGEND = (
     ("grown", "grown"),
     ("cut", "cut"),
 )
-STYLE = """
-.steadytree-diff { --ink: #1c2024; --quiet: #5b6470; --line: #c5ccd3; --paper: #ffffff;
-  --same: #8b95a1; --moved: #e69f00; --replaced: #d55e00; --grown: #009e73; --cut: #cc79a7;
-  --flow: #9fb8c9; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-diff { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --moved: #f0b840; --replaced: #ef7f3a; --grown: #3cc79e;
-  --cut: #dd9fc2; --flow: #4f6a7c; } }
-.steadytree-diff .back { fill: var(--paper); }
-.steadytree-diff text { fill: var(--ink); font-size: 12.5px; }
-.steadytree-diff .small { fill: var(--quiet); font-size: 11px; }
-.steadytree-diff .side { text-anchor: middle; stroke: var(--paper); stroke-width: 3px;
-  paint-order: stroke; }
-.steadytree-diff .name { font-weight: bold; }
-.steadytree-diff .gone { fill: var(--quiet); text-decoration: line-through; }
-.steadytree-diff .box { fill: var(--paper); stroke-width: 2px; }
-.steadytree-diff .edge { fill: none; stroke: var(--line); }
-.steadytree-diff .box.grown { stroke-dasharray: 6 2; }
-.steadytree-diff .box.cut { stroke-dasharray: 2 3; }
-.steadytree-diff .bar { fill: var(--quiet); }
-.steadytree-diff .stay { fill: var(--flow); opacity: .75; }
-.steadytree-diff .flip { fill: var(--replaced); opacity: .8; }
-""" + "\n".join(
-    f".steadytree-diff .{name} {{ stroke: var(--{name}); }} "
-    f".steadytree-diff .f-{name} {{ fill: var(--{name}); }}"
-    for name in ("same", "moved", "replaced", "grown", "cut")
-)
+STYLE = read_style("diff.css")
 
 
 def draw_diff(data: dict[str, Any]) -> Markup:
-    """Draw what `build_diff` returned.
+    """Draw what `build_diff` returned, as one picture.
 
-    Grey boxes stayed, amber ones moved, vermilion ones were replaced, green ones grew and pink
-    ones were cut; what no longer holds is struck through.
+    Grey boxes are the same, amber ones moved, vermilion ones replaced, green ones grown and pink
+    ones cut; what no longer holds is struck through.
     """
     nodes = shown_nodes(data["nodes"])
     layout = lay_out([_as_laid_out(node) for node in nodes])
     width = max(layout.leaves_x + 2 * PREDICTION + ROWS + PADDING, NARROWEST)
-    said = data["classes_text"]
-    top = TOP + CLASS_LINE * len(said)
-    parts = [_legend(data["headline"], said, width), _edges(nodes, layout), _heads(layout)]
+    classes = data["classes_text"]
+    top = TOP + CLASS_LINE * len(classes)
+    parts = [
+        _legend(data["headline"], classes, width),
+        branches(nodes, layout, _share, _is_one_sided),
+        _heads(layout),
+    ]
     parts += [_split(node, layout) if "left" in node else _leaf(node, layout) for node in nodes]
     height = layout.height
     if data["rows"] is not None:
@@ -182,7 +159,7 @@ def draw_diff(data: dict[str, Any]) -> Markup:
         parts.append(flow)
         height += 34 + flow_height
     full = round(width + 2 * MARGIN), round(height + top + 2 * MARGIN)
-    body, spoken = Markup("\n").join(parts), " ".join([data["headline"], *said])
+    body, spoken = Markup("\n").join(parts), " ".join([data["headline"], *classes])
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" class="steadytree-diff" viewBox="0 0 {} {}" '
         'width="{}" height="{}" role="img" aria-label="{}"><style>{}</style>'
@@ -233,20 +210,16 @@ def _line(node: dict[str, Any], side: str) -> str:
 
 
 def _legend(headline: str, classes: list[str], width: float) -> Markup:
-    """The headline, what became of classes, and what the colours mean; all above the trees."""
+    """The headline, lines on classes, and the meaning of the colours."""
     top = -TOP + 18 - CLASS_LINE * len(classes)
     parts = [text_at(0, top, fit_text(headline, width, 14, bold=True), "name")]
-    for k, said in enumerate(classes, start=1):
-        parts.append(text_at(0, top + CLASS_LINE * k, fit_text(said, width, TEXT), "class"))
+    for k, text in enumerate(classes, start=1):
+        parts.append(text_at(0, top + CLASS_LINE * k, fit_text(text, width, TEXT), "class"))
     x = 0.0
-    for status, says in LEGEND:
-        parts.append(
-            Markup('<rect class="f-{}" x="{:.1f}" y="{}" width="11" height="11" rx="2"/>').format(
-                status, x, -TOP + 34
-            )
-        )
-        parts.append(text_at(x + 16, -TOP + 44, says, "small"))
-        x += 16 + text_width(says, SMALL) + 18
+    for status, meaning in LEGEND:
+        parts.append(RECT.format(f"f-{status}", x, -TOP + 34, 11, 11, 2))
+        parts.append(text_at(x + 16, -TOP + 44, meaning, "small"))
+        x += 16 + text_width(meaning, SMALL) + 18
     return Markup("").join(parts)
 
 
@@ -256,19 +229,12 @@ def _heads(layout: Layout) -> Markup:
     return Markup("").join(text_at(place, -9, head, "small") for head, place in heads.items())
 
 
-def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
-    """Lines as wide as the share of rows that go there, dashed where one tree has none."""
-    parts, labels = [], []
-    for node in nodes:
-        if node["parent"] is None:
-            continue
-        path, x, y = layout.edge(nodes[node["parent"]], node)
-        share = max(node["old_share"], node["new_share"])
-        dashes = Markup("" if node["old"] and node["new"] else ' stroke-dasharray="5 4"')
-        line = Markup('<path class="edge" stroke-width="{:.1f}"{} d="{}"/>')
-        parts.append(line.format(1 + (THICKEST - 1) * share, dashes, path))
-        labels.append(text_at(x, y + 4, node["side"], "small side"))
-    return Markup("").join(parts + labels)
+def _share(node: dict[str, Any]) -> float:
+    return max(node["old_share"], node["new_share"])
+
+
+def _is_one_sided(node: dict[str, Any]) -> bool:
+    return node["old"] is None or node["new"] is None
 
 
 def _split(node: dict[str, Any], layout: Layout) -> Markup:
@@ -322,7 +288,7 @@ def _rows(node: dict[str, Any]) -> str:
 
 
 def _title(node: dict[str, Any]) -> Markup:
-    """What a pointer at the box shows: nothing cut."""
+    """The tooltip of a box: nothing shortened."""
     lines = [node["status"]]
     lines += [f"{side}: {node[side]['full']}" for side in ("old", "new") if node[side]]
     return Markup("<title>{}</title>").format("\n".join(lines))
@@ -330,6 +296,4 @@ def _title(node: dict[str, Any]) -> Markup:
 
 def _box(x: float, y: float, width: float, height: float, status: str) -> Markup:
     name = "replaced" if status == "relabelled" else status
-    return Markup(
-        '<rect class="box {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{}" rx="5"/>'
-    ).format(name, x, y, width, height)
+    return RECT.format(f"box {name}", x, y, width, height, 5)

@@ -57,9 +57,9 @@ def distance_strip(stability: dict[str, Any]) -> Markup:
     """Path distances of retrained trees, each a line."""
     found = stability["distances"]
     most = max(*found, 1e-9)
-    strip = Strip("retrained trees", found, 0.0, most, (), f"{len(found)} trees")
-    shown = Strip(**{**vars(strip), "low_text": "0: same tree", "high_text": f"{most:.3g}"})
-    return frame_picture(strips([shown]), "Path distances of retrained trees")
+    ends = "0: same tree", f"{most:.3g}"
+    strip = Strip("retrained trees", found, 0.0, most, (), f"{len(found)} trees", *ends)
+    return frame_picture(strips([strip]), "Path distances of retrained trees")
 
 
 def first_splits(stability: dict[str, Any]) -> Markup:

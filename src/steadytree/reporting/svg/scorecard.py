@@ -8,52 +8,21 @@ from markupsafe import Markup
 from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import label_text, one_line, percent_text
-from steadytree.reporting.svg.canvas import fit_text, text_at, text_width
+from steadytree.reporting.svg.canvas import RECT, fit_text, line_at, read_style, text_at, text_width
 
 ROW, MARGIN, TEXT = 34, 24, 15
-CELL, NAMES = 62, 40  # widths of one total in a strip, and of what its lines are called
+CELL, NAMES = 62, 40  # widths of one total in a strip, and of the names of its lines
 STRIP = 106
-STYLE = """
-.steadytree-card { --ink: #1c2024; --quiet: #5b6470; --line: #b4bcc6; --paper: #ffffff;
-  --accent: #0072B2; font-family: Arial, "Liberation Sans", "Helvetica Neue", sans-serif; }
-@media (prefers-color-scheme: dark) { .steadytree-card { --ink: #e8eaed; --quiet: #a3acb8;
-  --line: #56606c; --paper: #1d2126; --accent: #56B4E9; } }
-@media print { .steadytree-card { --ink: #000; --quiet: #444; --line: #999; --paper: #fff; } }
-.steadytree-card text { fill: var(--ink); font-size: 15px; }
-.steadytree-card .title { font-size: 20px; font-weight: bold; }
-.steadytree-card .quiet { fill: var(--quiet); font-size: 12px; }
-.steadytree-card .points { font-weight: bold; }
-.steadytree-card .paper { fill: var(--paper); stroke: var(--line); }
-.steadytree-card .line { stroke: var(--line); }
-.steadytree-card .bar { fill: var(--accent); fill-opacity: 0.55; }
-.steadytree-card .whisker { stroke: var(--ink); stroke-width: 1.5; }
-"""
-
-
-def draw_line(left: float, y: float, right: float) -> Markup:
-    """A line across."""
-    return Markup('<line class="line" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>').format(
-        left, right, y, y
-    )
-
-
-def draw_box(x: float, y: float, width: float) -> Markup:
-    """A box to write into."""
-    return Markup(
-        '<rect class="paper" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="24" rx="4"/>'
-    ).format(x, y, width)
+STYLE = read_style("scorecard.css")
 
 
 def strip_width(name: str, n_totals: int) -> float:
-    """How wide a strip is."""
+    """Width of a strip of totals."""
     return max(NAMES + n_totals * CELL, text_width(name, 12))
 
 
 def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
-    """Totals side by side, each with a bar as high as its risk, and the rows behind it.
-
-    The thin line on a bar is the interval of the observed share.
-    """
+    """Totals side by side, each with its risk as a bar, the interval, and the number of rows."""
     parts = [
         text_at(left, y + 4, name, "quiet"),
         text_at(left, y + 24, "total", "quiet"),
@@ -61,17 +30,13 @@ def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: 
         text_at(left, y + 97, "rows", "quiet"),
     ]
     base, tall = y + 62, 30
-    for place, row in enumerate(rows):
-        x = left + NAMES + (place + 0.5) * CELL
+    for layout, row in enumerate(rows):
+        x = left + NAMES + (layout + 0.5) * CELL
         high = max(tall * row.risk, 1)
         low, top = (base - tall * end for end in row.interval)
         parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
-        parts.append(
-            Markup(
-                '<rect class="bar" x="{:.1f}" y="{:.1f}" width="26" height="{:.1f}"/>'
-                '<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{:.1f}" y2="{:.1f}"/>'
-            ).format(x - 13, base - high, high, low, top, x=x)
-        )
+        parts.append(RECT.format("bar", x - 13, base - high, 26, round(high, 1), 0))
+        parts.append(line_at(x, low, x, top, "whisker"))
         parts.append(text_at(x, y + 80, percent_text(row.risk), "", "middle"))
         parts.append(text_at(x, y + 97, f"{row.n_rows:,.6g}", "quiet", "middle"))
     return Markup("").join(parts)
@@ -87,7 +52,7 @@ EMPTY = "no conditions: every row gets the same prediction"
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things stand: the right ends of the columns of points, and the whole width."""
+    """Right ends of the columns of points, and the whole width."""
 
     names: list[str]
     ends: list[float]
@@ -128,17 +93,17 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
     """
     labels = [label_text(label) for label in scorecard.classes.tolist()]
     strips = _strips(scorecard.risk_table, scorecard.is_binary)
-    place = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
+    layout = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
     heading = one_line(title) or (
         f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
     )
-    room = place.width - 2 * MARGIN
+    room = layout.width - 2 * MARGIN
     parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
     y: float = MARGIN + 34
     if not scorecard.is_binary:
         parts += [
             text_at(end, y + 20, name, "points", "end")
-            for name, end in zip(place.names, place.ends, strict=True)
+            for name, end in zip(layout.names, layout.ends, strict=True)
         ]
         y += ROW
     lines = [
@@ -146,20 +111,20 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
         *zip(map(one_line, scorecard.texts()), scorecard.points, strict=True),
     ]
     for text, points in lines:
-        parts.append(_row(y, place, text, [int(value) for value in points]))
+        parts.append(_row(y, layout, text, [int(value) for value in points]))
         y += ROW
     if scorecard.n_conditions == 0:
         parts.append(text_at(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
         y += ROW
-    parts.append(_total(y, place, labels))
+    parts.append(_total(y, layout, labels))
     y += ROW + 26
-    below, y = _below(strips, place, y)
+    below, y = _below(strips, layout, y)
     body = Markup("\n").join([*parts, *below])
-    return _sheet(place.width, y + 4, scorecard.n_conditions, body)
+    return _sheet(layout.width, y + 4, scorecard.n_conditions, body)
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
-    """What a table says class by class, with a name."""
+    """The rows of a risk table class by class, with a name."""
     rows = table.rows if table is not None else ()
     what = "risk" if is_binary else "share of rows"
     return [
@@ -169,16 +134,16 @@ def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[Ri
 
 
 def _below(
-    strips: list[tuple[str, list[RiskRow]]], place: Layout, y: float
+    strips: list[tuple[str, list[RiskRow]]], layout: Layout, y: float
 ) -> tuple[list[Markup], float]:
-    """Strips side by side as far as there is room; with where they end."""
+    """Strips side by side as far as there is room, and their lower end."""
     parts: list[Markup] = []
     x: float = MARGIN
     for name, rows in strips:
         wide = strip_width(name, len(rows))
-        if x > MARGIN and x + wide > place.width - MARGIN:
+        if x > MARGIN and x + wide > layout.width - MARGIN:
             x, y = MARGIN, y + STRIP + 12
-        parts.append(draw_strip(rows, x, y, name, "risk" if len(place.ends) == 1 else "share"))
+        parts.append(draw_strip(rows, x, y, name, "risk" if len(layout.ends) == 1 else "share"))
         x += wide + GAP
     if not strips:
         return parts, y
@@ -186,30 +151,30 @@ def _below(
     return parts, y + STRIP + 30
 
 
-def _row(y: float, place: Layout, text: str, points: list[int]) -> Markup:
+def _row(y: float, layout: Layout, text: str, points: list[int]) -> Markup:
     """A condition with its points, and a box for every class that it gives points to."""
     starts = text == "start with"
     parts = [
-        draw_line(MARGIN, y + ROW, place.width - MARGIN),
-        text_at(MARGIN, y + 23, fit_text(text, place.room, TEXT)),
+        line_at(MARGIN, y + ROW, layout.width - MARGIN, y + ROW, "line"),
+        text_at(MARGIN, y + 23, fit_text(text, layout.room, TEXT)),
     ]
-    for end, value in zip(place.ends, points, strict=True):
+    for end, value in zip(layout.ends, points, strict=True):
         if value or starts or len(points) == 1:
             parts.append(
                 text_at(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
             )
-            parts.append(draw_box(end - BOX, y + 5, BOX))
+            parts.append(RECT.format("paper", end - BOX, y + 5, BOX, 24, 4))
     return Markup("").join(parts)
 
 
-def _total(y: float, place: Layout, labels: list[str]) -> Markup:
-    if len(place.ends) == 1:
+def _total(y: float, layout: Layout, labels: list[str]) -> Markup:
+    if len(layout.ends) == 1:
         rule = f"above 0: {labels[1]} · else: {labels[0]}"
     else:
         rule = "the class with the greatest total is predicted; the first one on ties"
-    parts = [text_at(MARGIN, y + 24, fit_text(rule, place.room, 12), "quiet")]
-    parts.append(text_at(place.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
-    parts += [draw_box(end - BOX, y + 6, BOX) for end in place.ends]
+    parts = [text_at(MARGIN, y + 24, fit_text(rule, layout.room, 12), "quiet")]
+    parts.append(text_at(layout.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
+    parts += [RECT.format("paper", end - BOX, y + 6, BOX, 24, 4) for end in layout.ends]
     return Markup("").join(parts)
 
 

@@ -1,6 +1,6 @@
 """Tree SVG: a tree drawn as one picture that needs nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from steadytree.reporting.formatting import percent_text, rows_text
 from steadytree.reporting.svg.canvas import (
     RECT,
     Part,
+    bar_parts,
     class_colours,
     fit_text,
     frame_picture,
@@ -18,7 +19,7 @@ from steadytree.reporting.svg.canvas import (
 )
 
 BOX_HEIGHT = 58
-SLOT = 35  # from answer to answer
+SLOT = 35  # from leaf to leaf
 GAP = 40  # between columns
 PADDING = 9
 TEXT = 12.5
@@ -40,7 +41,7 @@ class Layout:
         return self.x[node["place"]] + self.widths[node["depth"]]
 
     def edge(self, parent: dict[str, Any], node: dict[str, Any]) -> tuple[str, float, float]:
-        """The path of a line from a question to what follows, and the middle of its bend."""
+        """The path of a line from a split to a child, and the middle of its bend."""
         start, above = self.right_edge(parent), self.y[parent["place"]]
         end, y, bend = self.x[node["place"]], self.y[node["place"]], start + GAP / 2
         curve = f"C{bend:.1f} {above:.1f} {bend:.1f} {y:.1f} {start + GAP:.1f} {y:.1f}"
@@ -66,7 +67,7 @@ def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
 
 
 def split_line(node: dict[str, Any]) -> str:
-    """What is asked of the feature, and where missing values go."""
+    """The test of the feature, and the branch of missing values."""
     return f"{node['test']} (missing: {node['missing']})" if node["missing"] else node["test"]
 
 
@@ -85,7 +86,7 @@ def _level_widths(nodes: Sequence[dict[str, Any]]) -> list[float]:
 
 TOP = 30  # room for the heads of the columns
 MARGIN = 6
-BAR, ROWS = 92, 86  # widths of these columns of answers
+BAR, ROWS = 92, 86  # widths of these columns of leaves
 NARROWEST_LEAF, WIDEST_LEAF = 64, 160
 THICKEST = 9.0
 LEAF_HEIGHT = 26
@@ -93,18 +94,21 @@ BAR_HEIGHT = 9
 
 
 def draw_tree(tree: dict[str, Any]) -> Markup:
-    """Draw what `build_nodes` returned."""
+    """Draw what `build_nodes` returned, as one picture."""
     nodes = tree["nodes"]
     layout = lay_out(nodes)
     colours = class_colours(nodes[0]["counts"])
-    answer = _leaf_width(tree)
-    width, height = _size(layout, answer)
-    parts = [_edges(nodes, layout), _heads(layout.leaves_x + PADDING, answer)]
+    leaf_width = _leaf_width(tree)
+    width, height = _size(layout, leaf_width)
+    parts = [
+        branches(nodes, layout, lambda node: node["share"]),
+        _heads(layout.leaves_x + PADDING, leaf_width),
+    ]
     for node in nodes:
         if "left" in node:
             parts.append(_split(node, layout, tree["classes"], colours))
         else:
-            parts.append(_leaf(node, layout, tree["classes"], colours, answer))
+            parts.append(_leaf(node, layout, tree["classes"], colours, leaf_width))
     body = Markup('<g transform="translate({} {})">{}</g>').format(
         MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
@@ -118,39 +122,45 @@ def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
 
 
 def _leaf_width(tree: dict[str, Any]) -> float:
-    """Room for the longest answer, within limits."""
-    answers = [leaf_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
-    longest = max(text_width(answer, TEXT, bold=True) for answer in answers) + 14
+    """Room for the longest prediction, within limits."""
+    texts = [leaf_line(node, tree["classes"]) for node in tree["nodes"] if "left" not in node]
+    longest = max(text_width(text, TEXT, bold=True) for text in texts) + 14
     return min(max(longest, NARROWEST_LEAF), WIDEST_LEAF)
 
 
 def leaf_line(node: dict[str, Any], classes: list[str]) -> str:
-    """The answer, and how many more leaves it stands for."""
+    """The prediction, and how many more leaves the node stands for."""
     more = f" (+{node['n_below'] - 1:,})" if node["n_below"] > 1 else ""
     return classes[node["answer"]] + more
 
 
-def _size(layout: Layout, answer: float) -> tuple[int, int]:
-    width = layout.leaves_x + answer + BAR + ROWS + PADDING + 2 * MARGIN
+def _size(layout: Layout, leaf_width: float) -> tuple[int, int]:
+    width = layout.leaves_x + leaf_width + BAR + ROWS + PADDING + 2 * MARGIN
     return round(width), round(layout.height + TOP + 2 * MARGIN)
 
 
-def _edges(nodes: list[dict[str, Any]], layout: Layout) -> Markup:
-    """Lines from questions to what follows, as wide as the share of rows that go there."""
+def branches(
+    nodes: list[dict[str, Any]],
+    layout: Layout,
+    share: Callable[[dict[str, Any]], float],
+    dashed: Callable[[dict[str, Any]], bool] = lambda node: False,
+) -> Markup:
+    """Lines from splits to their children, as wide as the share of rows."""
     parts, labels = [], []
     for node in nodes:
         if node["parent"] is None:
             continue
         path, x, y = layout.edge(nodes[node["parent"]], node)
-        line = Markup('<path class="edge" stroke-width="{:.1f}" d="{}"/>')
-        parts.append(line.format(1 + (THICKEST - 1) * node["share"], path))
+        dashes = Markup(' stroke-dasharray="5 4"' if dashed(node) else "")
+        line = Markup('<path class="edge" stroke-width="{:.1f}"{} d="{}"/>')
+        parts.append(line.format(1 + (THICKEST - 1) * share(node), dashes, path))
         labels.append(text_at(x, y + 4, node["side"], "small side"))
     return Markup("").join(parts + labels)
 
 
-def _heads(x: float, answer: float) -> Markup:
-    places = {"prediction": x, "actual classes": x + answer, "rows": x + answer + BAR}
-    return Markup("").join(text_at(place, -9, head, "small") for head, place in places.items())
+def _heads(x: float, leaf_width: float) -> Markup:
+    positions = {"prediction": x, "actual classes": x + leaf_width, "rows": x + leaf_width + BAR}
+    return Markup("").join(text_at(place, -9, head, "small") for head, place in positions.items())
 
 
 def _split(node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int]) -> Markup:
@@ -187,22 +197,16 @@ def _leaf(
 
 
 def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]) -> Markup:
-    """Shares of the classes side by side, equal colours together."""
-    total = sum(counts)
+    """Shares of the classes side by side."""
     parts = [RECT.format("empty", x, y, width, BAR_HEIGHT, 0)]
-    by_colour: dict[int, int] = {}
-    for count, colour in zip(counts, colours, strict=True):
-        by_colour[colour] = by_colour.get(colour, 0) + count
-    for colour, count in by_colour.items():
-        if count:
-            part = width * count / total
-            parts.append(RECT.format(f"c{colour}", x, y, part, BAR_HEIGHT, 0))
-            x += part
+    for colour, share in bar_parts(counts, colours):
+        parts.append(RECT.format(f"c{colour}", x, y, width * share, BAR_HEIGHT, 0))
+        x += width * share
     return Markup("").join(parts)
 
 
 def _title(node: dict[str, Any], classes: list[str]) -> Markup:
-    """What a pointer at the box shows: nothing cut, nothing rounded."""
+    """The tooltip of a box: nothing shortened, nothing rounded."""
     lines = [f"{node['full']}?"] if "full" in node else [f"prediction: {classes[node['answer']]}"]
     lines.append(f"{rows_text(node['n_rows'])}, {percent_text(node['share'])} of all")
     found = [(count, name) for count, name in zip(node["counts"], classes, strict=True) if count]

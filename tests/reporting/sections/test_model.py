@@ -10,7 +10,7 @@ import pytest
 
 import steadytree as st
 from steadytree.comparison.learners import usual_perturbation
-from steadytree.reporting.limits import RULES, Limits
+from steadytree.reporting.limits import RULES
 
 SCRIPT = "<script>alert(1)</script>"
 START, END = 'id="steadytree-data">', "</script>"
@@ -128,7 +128,7 @@ def test_comparison_is_that_of_the_function(found, comparison):
     assert found.data["comparison"]["learners"] == comparison.formatted["learners"]
 
 
-def test_page_shows_what_the_data_say(found):
+def test_page_shows_the_figures_of_the_data(found):
     page = found.html
     for section in found.data["readings"].values():
         for one in section:
@@ -227,7 +227,7 @@ def test_every_limit_is_found_where_it_is_measured(case, found, tmp_path):
     assert full.data["privacy"]["ledger"]["left"] == 1.5
 
 
-def test_private_models_show_their_promise_and_a_curve(case):
+def test_private_models_show_their_guarantee_and_a_curve(case):
     X, y = case["rows"]
     schema = st.Schema(
         {"age": (0, 120), "income": (0, 20_000)},
@@ -241,12 +241,12 @@ def test_private_models_show_their_promise_and_a_curve(case):
     assert [point["epsilon"] for point in shown["curve"]] == [0.1, 0.3, 1.0, 3.0, 10.0]
 
 
-def test_quick_leaves_out_what_takes_long(case):
+def test_quick_leaves_out_slow_sections(case):
     data = st.report(case["model"], *case["rows"], train=case["train"], quick=True).data
     assert data["stability"] is data["robustness"] is data["separation"] is None
 
 
-def test_columns_that_the_noise_leaves_alone_are_named(case):
+def test_columns_that_the_perturbation_does_not_change_are_named(case):
     noise = st.Perturbation(radius={"age": 2.0})
     made = st.report(case["old"], *case["rows"], perturbation=noise, quick=True)
     asked = {case["old"].tree_.space.names[k] for k in case["old"].tree_.feature if k >= 0}
@@ -262,7 +262,7 @@ def test_columns_that_the_noise_leaves_alone_are_named(case):
 
 
 @pytest.mark.parametrize("size", [3, 10])
-def test_a_card_of_any_size_is_reported_on(case, size):
+def test_a_scorecard_of_any_size_is_reported_on(case, size):
     model = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=size, random_state=0)
     X, y = case["rows"]
     found = st.report(model.fit(*case["train"]), X, y, train=case["train"])
@@ -292,7 +292,7 @@ def test_a_card_of_any_size_is_reported_on(case, size):
         assert formatted not in found.html.split('<script type="application/json"')[0]
 
 
-def test_a_learner_of_trees_says_nothing_of_a_card_nor_the_other_way_round(case):
+def test_the_learner_must_fit_the_kind_of_model(case):
     tree, card = case["model"], case["card"]
     with pytest.raises(ValueError, match="learner fits trees, but the model is a risk score"):
         st.report(card, *case["rows"], train=case["train"], learner=tree)
@@ -300,7 +300,7 @@ def test_a_learner_of_trees_says_nothing_of_a_card_nor_the_other_way_round(case)
         st.report(tree, *case["rows"], train=case["train"], learner=card)
 
 
-def test_a_card_on_the_rows_it_was_fitted_to_says_so(case):
+def test_a_scorecard_on_its_training_rows_is_noted(case):
     X, y = case["train"]
     assert st.report(case["card"], X, y, quick=True).data["origin"]["seen"]
     assert not st.report(case["card"], X[1:], y[1:], quick=True).data["origin"]["seen"]
@@ -311,7 +311,7 @@ def test_a_card_on_the_rows_it_was_fitted_to_says_so(case):
     assert not st.report(case["card"], X, other, quick=True).data["origin"]["seen"]
 
 
-def test_what_changed_since_a_tree_is_told_of_small_cards_only(case):
+def test_changes_are_shown_for_small_scorecards_only(case):
     found = st.report(case["card"], *case["rows"], previous=case["old"], quick=True)
     assert found.data["change"]["rows"]["n_rows"] == len(case["rows"][1])
     large = st.RiskScoreClassifier("logistic", tau=0.0, random_state=0).fit(*case["train"])
@@ -349,7 +349,7 @@ def test_html_in_names_and_values_is_escaped():
     assert body.count("</style>") == body.count("<style>")
 
 
-def test_large_data_are_sampled_and_said_so(monkeypatch, case):
+def test_large_data_are_sampled_and_the_note_states_it(monkeypatch, case):
     monkeypatch.setattr("steadytree.reporting.sections.stability.MOST_ROWS", 50)
     monkeypatch.setattr("steadytree.reporting.sections.model.MOST_CERTIFIED", 50)
     monkeypatch.setattr("steadytree.reporting.sections.model.MOST_SEPARATED", 40)
@@ -359,30 +359,6 @@ def test_large_data_are_sampled_and_said_so(monkeypatch, case):
     assert sampled in str(found)
     assert found.data["stability"]["n_rows"] == 50
     assert "Measured on 40 of 120 rows" in found.html
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("min_acuracy = 0.9", "unknown limit 'min_acuracy': did you mean 'min_accuracy'"),
-        ("luck = 0.9", "unknown limit 'luck': known are min_accuracy"),
-        ("min_accuracy = 90", "min_accuracy must be a share such as 5% or 0.05, got 90"),
-        ("max_leaves = 'few'", "max_leaves must be a number of at least 0, got 'few'"),
-        ("max_flips = true", "max_flips must be a share"),
-        ("min_accuracy =", "is not a valid TOML file"),
-        ("", "no limit is stated"),
-    ],
-)
-def test_wrong_limits_are_refused(tmp_path, text, message):
-    (tmp_path / "limits.toml").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        Limits.from_toml(tmp_path / "limits.toml")
-
-
-def test_limits_may_stand_in_a_table_and_in_per_cent(tmp_path):
-    (tmp_path / "limits.toml").write_text('[limits]\nmin_accuracy = "90 %"\nmax_depth = 4\n')
-    found = Limits.from_toml(tmp_path / "limits.toml")
-    assert found.values == {"min_accuracy": 0.9, "max_depth": 4.0}
 
 
 def test_unknown_groups_are_refused(case):
