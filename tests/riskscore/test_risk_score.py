@@ -227,7 +227,7 @@ def test_what_the_published_algorithm_certifies_holds_with_missing_values():
 
 def test_the_published_algorithm_is_for_two_classes():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="two classes apart, but y has 3"):
+    with pytest.raises(ValueError, match="takes two classes, but y has 3"):
         RiskScoreClassifier.published().fit(X, y)
 
 
