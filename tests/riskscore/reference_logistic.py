@@ -8,25 +8,25 @@ from scipy.special import expit, log_expit
 RIDGE = 1e-5
 
 
-def sums_past_cuts(codes, first, second, n_cuts):
-    above = [codes > cut for cut in range(n_cuts)] + [codes >= 0]
+def sums_past_thresholds(binned, first, second, n_thresholds):
+    above = [binned > threshold for threshold in range(n_thresholds)] + [binned >= 0]
     return np.array([[first[held].sum(), second[held].sum()] for held in above])
 
 
-def best_condition(codes, downwards, size, tried, shut, slope, curve, limits, must):
+def best_condition(binned, downwards, size, tried, excluded, slope, curve, limits, must):
     ridge, least, enough, flat = limits
     best, found = -np.inf if must else least, (-1, -1)
     for one in np.flatnonzero(tried):
         gains = {}
-        for cut in np.flatnonzero(~shut[one, : size[one]]):
-            held = codes[one] <= cut if downwards[one] else codes[one] > cut
+        for threshold in np.flatnonzero(~excluded[one, : size[one]]):
+            held = binned[one] <= threshold if downwards[one] else binned[one] > threshold
             g, h = slope[held].sum(), curve[held].sum()
             h = max(h - h**2 / max(curve.sum(), 1e-300), 0.0)
             useful = g > 0 and h > flat
-            gains[cut] = g**2 / (2 * (h + ridge)) if useful else g if must else -np.inf
-        cut = max(gains, key=gains.get, default=-1)
-        if cut >= 0 and gains[cut] > best + enough:
-            best, found = gains[cut], (int(one), int(cut))
+            gains[threshold] = g**2 / (2 * (h + ridge)) if useful else g if must else -np.inf
+        threshold = max(gains, key=gains.get, default=-1)
+        if threshold >= 0 and gains[threshold] > best + enough:
+            best, found = gains[threshold], (int(one), int(threshold))
     return found
 
 
@@ -70,22 +70,22 @@ def fit_curve(levels, mass, hits):
 # ---- cases ----
 def rows_case(case):
     rng = case.rng
-    n, n_cuts = int(rng.integers(0, 40)), int(rng.integers(1, 6))
-    codes = rng.integers(0, n_cuts + 1, n)
+    n, n_thresholds = int(rng.integers(0, 40)), int(rng.integers(1, 6))
+    binned = rng.integers(0, n_thresholds + 1, n)
     # eighths, so that sums in another order are equal
     first, second = rng.integers(-8, 9, (2, n)) / 8
-    return codes, first, second, n_cuts
+    return binned, first, second, n_thresholds
 
 
 def candidates_case(case):
     rng = case.rng
     n, m = int(rng.integers(1, 40)), int(rng.integers(0, 5))
     size = rng.integers(1, 6, m)
-    codes = np.array([rng.integers(0, k + 1, n) for k in size], np.uint8).reshape(m, n)
+    binned = np.array([rng.integers(0, k + 1, n) for k in size], np.uint8).reshape(m, n)
     slope, curve = rng.integers(-8, 9, n) / 8, rng.integers(0, 9, n) / 8
     limits = np.array([1.0, 1e-3, 1e-6, 1e-8])
     flags = (rng.random(m) < 0.5, size, rng.random(m) < 0.8, rng.random((m, 6)) < 0.3)
-    return codes, *flags, slope, curve, limits, bool(rng.integers(2))
+    return binned, *flags, slope, curve, limits, bool(rng.integers(2))
 
 
 def levels_case(case):
@@ -111,7 +111,7 @@ def same_curve(found, expected):
 
 
 CASES = {
-    "sums_past_cuts": rows_case,
+    "sums_past_thresholds": rows_case,
     "best_condition": candidates_case,
     "softplus": lambda case: (float(case.rng.normal() * 300),),
     "curve_loss": curve_case,

@@ -14,10 +14,10 @@ from tests.robustness.reference_attack import random_perturbation
 
 
 # ---- boosting ----
-def says_yes(codes, cut, way):
-    if way in (ALWAYS, NEVER):
-        return np.full(len(codes), way == ALWAYS)
-    return codes < cut if way == DOWN else codes >= cut
+def says_yes(binned, threshold, direction):
+    if direction in (ALWAYS, NEVER):
+        return np.full(len(binned), direction == ALWAYS)
+    return binned < threshold if direction == DOWN else binned >= threshold
 
 
 def first_best(tried, enough):
@@ -29,21 +29,21 @@ def first_best(tried, enough):
     return best
 
 
-def sum_from(codes, signed, cut):
-    return signed[codes >= cut].sum()
+def sum_from(binned, signed, threshold):
+    return signed[binned >= threshold].sum()
 
 
-def best_cuts(codes, signed, size, first, enough):
+def best_thresholds(binned, signed, size, first, enough):
     found = []
-    for way, start in ((UP, first), (DOWN, 1)):
-        tried = [(signed[says_yes(codes, c, way)].sum(), c) for c in range(start, size)]
-        gain, cut = first_best(tried, enough)
-        found += [cut, gain]
+    for direction, start in ((UP, first), (DOWN, 1)):
+        tried = [(signed[says_yes(binned, c, direction)].sum(), c) for c in range(start, size)]
+        gain, threshold = first_best(tried, enough)
+        found += [threshold, gain]
     return tuple(found)
 
 
-def gain_of(codes, signed, cut, downwards):
-    return signed[says_yes(codes, cut, DOWN if downwards else UP)].sum()
+def gain_of(binned, signed, threshold, downwards):
+    return signed[says_yes(binned, threshold, DOWN if downwards else UP)].sum()
 
 
 def weigh_rows(margin, labels, weights, shares, signed):
@@ -52,39 +52,39 @@ def weigh_rows(margin, labels, weights, shares, signed):
     return mass.sum(), mass[labels > 0].sum()
 
 
-def add_vote(codes, labels, cut, way, margin):
-    margin += np.where(says_yes(codes, cut, way), labels, -labels)
+def add_vote(binned, labels, threshold, direction, margin):
+    margin += np.where(says_yes(binned, threshold, direction), labels, -labels)
 
 
 def search_columns(up, down, table, signed, waiting, best):
     enough = 1e-12 * np.abs(signed).sum()
-    where, cut, way = -1, 0, UP
-    for column, direction in itertools.product(range(len(up)), (UP, DOWN)):
+    where, threshold, direction = -1, 0, UP
+    for column, toward in itertools.product(range(len(up)), (UP, DOWN)):
         number = table.forced[column]
         if waiting.any() and (number < 0 or not waiting[number]):
             continue
-        if not table.open[column, direction]:
+        if not table.allowed[column, toward]:
             continue
-        codes = (up if direction == UP else down)[column]
-        pairs = best_cuts(codes, signed, table.size[column, direction], table.first, enough)
-        at, gain = pairs[:2] if direction == UP else pairs[2:]
+        binned = (up if toward == UP else down)[column]
+        pairs = best_thresholds(binned, signed, table.size[column, toward], table.first, enough)
+        at, gain = pairs[:2] if toward == UP else pairs[2:]
         if at >= 0 and gain > best + enough:
-            best, where, cut, way = gain, column, at, direction
-    return best, where, cut, way
+            best, where, threshold, direction = gain, column, at, toward
+    return best, where, threshold, direction
 
 
 def search_votes(up, down, votes, signed, best):
     enough = 1e-12 * np.abs(signed).sum()
-    where, cut, way = -1, 0, UP
-    for column, at, direction in votes:
-        gain = gain_of((up, down)[direction][column], signed, at, direction == DOWN)
+    where, threshold, direction = -1, 0, UP
+    for column, at, toward in votes:
+        gain = gain_of((up, down)[toward][column], signed, at, toward == DOWN)
         if gain > best + enough:
-            best, where, cut, way = gain, column, at, direction
-    return best, where, cut, way
+            best, where, threshold, direction = gain, column, at, toward
+    return best, where, threshold, direction
 
 
-def stands_before(votes, column, cut, way):
-    return (column, cut, way) in [tuple(vote) for vote in votes.tolist()]
+def stands_before(votes, column, threshold, direction):
+    return (column, threshold, direction) in [tuple(vote) for vote in votes.tolist()]
 
 
 def boost_majority(up, down, table, labels, weights, shares, limits):
@@ -92,8 +92,14 @@ def boost_majority(up, down, table, labels, weights, shares, limits):
     votes, names = [], [k for k in table.forced.tolist() if k >= 0]
     while len(votes) < len(shares):
         margin = np.zeros(len(labels), np.int64)
-        for column, cut, way in votes:
-            add_vote((down if way == DOWN else up)[max(column, 0)], labels, cut, way, margin)
+        for column, threshold, direction in votes:
+            add_vote(
+                (down if direction == DOWN else up)[max(column, 0)],
+                labels,
+                threshold,
+                direction,
+                margin,
+            )
         signed = np.empty(len(labels))
         total, positive = weigh_rows(margin, labels, weights, shares[len(votes)], signed)
         done = {int(table.forced[v[0]]) for v in votes if v[0] >= 0}
@@ -250,17 +256,19 @@ def for_weighing(case):
 
 def for_vote(case):
     up, _, _, labels, _ = boosting(case)
-    cut, way = int(case.rng.integers(0, 5)), int(case.rng.integers(0, 4))
-    return up[0], labels, cut, way, np.zeros(len(labels), np.int64)
+    threshold, direction = int(case.rng.integers(0, 5)), int(case.rng.integers(0, 4))
+    return up[0], labels, threshold, direction, np.zeros(len(labels), np.int64)
 
 
 def card_tables(case):
     rng = case.rng
-    card = random_card(rng, int(rng.integers(0, 6)), 2, 1, int(rng.integers(2, 4)))
-    moves = random_perturbation(rng, card.space).moves(card.space)
-    rows = np.asarray(card.space.encode(random_rows_of_card(rng, card, max(case.n, 1))), float)
+    scorecard = random_card(rng, int(rng.integers(0, 6)), 2, 1, int(rng.integers(2, 4)))
+    moves = random_perturbation(rng, scorecard.space).moves(scorecard.space)
+    rows = np.asarray(
+        scorecard.space.encode(random_rows_of_card(rng, scorecard, max(case.n, 1))), float
+    )
     prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
-    return card, rows[:6], cells_of(card, moves), prices, moves.norm == LARGEST
+    return scorecard, rows[:6], cells_of(scorecard, moves), prices, moves.norm == LARGEST
 
 
 def for_cell(case, with_price=True):
@@ -291,8 +299,8 @@ def for_gains(case):
 
 
 def for_change(case):
-    card, rows, cells, prices, largest = card_tables(case)
-    return rows, card.answer_encoded(rows), cells, prices, largest
+    scorecard, rows, cells, prices, largest = card_tables(case)
+    return rows, scorecard.answer_encoded(rows), cells, prices, largest
 
 
 CASES = {
@@ -301,7 +309,7 @@ CASES = {
         tables[3] * tables[4],
         int(case.rng.integers(0, 5)),
     ),
-    "best_cuts": lambda case: (
+    "best_thresholds": lambda case: (
         (tables := boosting(case))[0][0],
         tables[3] * tables[4],
         int(tables[2].size[0, 0]),

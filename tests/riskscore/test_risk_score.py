@@ -15,7 +15,7 @@ from steadytree.models.scorecard import Condition
 from steadytree.riskscore.boosting import (
     Boosting,
     Points,
-    Rows,
+    TrainingRows,
     beats_most_frequent,
     boost,
     chance_error,
@@ -23,12 +23,12 @@ from steadytree.riskscore.boosting import (
     is_above,
     last_within_error,
     majority_shares,
-    ranked_share,
-    right_share,
+    noisy_accuracy,
+    ranking_auc,
     smallest_points,
 )
-from steadytree.riskscore.candidates import Questions, ranks
-from steadytree.riskscore.logistic import Fit, round_points
+from steadytree.riskscore.candidates import DerivedFeatures, ranks
+from steadytree.riskscore.logistic import LogisticFit, round_points
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
@@ -60,10 +60,10 @@ def mixed_data(seed, n=120):
 @pytest.mark.parametrize("values", [[], [2.0], [0.0, 1.0], [-1.5, 0.0, -0.0], [0.1, 0.2, 0.3]])
 def test_ranks_are_those_of_sorting(values):
     x = np.random.default_rng(0).choice(values, 20) if values else np.empty(0)
-    known, place = ranks(x)
-    wanted, places = np.unique(x, return_inverse=True)
+    known, index = ranks(x)
+    wanted, indices = np.unique(x, return_inverse=True)
     np.testing.assert_array_equal(known, wanted)
-    np.testing.assert_array_equal(place, places)
+    np.testing.assert_array_equal(index, indices)
 
 
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
@@ -80,9 +80,9 @@ def test_no_condition_stands_twice_where_two_categories_ask_the_same():
     X = pd.DataFrame({"e": rng.choice(["p", "q"], 200).astype(object)})
     y = np.where(rng.random(200) < 0.8, X["e"] == "p", X["e"] == "q").astype(int)
     X.loc[rng.random(200) < 0.2, "e"] = None
-    card = quick(loss="logistic", tau=0.0).fit(X, y).card_
-    assert card.n_conditions > 1
-    assert len(set(card.conditions)) == card.n_conditions
+    scorecard = quick(loss="logistic", tau=0.0).fit(X, y).card_
+    assert scorecard.n_conditions > 1
+    assert len(set(scorecard.conditions)) == scorecard.n_conditions
 
 
 def test_more_forced_columns_than_usual_rounds_are_all_asked():
@@ -91,8 +91,8 @@ def test_more_forced_columns_than_usual_rounds_are_all_asked():
     model = RiskScoreClassifier(
         tau=0.0, gamma=0.1, max_conditions=None, forced=list(X), random_state=0
     )
-    card = model.fit(X, (X["c0"] > 0).to_numpy()).card_
-    assert {condition.feature for condition in card.conditions} == set(range(45))
+    scorecard = model.fit(X, (X["c0"] > 0).to_numpy()).card_
+    assert {condition.feature for condition in scorecard.conditions} == set(range(45))
 
 
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
@@ -128,9 +128,9 @@ def test_weights_count_as_repeated_rows():
 def test_monotone_columns_never_turn_the_wrong_way():
     rng = np.random.default_rng(1)
     X, y = make_classification(400, 5, n_informative=4, n_redundant=1, random_state=0)
-    for way, sign in (("up", 1), ("down", -1)):
+    for direction, sign in (("up", 1), ("down", -1)):
         for loss in ("majority", "logistic"):
-            model = quick(loss=loss, monotone={"x1": way}).fit(X, y)
+            model = quick(loss=loss, monotone={"x1": direction}).fit(X, y)
             moved = X.copy()
             moved[:, 1] += sign * rng.random(len(X))
             assert (model.total(moved) >= model.total(X)).all()
@@ -181,11 +181,11 @@ def test_a_forced_column_that_folds_cannot_ask_does_not_end_their_votes():
     X, y = np.random.default_rng(0).random((40, 2)), np.arange(40) % 2
     X[:, 0] += y
     X[:, 1] = np.arange(40) == 3
-    questions = Questions.of(FeatureSpace.observe(X), X, {0: (True, True), 1: (True, True)})
-    rows = Rows(questions, 2 * y - 1, np.ones(40)).take(np.arange(40) != 3)
+    features = DerivedFeatures.of(FeatureSpace.observe(X), X, {0: (True, True), 1: (True, True)})
+    rows = TrainingRows(features, 2 * y - 1, np.ones(40)).take(np.arange(40) != 3)
     how = Boosting(rounds=10, gamma=0.1, tau=0.0, most=5, forced=(1,))
-    found = boost(rows.questions, rows.labels, rows.weights, how)
-    assert right_share(found, rows, 0.0) == 1.0
+    found = boost(rows.features, rows.labels, rows.weights, how)
+    assert noisy_accuracy(found, rows, 0.0) == 1.0
 
 
 def test_more_forced_columns_than_usual_rounds_are_all_on_the_card():
@@ -211,9 +211,9 @@ def test_boosting_weights_are_the_chance_to_decide():
 def test_the_published_algorithm_gives_points_for_large_values_only():
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.min(axis=0)) / np.ptp(X, axis=0)
-    card = RiskScoreClassifier.published().fit(X, 1 - y).card_
-    assert {condition.sort for condition in card.conditions} == {"at_least"}
-    assert card.offset[0] == -(card.points.sum() // 2)
+    scorecard = RiskScoreClassifier.published().fit(X, 1 - y).card_
+    assert {condition.sort for condition in scorecard.conditions} == {"at_least"}
+    assert scorecard.offset[0] == -(scorecard.points.sum() // 2)
 
 
 def test_what_the_published_algorithm_certifies_holds_with_missing_values():
@@ -227,7 +227,7 @@ def test_what_the_published_algorithm_certifies_holds_with_missing_values():
 
 def test_the_published_algorithm_is_for_two_classes():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="two classes apart, but y has 3"):
+    with pytest.raises(ValueError, match="takes two classes, but y has 3"):
         RiskScoreClassifier.published().fit(X, y)
 
 
@@ -333,7 +333,7 @@ def test_error_of_ranks_by_chance_is_that_of_all_orders(there, rest):
     n = there + rest
     ranks_of = np.array(list(combinations(range(1, n + 1), there)))
     areas = (ranks_of.sum(axis=1) - there * (there + 1) / 2) / (there * rest)
-    rows = Rows(None, np.repeat([1, -1], [there, rest]), np.ones(n))
+    rows = TrainingRows(None, np.repeat([1, -1], [there, rest]), np.ones(n))
     assert chance_error(rows) == pytest.approx(areas.std())
 
 
@@ -352,11 +352,11 @@ def test_pure_noise_seldom_makes_a_card():
 def test_ranks_of_held_out_rows_are_the_area_under_the_roc_curve():
     space = FeatureSpace.declare(bounds={"a": (0.0, 3.0)})
     X, labels = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1, 1, -1, 1])
-    rows = Rows(Questions.of(space, X, {0: (True, True)}), labels, np.ones(4))
+    rows = TrainingRows(DerivedFeatures.of(space, X, {0: (True, True)}), labels, np.ones(4))
     conditions = [Condition(0, "at_least", float(k)) for k in (1, 2, 3)]
     graded = Points(conditions, np.array([1, 1, 1]), -1, np.zeros(4, np.int64))
-    assert ranked_share(graded, rows) == 0.75  # three of four pairs in order
-    assert ranked_share(Points([], np.zeros(0, np.int64), 0, np.zeros(4, np.int64)), rows) == 0.5
+    assert ranking_auc(graded, rows) == 0.75  # three of four pairs in order
+    assert ranking_auc(Points([], np.zeros(0, np.int64), 0, np.zeros(4, np.int64)), rows) == 0.5
 
 
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
@@ -410,7 +410,7 @@ def test_bad_parameters_are_one_clear_line(changes, message):
 @pytest.mark.parametrize("loss", ["majority", "logistic"])
 def test_a_column_too_wide_for_numbers_is_named(loss):
     y = np.arange(10) % 2
-    with pytest.raises(ValueError, match="column 'x0' reaches from"):
+    with pytest.raises(ValueError, match="column 'x0' ranges from"):
         quick(loss=loss).fit(np.where(y == 1, 1.7e308, -1.7e308)[:, None], y)
 
 
@@ -421,7 +421,9 @@ def test_an_almost_flat_curve_starts_near_the_points():
     labels = np.array([-1, -1, 1, -1, 1, 1, 1, -1, -1, -1, -1, 1, -1, -1, -1, -1, -1])
     asked = [Condition(0, "at_least", 1.0), Condition(1, "at_least", 1.0)]
     worst = np.stack([first, second], axis=1).astype(float)
-    fit = Fit(asked, worst, np.array([0.03170965877081112, 0.0]), -0.894, np.array([True, True]))
+    fit = LogisticFit(
+        asked, worst, np.array([0.03170965877081112, 0.0]), -0.894, np.array([True, True])
+    )
     found = round_points(fit, labels, np.ones(17), 5)
     assert abs(found.offset) <= 10 * found.points.sum()
     assert (found.worst_totals <= 0).all()  # the most frequent class, as the curve says

@@ -185,10 +185,10 @@ def regrow_without(binned, labels, n_classes, table, sampling, removed, max_dept
     )
 
 
-def leave_out(binned, labels, n_classes, table, sampling, rows, asked, position, levels, out):
+def leave_out(binned, labels, n_classes, table, sampling, rows, removed, position, levels, out):
     shared = (binned, labels, n_classes, table, sampling)
     whole = merged(subtree(*shared, rows, int(position), levels))
-    for row in asked:
+    for row in removed:
         other = merged(subtree(*shared, rows[rows != row], int(position), levels))
         out[0][row] = other if isinstance(other, int) else -1
         out[1][row], out[2][row] = size_of(other), tag_of(other)
@@ -276,9 +276,9 @@ def leave_out_case(case):
     n = len(labels)
     out = tuple(np.zeros(n, t) for t in (np.int64, np.int64, np.uint64, np.int64))
     sampling = random_draw(case.rng, coupling=0)
-    asked = np.arange(n) if n > 1 else np.arange(0)
+    removed = np.arange(n) if n > 1 else np.arange(0)
     levels, position = int(case.rng.integers(0, 4)), np.uint64(case.rng.integers(3))
-    return binned, labels, n_classes, table, sampling, np.arange(n), asked, position, levels, out
+    return binned, labels, n_classes, table, sampling, np.arange(n), removed, position, levels, out
 
 
 def regrow_case(case):

@@ -1,1 +1,1 @@
-"""Scorecards of small integer points."""
+"""Risk scores with small integer points."""

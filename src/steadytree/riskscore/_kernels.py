@@ -1,4 +1,4 @@
-"""Logistic loss of cards: sums of rows past each cut, and the curve from totals to risks."""
+"""Compiled loops of risk scores: boosting by majority, and the logistic loss."""
 
 from typing import Any, NamedTuple
 
@@ -10,64 +10,60 @@ UP, DOWN, ALWAYS, NEVER = 0, 1, 2, 3
 
 
 class BoostTable(NamedTuple):
-    """Candidates of a boosting run.
+    """Candidates of a boosting run: derived features with their bins, by direction (UP or DOWN).
 
-    `size` (q, 2) holds how many codes a question column has, upwards and downwards; `open` (q, 2)
-    whether it may be asked that way. Upwards a row says yes when ``code >= cut``, downwards when
-    ``code < cut``; cuts start at `first`. `shared` (q,) tells that both codes are the same.
-    `forced` (q,) numbers the features that must be asked, -1 for others. `constant` allows votes
-    that are the same for every row; `keep_failing` keeps a last vote below the stopping share.
+    UP votes yes where ``bin_index >= threshold``, DOWN where ``bin_index < threshold``.
     """
 
-    size: Any
-    open: Any
-    shared: Any
-    forced: Any
-    first: int
-    constant: bool
-    keep_failing: bool
+    size: Any  # (q, 2), number of bins by direction
+    allowed: Any  # (q, 2), whether conditions of that direction may be used
+    shared: Any  # (q,), whether the bins of both directions are the same
+    forced: Any  # (q,), number of the column that must be used, -1 for others
+    first: int  # first threshold
+    constant: bool  # allow votes that are the same for every row
+    keep_failing: bool  # keep a last vote below the stopping share
 
 
-# sums may be taken in any order, many rows at a time: gains that close to each other are ties
+# sums may be taken in any order (SIMD): gains that differ by rounding only count as ties
 @kernel(fastmath={"reassoc"})
-def sum_from(codes, signed, cut):
-    """Sum of signed over the rows whose code is at least `cut`."""
+def sum_from(binned, signed, threshold):
+    """Sum of signed over the rows whose bin is at least `threshold`."""
     total = 0.0
-    for row in range(codes.shape[0]):
-        total += signed[row] if codes[row] >= cut else 0.0
+    for row in range(binned.shape[0]):
+        total += signed[row] if binned[row] >= threshold else 0.0
     return total
 
 
 @kernel
-def best_cuts(codes, signed, size, first, enough):
-    """Cuts of a column at which most weight is right, beyond that of saying no to every row.
+def best_thresholds(binned, signed, size, first, enough):
+    """Thresholds of a column with the most correct weight, beyond that of voting no everywhere.
 
-    signed (n,) is a row's weight, negative where its label is; a later cut must gain by more than
-    `enough` over an earlier one. Returns the cut upwards, its gain, and both downwards; -1 and
-    minus infinity where there is none.
+    signed (n,) is a row's weight, negative where its label is; a later threshold must gain more
+    than `enough` over an earlier one. Returns threshold and gain upwards, and both downwards; -1
+    and minus infinity where there is none.
     """
     total = np.zeros(size)
     if size == 2:
-        total[1] = sum_from(codes, signed, 1)
-        total[0] = sum_from(codes, signed, 0) - total[1]
+        total[1] = sum_from(binned, signed, 1)
+        total[0] = sum_from(binned, signed, 0) - total[1]
     else:
-        for row in range(codes.shape[0]):
-            total[codes[row]] += signed[row]
+        for row in range(binned.shape[0]):
+            total[binned[row]] += signed[row]
     whole = total.sum()
     up, up_gain, down, down_gain, below = -1, -np.inf, -1, -np.inf, 0.0
-    for cut in range(size):
-        if cut >= first and whole - below > up_gain + enough:
-            up, up_gain = cut, whole - below
-        if cut > 0 and below > down_gain + enough:
-            down, down_gain = cut, below
-        below += total[cut]
+    for threshold in range(size):
+        if threshold >= first and whole - below > up_gain + enough:
+            up, up_gain = threshold, whole - below
+        if threshold > 0 and below > down_gain + enough:
+            down, down_gain = threshold, below
+        below += total[threshold]
     return up, up_gain, down, down_gain
 
 
 @kernel
-def gain_of(codes, signed, cut, downwards):
-    """What a given cut gains over saying no to every row."""
-    gain = sum_from(codes, signed, cut)
+def gain_of(binned, signed, threshold, downwards):
+    """Gain of a given threshold over voting no everywhere."""
+    gain = sum_from(binned, signed, threshold)
     return signed.sum() - gain if downwards else gain
 
 
@@ -85,14 +81,14 @@ def weigh_rows(margin, labels, weights, shares, signed):
 
 
 @kernel
-def add_vote(codes, labels, cut, way, margin):
-    """Add a vote to each row's margin: one up where it is right, one down where it is wrong."""
+def add_vote(binned, labels, threshold, direction, margin):
+    """Add a vote to each row's margin: +1 where it is correct, -1 where it is wrong."""
     for row in range(labels.shape[0]):
-        yes = way == ALWAYS
-        if way == UP:
-            yes = codes[row] >= cut
-        elif way == DOWN:
-            yes = codes[row] < cut
+        yes = direction == ALWAYS
+        if direction == UP:
+            yes = binned[row] >= threshold
+        elif direction == DOWN:
+            yes = binned[row] < threshold
         margin[row] += labels[row] if yes else -labels[row]
 
 
@@ -100,92 +96,94 @@ def add_vote(codes, labels, cut, way, margin):
 def search_columns(up, down, table, signed, waiting, best):
     """The vote over all columns that gains most, if it gains more than `best`.
 
-    waiting tells which forced features are still to be asked; while any is, only they are tried.
-    Returns gain, column (-1 where none gains more), cut and way.
+    waiting flags forced columns that are not used yet; while there are any, only they are tried.
+    Returns gain, column (-1 where none gains more), threshold and direction.
     """
     enough, must = 1e-12 * np.abs(signed).sum(), waiting.any()
-    where, cut, way = -1, 0, UP
+    where, threshold, direction = -1, 0, UP
     for column in range(up.shape[0]):
         number = table.forced[column]
         if must and (number < 0 or not waiting[number]):
             continue
         size, first = table.size, table.first
-        high, high_gain, low, low_gain = best_cuts(
+        high, high_gain, low, low_gain = best_thresholds(
             up[column], signed, size[column, UP], first, enough
         )
-        if table.open[column, DOWN] and not table.shared[column]:
-            _, _, low, low_gain = best_cuts(down[column], signed, size[column, DOWN], first, enough)
-        if table.open[column, UP] and high >= 0 and high_gain > best + enough:
-            best, where, cut, way = high_gain, column, high, UP
-        if table.open[column, DOWN] and low >= 0 and low_gain > best + enough:
-            best, where, cut, way = low_gain, column, low, DOWN
-    return best, where, cut, way
+        if table.allowed[column, DOWN] and not table.shared[column]:
+            _, _, low, low_gain = best_thresholds(
+                down[column], signed, size[column, DOWN], first, enough
+            )
+        if table.allowed[column, UP] and high >= 0 and high_gain > best + enough:
+            best, where, threshold, direction = high_gain, column, high, UP
+        if table.allowed[column, DOWN] and low >= 0 and low_gain > best + enough:
+            best, where, threshold, direction = low_gain, column, low, DOWN
+    return best, where, threshold, direction
 
 
 @kernel
 def search_votes(up, down, votes, signed, best):
-    """As `search_columns`, among the votes (n_votes, 3) of columns, cuts and ways given before."""
+    """As `search_columns`, among the earlier votes (n_votes, 3): column, threshold, direction."""
     enough = 1e-12 * np.abs(signed).sum()
-    where, cut, way = -1, 0, UP
+    where, threshold, direction = -1, 0, UP
     for vote in range(votes.shape[0]):
-        column, at, direction = votes[vote]
-        if column < 0 or stands_before(votes[:vote], column, at, direction):
+        column, at, toward = votes[vote]
+        if column < 0 or stands_before(votes[:vote], column, at, toward):
             continue
-        codes = down[column] if direction == DOWN else up[column]
-        gain = gain_of(codes, signed, at, direction == DOWN)
+        binned = down[column] if toward == DOWN else up[column]
+        gain = gain_of(binned, signed, at, toward == DOWN)
         if gain > best + enough:
-            best, where, cut, way = gain, column, at, direction
-    return best, where, cut, way
+            best, where, threshold, direction = gain, column, at, toward
+    return best, where, threshold, direction
 
 
 @kernel
-def stands_before(votes, column, cut, way):
-    """Whether a vote is among those given before."""
+def stands_before(votes, column, threshold, direction):
+    """Whether a vote is among the earlier ones."""
     for vote in range(votes.shape[0]):
-        if votes[vote, 0] == column and votes[vote, 1] == cut and votes[vote, 2] == way:
+        if votes[vote, 0] == column and votes[vote, 1] == threshold and votes[vote, 2] == direction:
             return True
     return False
 
 
 @kernel
 def boost_majority(up, down, table, labels, weights, shares, limits):
-    """Choose votes one after the other; stop when none is right on enough weight.
+    """Choose votes one after the other; stop when none is correct on enough weight.
 
-    up, down (q, n) codes; labels (n,) -1 or 1; shares (T, 2 T + 1) the weight of a margin before
-    each round; limits holds the stopping share and the most different questions.
-    Returns votes (n_votes, 3): column (-1 for votes that do not ask), cut and way.
+    up, down (q, n) are bins; labels (n,) -1 or 1; shares (T, 2 T + 1) the weight of a margin before
+    each round; limits holds the stopping share and the maximum number of different conditions.
+    Returns votes (n_votes, 3): column (-1 for constant votes), threshold and direction.
     """
     n_rounds, n, most = shares.shape[0], labels.shape[0], np.int64(limits[1])
     votes = np.zeros((n_rounds, 3), np.int64)
     margin, signed = np.zeros(n, np.int64), np.empty(n)
     waiting = np.zeros(table.forced.max() + 1, np.bool_)
     waiting[table.forced[table.forced >= 0]] = True
-    n_votes, n_asked = 0, 0
+    n_votes, n_used = 0, 0
     while n_votes < n_rounds:
         total, positive = weigh_rows(margin, labels, weights, shares[n_votes], signed)
         must, best, constant = waiting.any(), -np.inf, NEVER
-        # gains are counted from saying no to every row, so a constant yes gains the difference
+        # gains are relative to voting no everywhere, so a constant yes gains the difference
         if table.constant and not must:
             best = max(2 * positive - total, 0.0)
             constant = ALWAYS if best > 0 else NEVER
-        if n_asked < most:
+        if n_used < most:
             found = search_columns(up, down, table, signed, waiting, best)
         else:
             found = search_votes(up, down, votes[:n_votes], signed, best)
-        best, where, cut, way = found
+        best, where, threshold, direction = found
         if where < 0:
-            cut, way = 0, constant
+            threshold, direction = 0, constant
         fails = not total - positive + best >= limits[0] * total
         if best == -np.inf or (fails and not must and not table.keep_failing):
             break
         if where >= 0:
-            n_asked += not stands_before(votes[:n_votes], where, cut, way)
+            n_used += not stands_before(votes[:n_votes], where, threshold, direction)
             if table.forced[where] >= 0:
                 waiting[table.forced[where]] = False
-        votes[n_votes, 0], votes[n_votes, 1], votes[n_votes, 2] = where, cut, way
+        votes[n_votes, 0], votes[n_votes, 1], votes[n_votes, 2] = where, threshold, direction
         n_votes += 1
-        codes = down[max(where, 0)] if way == DOWN else up[max(where, 0)]
-        add_vote(codes, labels, cut, way, margin)
+        binned = down[max(where, 0)] if direction == DOWN else up[max(where, 0)]
+        add_vote(binned, labels, threshold, direction, margin)
         if fails and not must:
             break
     return votes[:n_votes]
@@ -195,53 +193,54 @@ RIDGE = 1e-5  # on the slope, so that it stays finite where totals separate the 
 
 
 @kernel
-def sums_past_cuts(codes, first, second, n_cuts):
-    """Sums of two columns over rows whose code is above each cut: (n_cuts + 1, 2).
+def sums_past_thresholds(binned, first, second, n_thresholds):
+    """Sums of two columns over rows whose bin is above each threshold: (n_thresholds + 1, 2).
 
     The last row is the sum over all rows.
     """
-    sums = np.zeros((n_cuts + 1, 2))
-    for row in range(codes.shape[0]):
-        place = codes[row] - 1 if codes[row] > 0 else n_cuts
-        sums[place, 0] += first[row]
-        sums[place, 1] += second[row]
-    for cut in range(n_cuts - 2, -1, -1):
-        sums[cut] += sums[cut + 1]
-    if n_cuts > 0:
-        sums[n_cuts] += sums[0]
+    sums = np.zeros((n_thresholds + 1, 2))
+    for row in range(binned.shape[0]):
+        index = binned[row] - 1 if binned[row] > 0 else n_thresholds
+        sums[index, 0] += first[row]
+        sums[index, 1] += second[row]
+    for threshold in range(n_thresholds - 2, -1, -1):
+        sums[threshold] += sums[threshold + 1]
+    if n_thresholds > 0:
+        sums[n_thresholds] += sums[0]
     return sums
 
 
 @kernel
-def best_condition(codes, downwards, size, tried, shut, slope, curve, limits, must):
-    """The condition that promises to lower the loss most: candidate and cut, -1 where none does.
+def best_condition(binned, downwards, size, tried, excluded, slope, curve, limits, must):
+    """The condition with the largest predicted gain: candidate and threshold, -1 where none has.
 
-    codes (m, n) tells how many of a candidate's size (m,) cuts a row has passed. A condition holds
-    where a row has passed the cut, or has not where the candidate is `downwards`; those that are
-    `shut` (m, most cuts) and candidates not `tried` are left out. slope and curve (n,) are a row's
-    part in the loss's first and second derivative. limits holds the ridge, the least gain, by how
-    much a later candidate must gain more, and the least curve. `must` asks for one at any price.
+    binned (m, n) counts how many of a candidate's size (m,) thresholds a row has passed. A
+    condition holds where a row has passed the threshold, or has not where the candidate is
+    `downwards`; those `excluded` (m, most thresholds) and candidates not `tried` are left out.
+    slope and curve (n,) are a row's part in the first and second derivative of the loss. limits
+    holds the ridge, the least gain, the margin that a later candidate needs, and the least curve.
+    With `must` a condition is returned even if it raises the loss.
     """
     ridge, least, enough, flat = limits
     whole = max(curve.sum(), 1e-300)
     best, where, at = -np.inf if must else least, -1, -1
-    for one in range(codes.shape[0]):
+    for one in range(binned.shape[0]):
         if not tried[one]:
             continue
-        sums = sums_past_cuts(codes[one], slope, curve, size[one])
-        top, cut = -np.inf, -1
-        for place in range(size[one]):
-            g, h = sums[place]
+        sums = sums_past_thresholds(binned[one], slope, curve, size[one])
+        top, threshold = -np.inf, -1
+        for index in range(size[one]):
+            g, h = sums[index]
             if downwards[one]:
                 g, h = sums[size[one], 0] - g, sums[size[one], 1] - h
-            h = max(h - h**2 / whole, 0.0)  # the start is refitted with it
+            h = max(h - h**2 / whole, 0.0)  # the intercept is refitted with it
             gain = g if must else -np.inf
             if g > 0 and h > flat:
                 gain = g**2 / (2 * (h + ridge))
-            if gain > top and not shut[one, place]:
-                top, cut = gain, place
+            if gain > top and not excluded[one, index]:
+                top, threshold = gain, index
         if top > best + enough:
-            best, where, at = top, one, cut
+            best, where, at = top, one, threshold
     return where, at
 
 
@@ -264,7 +263,7 @@ def curve_loss(levels, mass, hits, slope, start):
 
 @kernel
 def newton_step(levels, mass, hits, slope, start):
-    """Newton's step of slope and start on the loss, with a pinch of ridge on the slope."""
+    """Newton's step of slope and start on the loss, with a small ridge on the slope."""
     total, g0, g1, h00, h01, h11 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(levels.shape[0]):
         z = min(max(slope * levels[k] + start, -700.0), 700.0)

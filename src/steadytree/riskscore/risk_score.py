@@ -1,4 +1,4 @@
-"""RiskScoreClassifier: a card of small whole points that noise does not easily turn."""
+"""RiskScoreClassifier: a risk score with small integer points, robust to noise."""
 
 import warnings
 from dataclasses import replace
@@ -16,7 +16,7 @@ from steadytree.data.table import Table
 from steadytree.models.base import read_rows
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.riskscore.assemble import binary_card, joint_card
+from steadytree.riskscore.assemble import binary_scorecard, joint_scorecard
 from steadytree.riskscore.boosting import (
     GAMMAS,
     MOST_ROWS,
@@ -25,7 +25,7 @@ from steadytree.riskscore.boosting import (
     TAUS,
     Boosting,
     Points,
-    Rows,
+    TrainingRows,
     beats_most_frequent,
     boost,
     chance_error,
@@ -34,16 +34,16 @@ from steadytree.riskscore.boosting import (
     divisions_of,
     is_above,
     last_within_error,
-    ranked_share,
-    right_share,
+    noisy_accuracy,
+    ranking_auc,
     smallest_points,
     tuned_offset,
     worst_totals,
 )
-from steadytree.riskscore.candidates import SLACK, Questions
-from steadytree.riskscore.logistic import cuts_of, fit_logistic, round_points
+from steadytree.riskscore.candidates import SLACK, DerivedFeatures
+from steadytree.riskscore.logistic import fit_logistic, round_points, thresholds_of
 from steadytree.riskscore.parameters import (
-    allowed_ways,
+    allowed_directions,
     check_classes,
     check_forced,
     check_parameters,
@@ -54,49 +54,48 @@ NO_LIMIT = 10**6
 
 
 class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
-    """A card of conditions with small whole points, robust to noise by construction.
+    """A risk score: conditions with small integer points, robust to noise by construction.
 
     Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
-    training row that is right after that move is right after any move of that size, so
+    training row that is correct after that move is correct after any move of that size, so
     `certified_accuracy_` is proven for the training rows; `steadytree.certify` gives the exact
-    figure for any rows. With three or more classes each has its own points and the greatest
+    value for any rows. With three or more classes each class has its own points and the largest
     total wins.
 
     Parameters
     ----------
     loss : {"auto", "majority", "logistic"}, default="auto"
         "majority" boosts equal votes (Boost-by-Majority). "logistic" minimises the logistic loss
-        of the moved rows and rounds the weights. "auto" is "majority", unless its answers are not
-        right more often than the most frequent class, by two standard errors, as with a rare
-        outcome: then "logistic", where its totals rank held-out rows better than chance.
+        of the moved rows and rounds the weights. "auto" is "majority", unless its accuracy is not
+        above the share of the most frequent class by two standard errors, as with a rare outcome:
+        then "logistic", provided that its totals rank held-out rows better than chance.
     tau : float or "1se", default="1se"
-        Noise that numbers are hardened against, as a share of each column's range in the
+        Noise that the fit is robust to, as a share of each column's range in the
         training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
         out of a few sizes, the largest up to which the cross-validated accuracy stays within one
         standard error of the best, the error of differences on the same held-out rows. "logistic"
-        compares areas under the ROC curve instead where no size is right more often than the most
-        frequent class, by two standard errors.
+        compares areas under the ROC curve instead where no size has an accuracy above the share
+        of the most frequent class by two standard errors.
     max_conditions : int or None, default=10
-        Most conditions on the card (for each class, above two).
+        Maximum number of conditions (for each class, above two).
     directions : {"both", "up"}, default="both"
         Whether points are given for small values too, or for large ones only.
     monotone : mapping of name to {"up", "down"}, optional
         Columns whose larger values may only raise ("up") or lower ("down") the total of the
         second class. For two classes.
     max_points : int or None, default=None
-        Most points for one condition; None is 10 for "majority" and 5 for "logistic".
+        Maximum points of one condition; None is 10 for "majority" and 5 for "logistic".
     forced, forbidden : sequence of str, optional
-        Columns that must be, or may not be, on the card. A forced column needs two values.
+        Columns that must be used, or must not. A forced column needs two values.
     gamma : float in (0, 0.5) or "cv", default="cv"
-        Edge that every vote is expected to have over one half; "logistic" casts no votes and
-        does not look at it.
+        Advantage over one half that every vote is expected to have; not used by "logistic".
     n_rounds : int or "cv", default="cv"
-        Most votes; "logistic" does not look at it.
+        Maximum number of votes; not used by "logistic".
     as_published : bool, default=False
-        The published algorithm to the letter, for two classes: see `published`.
+        The published algorithm without changes, for two classes: see `published`.
     random_state : int, RandomState or None, default=None
-        Which rows settings are chosen on, where there are more than 10,000, and how up to 1,000
-        rows are divided into folds for "1se".
+        Seed for the rows that settings are chosen on, where there are more than 10,000, and for
+        the folds of up to 1,000 rows for "1se".
 
     Attributes
     ----------
@@ -104,10 +103,10 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
     risk_table_ : RiskTable
         Totals with counts, shares and intervals on the training rows.
     certified_accuracy_ : float
-        Share of training weight that is right under every noise of size `tau_`: a proven lower
+        Share of training weight that is correct under every noise of size `tau_`: a proven lower
         bound on the astuteness on the training rows.
     loss_ : {"majority", "logistic"}
-        What the card was fitted to.
+        The loss that was used.
     tau_, gamma_, n_rounds_ : settings that were used; the last two None for "logistic"
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
@@ -175,12 +174,12 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- fit ----
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RiskScoreClassifier":
-        """Fit the card.
+        """Fit the risk score.
 
         Parameters
         ----------
         X : array-like or frame of shape (n_samples, n_features)
-            Numbers, text, categories; missing values welcome.
+            Numbers, text, categories; may have missing values.
         y : array-like of shape (n_samples,)
             Class labels, at least two.
         sample_weight : array-like of shape (n_samples,), optional
@@ -197,21 +196,21 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         check_classes(self, self.classes_)
         space = FeatureSpace.observe(data)
         values = np.asarray(space.encode(data), np.float64)
-        self._fit_card(space, values, labels, weights)
+        self._fit_scorecard(space, values, labels, weights)
         return self
 
-    def _fit_card(
+    def _fit_scorecard(
         self,
         space: FeatureSpace,
         values: NDArray[np.float64],
         labels: NDArray[np.int64],
         weights: NDArray[np.float64],
     ) -> None:
-        questions = Questions.of(
-            space, values, allowed_ways(self, space, len(self.classes_)), self.as_published
+        features = DerivedFeatures.of(
+            space, values, allowed_directions(self, space, len(self.classes_)), self.as_published
         )
-        asked = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        rows = [Rows(questions, np.where(labels == k, 1, -1), weights) for k in asked]
+        targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        rows = [TrainingRows(features, np.where(labels == k, 1, -1), weights) for k in targets]
         forced = check_forced(self, space, values)
         seed = int(check_random_state(self.random_state).randint(2**31))
         what = (space, self.classes_, values, labels, weights)
@@ -222,18 +221,20 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         self.card_ = replace(self.card_, risk_table=self.risk_table_)
         if self.card_.n_conditions == 0:
             warnings.warn(
-                f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the card "
-                "is empty and always gives the most frequent class, with its share as the risk.",
+                f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the score "
+                "is empty and always predicts the most frequent class, with its share as the risk.",
                 UserWarning,
                 stacklevel=3,
             )
 
-    def _fit_rows(self, what: Any, rows: list[Rows], forced: tuple[int, ...], seed: int) -> None:
+    def _fit_rows(
+        self, what: Any, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
+    ) -> None:
         """Fit by votes or by the logistic loss; "auto" tries votes first."""
         *_, values, labels, weights = what
         if self.loss != "logistic":
             self.loss_ = "majority"
-            self._set_card(what, self._fit_votes(rows, forced, seed))
+            self._set_scorecard(what, self._fit_votes(rows, forced, seed))
             answer = self.card_.answer_encoded(values)
             if self.loss == "majority" or self.as_published:
                 return
@@ -242,19 +243,21 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         tau, ranks = self._logistic_noise(rows, forced, seed)
         if ranks or self.loss == "logistic":
             self.loss_, self.tau_, self.gamma_, self.n_rounds_ = "logistic", tau, None, None
-            self._set_card(what, [self._logistic(one, tau, forced) for one in rows])
+            self._set_scorecard(what, [self._logistic(one, tau, forced) for one in rows])
 
-    def _set_card(self, what: Any, found: list[Points]) -> None:
+    def _set_scorecard(self, what: Any, found: list[Points]) -> None:
         space, classes, values, labels, weights = what
         if len(found) == 1:
-            self.card_ = binary_card(space, classes, found[0], values, labels, weights)
-            right = (found[0].worst_totals > 0) == (labels == 1)
+            self.card_ = binary_scorecard(space, classes, found[0], values, labels, weights)
+            correct = (found[0].worst_totals > 0) == (labels == 1)
         else:
-            self.card_, worst = joint_card(space, classes, found, values, labels, weights)
-            right = worst.argmax(axis=1) == labels
-        self.certified_accuracy_ = float(np.average(right, weights=weights))
+            self.card_, worst = joint_scorecard(space, classes, found, values, labels, weights)
+            correct = worst.argmax(axis=1) == labels
+        self.certified_accuracy_ = float(np.average(correct, weights=weights))
 
-    def _fit_votes(self, rows: list[Rows], forced: tuple[int, ...], seed: int) -> list[Points]:
+    def _fit_votes(
+        self, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
+    ) -> list[Points]:
         """Points of each class against the rest, all with the same settings."""
         settings = self._settings(forced)
         if self.tau == "1se":
@@ -263,7 +266,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
             how = settings[0] if len(settings) == 1 else choose(rows, settings, seed)[0]
         self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
         found = [self._majority(one, how) for one in rows]
-        # totals of several classes are compared with each other, so their points stay as they are
+        # totals of several classes are compared with each other, so their points are not divided
         return found if len(found) > 1 or self.as_published else [smallest_points(found[0])]
 
     def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
@@ -280,29 +283,29 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
             for g in gammas
         ]
 
-    def _majority(self, rows: Rows, how: Boosting) -> Points:
-        found = boost(rows.questions, rows.labels, rows.weights, how)
+    def _majority(self, rows: TrainingRows, how: Boosting) -> Points:
+        found = boost(rows.features, rows.labels, rows.weights, how)
         if not (found.points > self._most_points("majority")).any():
             return found
         points = np.minimum(found.points, self._most_points("majority"))
-        cut = replace(found, points=points, offset=0)
-        count = worst_totals(cut, rows.questions, rows.labels, how.tau * SLACK)
+        limited = replace(found, points=points, offset=0)
+        count = worst_totals(limited, rows.features, rows.labels, how.tau * SLACK)
         offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
         return Points(found.conditions, points, offset, count + offset)
 
     def _logistic(
-        self, rows: Rows, tau: float, forced: tuple[int, ...], cuts: Any = None
+        self, rows: TrainingRows, tau: float, forced: tuple[int, ...], thresholds: Any = None
     ) -> Points:
-        what = (rows.questions, rows.labels, rows.weights)
-        fit = fit_logistic(*what, tau, self._most, forced, cuts)
+        what = (rows.features, rows.labels, rows.weights)
+        fit = fit_logistic(*what, tau, self._most, forced, thresholds)
         return round_points(fit, rows.labels, rows.weights, self._most_points("logistic"))
 
     def _logistic_noise(
-        self, rows: list[Rows], forced: tuple[int, ...], seed: int
+        self, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
     ) -> tuple[float, bool]:
-        """Noise to harden against, and whether held-out rows are ranked better than by chance."""
+        """Noise level, and whether held-out rows are ranked better than by chance."""
         sizes = TAUS if self.tau == "1se" else (float(self.tau),)
-        if not rows[0].questions.moved.any():
+        if not rows[0].features.moved.any():
             sizes = sizes[:1]  # noise moves no column, so all sizes are the same
         if len(sizes) == 1 and self.loss == "logistic":
             return sizes[0], True
@@ -311,18 +314,18 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         folds = [pair for one in samples for pair in one.folds(divisions)]
         if len(folds) < 2:
             return sizes[0], False
-        right, ranked = np.empty((2, len(sizes), len(folds)))
+        correct, ranked = np.empty((2, len(sizes), len(folds)))
         for k, (fit, held) in enumerate(folds):
-            cuts = cuts_of(fit.questions, fit.weights)
+            thresholds = thresholds_of(fit.features, fit.weights)
             for size, tau in enumerate(sizes):
-                found = self._logistic(fit, tau, forced, cuts)
-                right[size, k] = right_share(found, held, 0.0)
-                ranked[size, k] = ranked_share(found, held)
+                found = self._logistic(fit, tau, forced, thresholds)
+                correct[size, k] = noisy_accuracy(found, held, 0.0)
+                ranked[size, k] = ranking_auc(found, held)
         frequent = np.array([held.most_frequent for _, held in folds])
-        # where accuracy tells nothing, the empty card of a large noise would look as good as any
-        is_told = is_above(right[right.mean(axis=1).argmax()], frequent, errors=2)
-        chosen = last_within_error(list(right if is_told else ranked))
-        # not the folds' own error: they share rows, and the best of several sizes was taken
+        # where accuracy is no better than the most frequent class, an empty score looks as good
+        is_informative = is_above(correct[correct.mean(axis=1).argmax()], frequent, errors=2)
+        chosen = last_within_error(list(correct if is_informative else ranked))
+        # not the error over folds: they share rows, and the best of several levels was taken
         chance = max(chance_error(one) for one in samples if one.most_frequent < 1)
         return sizes[chosen], bool(ranked[chosen].mean() > 0.5 + 2 * chance)
 
@@ -335,7 +338,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- what it does ----
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class each row gets: the second of two where the total is above 0."""
+        """Predicted class of each row; of two classes the second where the total is above 0."""
         table = self._check_rows(X)
         return self.card_.predict(table)
 
@@ -345,7 +348,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         return self.card_.predict_proba(table)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Totals, less one half so that 0 is between the answers; one column a class above two."""
+        """Totals, minus one half for two classes; one column per class above two."""
         totals = self.total(X).astype(np.float64)
         return totals - 0.5 if self.card_.is_binary else totals
 
@@ -383,7 +386,7 @@ class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         tags.input_tags.categorical = True
-        # points for large values only cannot tell what small values stand for
+        # with points for large values only, small values cannot be told apart
         tags.classifier_tags.poor_score = self.directions == "up"
         tags.classifier_tags.multi_class = not self.as_published
         return tags
