@@ -342,7 +342,7 @@ def _assemble(
             feature[here] = candidates.feature[split]
             threshold[here] = candidates.threshold(split)
             subset[here] = candidates.subset(split, width)
-    _, yes, no = np.array(nodes).T
-    no_missing_left = np.zeros(len(nodes), bool)
-    kinds = (feature, threshold, yes, no, shares, weight, no_missing_left, subset)
-    return Tree(schema.space, np.array(schema.classes), *kinds)
+    yes, no = (np.array([node[side] for node in nodes]) for side in (1, 2))
+    missing_left = np.zeros(len(nodes), bool)
+    columns = (feature, threshold, yes, no, shares, weight, missing_left, subset)
+    return Tree(schema.space, np.array(schema.classes), *columns)
