@@ -11,6 +11,10 @@ from steadytree._base.optional import require
 
 DAYS = 365
 PURPOSE = "making keys"
+USAGES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
+    *("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
 
 
 def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) -> list[Path]:
@@ -47,7 +51,7 @@ def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     _make_folder(folder)
     key = crypto.generate_private_key(crypto.SECP384R1())  # what SuperNodes sign with
-    _write_private(folder / "node.key", _private_ssh(key))
+    _write_private(folder / "node.key", _private_pem(key, "OpenSSH"))
     public = _public_ssh(key)
     (folder / "node.pub").write_bytes(public)
     return public, _make_signing_key(folder)
@@ -73,13 +77,7 @@ def _certificate(
     hashes = require("cryptography.hazmat.primitives.hashes", "private", PURPOSE)
     now = datetime.datetime.now(datetime.UTC)
     is_root = hosts is None
-    usage = dict.fromkeys(
-        (
-            *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
-            *("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
-        ),
-        False,
-    )
+    usage = dict.fromkeys(USAGES, False)
     usage |= {"key_cert_sign": True, "crl_sign": True} if is_root else {"digital_signature": True}
     builder = (
         x509.CertificateBuilder()
@@ -99,7 +97,8 @@ def _certificate(
     if hosts is not None:
         listed = x509.SubjectAlternativeName([_alternative(x509, host) for host in hosts])
         builder = builder.add_extension(listed, critical=False)
-    return _public_pem(builder.sign(issuer, hashes.SHA256()))
+    signed = builder.sign(issuer, hashes.SHA256())
+    return signed.public_bytes(_serialization().Encoding.PEM)
 
 
 def _named(x509: Any, name: str) -> Any:
@@ -138,20 +137,12 @@ def _serialization() -> Any:
     return require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
 
 
-def _private_pem(key: Any) -> bytes:
+def _private_pem(key: Any, kind: str = "PKCS8") -> bytes:
     form = _serialization()
-    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-
-
-def _private_ssh(key: Any) -> bytes:
-    form = _serialization()
-    return key.private_bytes(form.Encoding.PEM, form.PrivateFormat.OpenSSH, form.NoEncryption())
+    kind = getattr(form.PrivateFormat, kind)
+    return key.private_bytes(form.Encoding.PEM, kind, form.NoEncryption())
 
 
 def _public_ssh(key: Any) -> bytes:
     form = _serialization()
     return key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH) + b"\n"
-
-
-def _public_pem(certificate: Any) -> bytes:
-    return certificate.public_bytes(_serialization().Encoding.PEM)
