@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import steadytree
-from steadytree._base.paths import Place, check_apart
+from steadytree._base.files import Place, check_apart
 from steadytree.cli import app as cli
 from steadytree.cli.paths import READS, App, keeps_apart, places_of, roles_of, shown_name
 from steadytree.federated.study_config import Plan

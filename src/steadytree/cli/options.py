@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
+from steadytree._base.files import Place
 from steadytree.cli.paths import CHANGES, READS, Does
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
-from steadytree._base.paths import Place, Role, check_apart
+from steadytree._base.files import Place, Role, check_apart
 
 Values = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
+from steadytree._base.files import Place
 from steadytree.cli.options import AsJson, Budget, LedgerFile, NewLedger, SchemaFile, check_ledger
 from steadytree.cli.output import echo_json
 from steadytree.cli.paths import CONNECTS, READS, WRITES, App, Does

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
+from steadytree._base.files import Place
 from steadytree.cli.options import AsJson, NewLedger, PlanFile, check_ledger
 from steadytree.cli.output import echo_json, names_of, say_written
 from steadytree.cli.paths import CHANGES, CONNECTS, FILLS, READS, Does

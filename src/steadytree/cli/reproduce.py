@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
+from steadytree._base.files import Place
 from steadytree.cli.output import echo_json, names_of, say_written
 from steadytree.cli.paths import READS, Does
 

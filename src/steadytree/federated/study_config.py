@@ -12,7 +12,7 @@ from typing import Any
 
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import MessageError
-from steadytree._base.paths import Place, check_apart
+from steadytree._base.files import Place, check_apart
 from steadytree.data.schema import Schema, to_dict
 from steadytree.federated.framing import MEANING, PASSING, VERSION, read, refusal_code, write
 from steadytree.federated.messages import NAME
