@@ -13,7 +13,7 @@ import typer
 import steadytree
 from steadytree._base.files import Place, check_apart
 from steadytree.cli import app as cli
-from steadytree.cli.paths import READS, App, keeps_apart, places_of, roles_of, shown_name
+from steadytree.cli.options import READS, WRITES, App, keeps_apart, places_of, roles_of, shown_name
 from steadytree.federated.study_config import Plan
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.cli.commands import refused
@@ -137,7 +137,7 @@ def test_an_app_checks_whatever_is_added_to_it():
     @app.command()
     def copy(
         data: Annotated[pathlib.Path, typer.Argument(), READS],
-        out: Annotated[pathlib.Path, typer.Option("--to"), cli._places.WRITES],
+        out: Annotated[pathlib.Path, typer.Option("--to"), WRITES],
     ) -> None:
         """A command."""
         seen.append(data)
