@@ -96,8 +96,9 @@ def retrain(
 ) -> None:
     """Fit a tree to new rows that stays close to the tree in use, and show what changed.
 
-    A quarter of the rows is held out. Of the candidate trees whose area under the ROC curve on these
-    rows is at most --max-loss below that of plain retraining, the nearest to the tree in use is taken.
+    A quarter of the rows is held out. Of the candidate trees whose area under the ROC curve on
+    these rows is at most --max-loss below that of plain retraining, the nearest to the tree in use
+    is taken.
     """
     loss = parse_share(max_loss, "--max-loss")
     _check_before_work(max_flips, out, picture)
