@@ -190,7 +190,7 @@ def test_ten_thousand_categories_are_refused(run, tmp_path):
         (["data.xlsx", "--target", "outcome"], r"'\.xlsx': pass a file that ends in"),
         (["data.csv", "--target", "age", "--drop", "age"], "both the target and dropped"),
         (["--drop", "mean radus"], "did you mean 'mean radius'"),
-        (["--target", "outcome"], "--target names a column of no data"),
+        (["--target", "outcome"], "--target needs data"),
         (["data.csv", "--max-depth", "0"], "--max-depth"),
         (["data.csv", "--criterion", "luck"], "--criterion"),
         (["data.csv", "--bogus"], "--bogus"),

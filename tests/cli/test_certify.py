@@ -38,7 +38,7 @@ def test_limit_decides_the_exit_code(run):
     assert run("--noise", "noise.toml", "--min-certified", 0.5)[0] == 0
     code, _, err = run("--noise", "noise.toml", "--min-certified", 0.99)
     assert code == 3
-    assert "--min-certified asks for 0.99" in err
+    assert "--min-certified is 0.99" in err
     assert run("--noise", "noise.toml", "--min-certified", "50%")[0] == 0
     assert run("--noise", "noise.toml", "--min-certified", "high")[0] == 2
 

@@ -86,7 +86,7 @@ def test_retrain_names_columns_that_the_tree_in_use_does_not_know(files):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--max-flips", "5%"], "pass these too, with --data"),
+        (["--max-flips", "5%"], "pass them with --data"),
         (["--data", "rows.csv", "--max-flips", "many"], "or a whole number of rows such as 12"),
         (["--data", "rows.csv", "--max-flips", "120%"], "must be a share such as 5%"),
         (["--data", "nothing.csv"], "there is no file"),

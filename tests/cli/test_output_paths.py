@@ -36,7 +36,7 @@ def test_every_option_that_names_a_place_to_write_is_tried():
         (name, option.opts[0])
         for name, command in leaves(typer.main.get_command(cli.app)).items()
         for option in command.params
-        if (getattr(option, "help", "") or "").startswith(("Where to", "For pictures"))
+        if (getattr(option, "help", "") or "").startswith("Where to")
     }
     assert found == set(WAYS)
 

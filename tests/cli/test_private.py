@@ -185,7 +185,7 @@ def test_a_simulation_needs_no_rows_and_no_ledger(run, data, tmp_path):
     code, out, _ = simulated(run, "--epsilon", 0.5, "--epsilon", 4)
     assert code == 0
     assert out.count("accuracy at epsilon") == 2
-    assert "from made-up rows: nothing was spent, and nothing of this is private" in out
+    assert "from generated rows: no budget was spent, and these results are not private" in out
     assert not list(tmp_path.glob("*.ledger"))
     assert simulated(run, "--epsilon", 0.5, "--epsilon", 4)[1] == out
 

@@ -138,7 +138,7 @@ def test_columns_that_name_or_number_rows_are_noticed(run, frame, tmp_path, comm
         refused(run(*asked), "'note' has different texts for .* free text have.*--drop note")
     code, _, err = run(*asked, "--drop", "note")
     assert code == 0
-    assert re.match("warning: 'case' numbers the rows, .* --drop case\n$", err)
+    assert re.match("warning: 'case' numbers the rows and cannot predict .* --drop case\n$", err)
 
 
 def test_identifiers_are_noticed_in_blocks_too(run, frame, tmp_path):

@@ -65,7 +65,7 @@ def test_a_study_costs_no_more_than_its_files_announce(study, monkeypatch):
         for _ in range(2):  # the second costs nothing
             code, out, _ = study("answer", first, *through)
             assert code == 0
-            assert "the study has cost 0.04 so far, of 2 that it says it may" in out
+            assert "spent on the study so far: 0.04 of 2" in out
         content = json.loads(first.read_text())
         for number, epsilon, wanted in ((1, 1.9, 0), (2, 0.1, 3), (3, 0.05, 0)):
             path = resigned(first, content, number, epsilon)

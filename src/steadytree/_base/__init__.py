@@ -1,1 +1,1 @@
-"""What knows nothing of trees: errors, checks of parameters, files, compiled loops."""
+"""The foundation, independent of trees: errors, validation, files, clocks, compiled loops."""

@@ -1,6 +1,6 @@
-"""Clock and Limit: how time is told, and how much time and work something may take.
+"""Clock and Limit: the time, and how much time and work a computation may take.
 
-Whoever waits or keeps a deadline is handed a clock, so that a test can hand in one of its own.
+Code that waits or keeps a deadline is given a clock, so that a test can pass its own.
 """
 
 import math
@@ -9,14 +9,14 @@ import time
 
 
 class Clock:
-    """The machine's own: seconds since some moment, which never go backwards, and waiting."""
+    """The monotonic clock of the machine."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Seconds since an arbitrary start; never decreases."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait; not at all where the seconds are over already."""
+        """Wait; return at once where `seconds` is negative."""
         time.sleep(max(seconds, 0.0))
 
 
@@ -24,14 +24,9 @@ CLOCK = Clock()
 
 
 class Limit:
-    """Seconds and steps of work that something may take from now on, in any number of threads.
+    """Seconds and steps of work that may be used from now on, shared by any number of threads.
 
-    Parameters
-    ----------
-    seconds : float, default=math.inf
-    steps : int, optional
-        By default as many as it takes.
-    clock : Clock, optional
+    Without `steps` their number is not limited.
 
     Examples
     --------
@@ -54,11 +49,11 @@ class Limit:
 
     @property
     def left(self) -> float:
-        """Seconds until the end, 0 after it."""
+        """Seconds that are left, at least 0."""
         return max(self._seconds - self.elapsed, 0.0)
 
     def spend(self) -> str:
-        """Begin one more step; which limit forbids it, or nothing where it may be done."""
+        """Begin one more step; returns the limit that forbids it, or an empty text."""
         with self._turn:
             if self._steps is not None and self._spent >= self._steps:
                 return "node limit"

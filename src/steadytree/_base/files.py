@@ -1,20 +1,20 @@
-"""One process at a time: a lock on an open file, freed when the process ends, however it ends."""
+"""Files: written as a whole, locked by one process at a time, and never one in place of another."""
 
 import contextlib
 import os
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Literal
+
+Role = Literal["read", "write", "change", "fill"]
 
 
 def check_can_write(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written, before any work is done for it.
-
-    Returns
-    -------
-    path : Path
-        The file itself, links followed.
+    """Refuse a path that cannot be written, before any work is done; returns it, links followed.
 
     Examples
     --------
@@ -29,14 +29,7 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
 
 
 def check_can_fill(folder: str | os.PathLike[str]) -> None:
-    """Refuse a folder that cannot be made, or in which no file can be made.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     check_can_fill(f"{folder}/new/one")
-    """
+    """Refuse a folder that cannot be made, or in which no file can be made."""
     target, shown = Path(folder).resolve(), f"cannot write into {str(folder)!r}"
     nearest = next(place for place in (target, *target.parents) if place.exists())
     if not nearest.is_dir():
@@ -45,7 +38,7 @@ def check_can_fill(folder: str | os.PathLike[str]) -> None:
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
-    """The file itself, where what is there already does not stand in its way."""
+    """The file, links followed; refused where a folder or a special file has its name."""
     target, shown = Path(path).resolve(), f"cannot write {str(path)!r}"
     if target.is_dir():
         raise IsADirectoryError(f"{shown}: it is a folder, name a file in it.")
@@ -59,7 +52,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _try_to_make_a_file(target: Path, shown: str) -> None:
-    """Rights do not tell all: root has every right in a folder that takes no files."""
+    """Make a file and remove it: permission bits do not say all, such as for root."""
     beside = _beside(target)
     try:
         beside.open("x").close()
@@ -83,22 +76,8 @@ def write_text_atomically(
 ) -> None:
     """Write a file so that a reader sees the old content or the new one, never a part.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Replaced if it exists; its folder must exist.
-    text : str
-        Written as UTF-8, line ends as they are.
-    for_owner : bool, default=False
-        Whether nobody else may read it, whoever could read the file before.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_text_atomically(f"{folder}/a.txt", "all of it")
-    ...     Path(f"{folder}/a.txt").read_text()
-    'all of it'
+    The text is written as UTF-8 with its line ends as they are, into a folder that must exist.
+    With `for_owner` nobody else may read the file, whoever could read it before.
     """
     target = _target(path)
     beside = _beside(target)
@@ -117,20 +96,7 @@ def write_text_atomically(
 
 
 def create_text(path: str | os.PathLike[str], text: str) -> bool:
-    """Write a file for its owner only, whole at once, unless there is one of that name.
-
-    Returns
-    -------
-    made : bool
-        False where a file was there; it stays as it is.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     create_text(f"{folder}/a.txt", "first"), create_text(f"{folder}/a.txt", "second")
-    (True, False)
-    """
+    """Write a new file for its owner only, atomically; False where one of that name exists."""
     target = _target(path)
     beside = _beside(target)
     try:
@@ -162,7 +128,7 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new or moved name itself last, where the system lets a folder be synced."""
+    """Sync a folder, so that new and renamed files survive a crash, where the system allows it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -176,17 +142,13 @@ if sys.platform == "win32":
 
     def _lock(handle: int) -> None:
         # the lock is on one byte far beyond the end, so that reading stays possible
-        import os
-
         os.lseek(handle, 2**31 - 2, os.SEEK_SET)
         while True:
-            with contextlib.suppress(OSError):  # gives up after ten seconds: ask again
+            with contextlib.suppress(OSError):  # gives up after ten seconds: try again
                 msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
                 return
 
     def _unlock(handle: int) -> None:
-        import os
-
         os.lseek(handle, 2**31 - 2, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
 else:
@@ -201,9 +163,132 @@ else:
 
 @contextlib.contextmanager
 def locked(handle: int) -> Iterator[None]:
-    """Hold the lock of an open file; others wait."""
+    """Hold the lock of an open file; other processes wait. It is freed when the process ends."""
     _lock(handle)
     try:
         yield
     finally:
         _unlock(handle)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A path and its role in one call.
+
+    The roles are: a file or folder that is read; a file that is written; a file that is read and
+    appended to, such as a ledger ("change"); a folder into which files are written ("fill").
+    """
+
+    path: str | os.PathLike[str]
+    role: Role
+    name: str  # as the user knows it, such as an option
+
+    @cached_property
+    def real(self) -> Path:
+        """The path with links followed; it need not exist."""
+        try:
+            return Path(self.path).resolve()
+        except (OSError, RuntimeError):  # links in a circle; opening it raises the error
+            return Path(self.path).absolute()
+
+
+def check_apart(places: Iterable[Place]) -> None:
+    """Refuse places of which one would be written over, or into, another.
+
+    Links, hard links and other spellings of a path are resolved. Two places that are only read may
+    be the same.
+
+    Examples
+    --------
+    >>> check_apart([Place("a.csv", "read", "DATA"), Place("./a.csv", "write", "--out")])
+    Traceback (most recent call last):
+        ...
+    ValueError: --out is './a.csv', which DATA reads: name another file, so that nothing is lost.
+    """
+    listed = list(places)
+    written = [place for place in listed if place.role != "read"]
+    read = [place for place in listed if place.role == "read"]
+    for k, one in enumerate(written):
+        for other in (*read, *written[:k]):
+            _check_pair(one, other)
+    for folder in read:
+        if folder.real.is_dir():
+            _check_links(folder, written)
+
+
+def _check_pair(one: Place, other: Place) -> None:
+    if one.role == "change":  # a ledger stays where it is; what is written can go elsewhere
+        one, other = (one, other) if other.role in ("read", "change") else (other, one)
+    if _same(one.real, other.real):
+        raise ValueError(_same_message(one, other))
+    for outer, inner in ((one, other), (other, one)):
+        if _holds(outer) and _is_inside(inner.real, outer.real):
+            raise ValueError(_inside_message(outer, inner))
+
+
+def _check_links(folder: Place, written: list[Place]) -> None:
+    """Refuse to write a file to which a link in a folder that is read leads."""
+    there = {_inode(place.real): place for place in written if place.real.exists()}
+    if not there:
+        return
+    for above, _, names in os.walk(folder.real):
+        for name in names:
+            path = Path(above, name)
+            if path.exists() and _inode(path) in there:
+                linked = Place(path, "read", folder.name)
+                raise ValueError(_same_message(there[_inode(path)], linked))
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    """Device and inode of a file."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _holds(place: Place) -> bool:
+    """Whether files inside belong to the place: folders that are read or filled."""
+    return place.role == "fill" or (place.role == "read" and place.real.is_dir())
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths are one file: by inode, or by folder and name where it does not exist."""
+    return (
+        one == other
+        or _same_on_disk(one, other)
+        or (one.name == other.name and _same_on_disk(one.parent, other.parent))
+    )
+
+
+def _same_on_disk(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _is_inside(inner: Path, outer: Path) -> bool:
+    return any(parent == outer or _same_on_disk(parent, outer) for parent in inner.parents)
+
+
+def _same_message(one: Place, other: Place) -> str:
+    if "fill" in (one.role, other.role):
+        return (
+            f"{one.name} is {str(one.path)!r}, the same as {other.name}: files are written there, "
+            "and it holds other files; name another folder, so that nothing is lost."
+        )
+    does = {"read": "which {} reads", "write": "which {} writes too", "change": "the same as {}"}
+    what = does[other.role].format(other.name)
+    return f"{one.name} is {str(one.path)!r}, {what}: name another file, so that nothing is lost."
+
+
+def _inside_message(outer: Place, inner: Place) -> str:
+    if outer.role == "fill" and inner.role != "write":
+        return (
+            f"{outer.name} is {str(outer.path)!r}, a folder that holds other files, such as "
+            f"{str(inner.path)!r} of {inner.name}: name another, so that nothing is lost."
+        )
+    does = "fills" if outer.role == "fill" else "reads"
+    return (
+        f"{inner.name} is {str(inner.path)!r}, inside the folder {str(outer.path)!r} that "
+        f"{outer.name} {does}: name a place outside it, so that nothing is lost."
+    )

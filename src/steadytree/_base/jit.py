@@ -1,4 +1,4 @@
-"""Compiled loops: one decorator for every kernel, and a folder for what it compiles."""
+"""Compiled loops: one decorator for every kernel, and the folder of compiled code."""
 
 import contextlib
 import os
@@ -10,10 +10,10 @@ from numba import config, njit
 
 
 def find_folder():
-    """Let numba keep what it compiles in a temporary folder, if it finds no other.
+    """Let numba cache compiled code in a temporary folder where it finds no other.
 
-    Without one, numba refuses to compile for good: as it is where the package belongs to somebody
-    else and the user has no home, in many containers.
+    Without a folder numba refuses to compile: so it is where the package belongs to another user
+    and there is no home folder, as in many containers.
     """
     try:
         njit(cache=True)(own_folder)  # never called: it only has to find a folder
@@ -22,7 +22,7 @@ def find_folder():
 
 
 def own_folder():
-    """A folder of this user's alone: what lies in it is run, so nobody else may have made it."""
+    """A folder that only this user can write: the code in it is run."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     folder = Path(tempfile.gettempdir()) / f"steadytree-numba-{user}"
     with contextlib.suppress(FileExistsError):
@@ -37,6 +37,6 @@ find_folder()
 
 
 def kernel(function=None, **options):
-    """Compile a loop on its first call, keep the result on disk, and run it without the GIL."""
+    """Compile a function on its first call, cache it on disk, and run it without the GIL."""
     compiled = njit(cache=True, nogil=True, **options)
     return compiled if function is None else compiled(function)

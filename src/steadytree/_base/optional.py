@@ -1,4 +1,4 @@
-"""Frames out of columns, for people who go on in pandas or polars."""
+"""Optional packages: imported on demand, with the extra to install where one is missing."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name, such as ``"matplotlib.pyplot"``.
-    extra : str
-        Name of the extra that installs it.
-    purpose : str
-        What the caller is doing; the message begins with it.
+    """Import an optional module; the error of a missing one names the purpose and the extra.
 
     Examples
     --------
@@ -34,7 +25,7 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        # A package that is there but broken has its own story: let it tell that.
+        # a package that is installed but broken raises its own error
         if (error.name or "").partition(".")[0] != package:
             raise
         message = f"{purpose} needs {package}: pip install 'steadytree[{extra}]'"

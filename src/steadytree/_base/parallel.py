@@ -1,16 +1,16 @@
-"""Many small calls on many processes, through joblib: a batch a task, shared data sent once."""
+"""Many small calls in parallel processes, through joblib: in batches, shared data sent once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-LARGEST_BATCH = 25  # calls: enough to hide what a task costs a scheduler, few enough to share out
+LARGEST_BATCH = 25  # calls: enough to hide a scheduler's overhead, few enough to balance the load
 BATCHES_A_WORKER = 4
 
 
 class Shared:
-    """What every call reads; it calls itself large, so that Dask sends it to a worker once."""
+    """Arguments of every call; reports a large size, so that Dask sends it to a worker once."""
 
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.values = values
@@ -28,18 +28,8 @@ def fan_out(
 ) -> list[Any]:
     """``[function(item, *shared) for item in items]``, on as many processes as joblib has.
 
-    Inside ``joblib.parallel_config("dask")`` that is a cluster; results do not depend on it.
-
-    Parameters
-    ----------
-    function : callable
-        Defined in a module, so that it can be sent.
-    items : sequence
-    shared : anything
-    n_jobs : int or None
-        As in joblib.
-    verbose : int
-        Progress, as in joblib.
+    Inside ``joblib.parallel_config("dask")`` that is a cluster; results do not depend on it. The
+    function must be defined in a module, so that it can be pickled.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The command line; what a command needs is imported when it runs, so that help is quick."""
+"""The command line: `steadytree` and its commands."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, compare, diff, fit, private, report, reproduce, retrain, score
-from steadytree.cli.paths import App
+from steadytree.cli import certify, compare, diff, fit, private, report, reproduce, score
+from steadytree.cli.options import App
 
 WRONG_USE = 2
 STOPPED = 130
-# typer hands click's errors on, but its own names for them have changed
+# typer raises click's errors, under names that differ between its versions
 USAGE_ERROR: type[Any] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
 app = App(
     name="steadytree",
-    help="Small decision trees you can trust, and a report that says how far.",
     invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -26,7 +25,7 @@ app = App(
 
 
 def main() -> NoReturn:
-    """Run the command line; what goes wrong is one line on standard error and exit code 2."""
+    """Run the command line; an error is one line on standard error and exit code 2."""
     try:
         code = app(prog_name="steadytree", standalone_mode=False)
     except USAGE_ERROR as error:
@@ -65,7 +64,7 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Small decision trees you can trust, and a report that says how far."""
+    """Decision trees and risk scores you can trust: stable, robust, private, with a report."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -73,9 +72,9 @@ def options(
 app.command(epilog=report.EXAMPLES)(report.report)
 app.command(epilog=compare.EXAMPLES)(compare.compare)
 app.add_typer(private.app, name="private", epilog=private.EXAMPLES)
-app.command(epilog=diff.EXAMPLES)(diff.diff)
+app.command(epilog=diff.DIFF_EXAMPLES)(diff.diff)
 app.command(epilog=fit.EXAMPLES)(fit.fit)
-app.command(epilog=retrain.EXAMPLES)(retrain.retrain)
+app.command(epilog=diff.RETRAIN_EXAMPLES)(diff.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=score.EXAMPLES)(score.score)
 app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree.cli.options import EXCEEDED, AsJson, Data, parse_share
-from steadytree.cli.output import check_order, echo_json
-from steadytree.cli.paths import READS
+import steadytree as st
+from steadytree.cli.options import LIMIT_EXCEEDED, READS, AsJson, Data, parse_share
+from steadytree.cli.output import Progress, check_order, echo_json
 
 EXAMPLES = """\b
 Examples:
@@ -28,43 +28,41 @@ def certify(
         Path, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json)."), READS
     ],
     data: Data,
-    target: Annotated[str, typer.Option(metavar="COLUMN", help="The column with the truth.")],
+    target: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column with the true classes.")
+    ],
     noise: Annotated[
-        Path, typer.Option(metavar="FILE", help="How far inputs may move, as TOML."), READS
+        Path, typer.Option(metavar="FILE", help="Perturbation of the inputs (TOML)."), READS
     ],
     min_certified: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Exit with 3 if fewer rows stay right after the worst perturbation.",
+            help="Exit with 3 if the worst-case accuracy is lower.",
         ),
     ] = None,
     counterexamples: Annotated[
-        int, typer.Option(min=0, help="How many of the smallest harmful moves to show.")
+        int, typer.Option(min=0, help="Number of smallest counterexamples to show.")
     ] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Say how far inputs can move before the tree answers differently.
+    """Certify how far inputs can move before the tree's prediction changes.
 
-    The worst-case accuracy is the share of rows that are right and stay so, whatever happens within
-    the perturbation's budget.
+    The worst-case accuracy is the share of rows that are predicted correctly under every
+    perturbation within the budget.
     """
-    from steadytree.cli.output import Progress
-    from steadytree.models.files import load
     from steadytree.reporting.data_set import DataSet
-    from steadytree.robustness.certify import certify as certify_tree
-    from steadytree.robustness.perturbation import Perturbation
 
     check_order("certify", model, data)
-    perturbation = Perturbation.from_toml(noise)
+    perturbation = st.Perturbation.from_toml(noise)
     least = None if min_certified is None else parse_share(min_certified, "--min-certified")
     if least is not None and perturbation.budget is None:
         raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
     with Progress() as progress:
         progress.say(f"reading {data}")
-        tree, rows = load(model), DataSet.read(data, target)
-        progress.say("looking for the smallest harmful moves")
-        found = certify_tree(tree, rows.features, rows.labels, perturbation)
+        tree, rows = st.load(model), DataSet.read(data, target)
+        progress.say("searching for the smallest perturbations")
+        found = st.certify(tree, rows.features, rows.labels, perturbation)
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least
     if as_json:
@@ -73,19 +71,19 @@ def certify(
         _show(found, counterexamples)
     if failed:
         typer.echo(
-            f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified asks for "
+            f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified is "
             f"{min_certified}.",
             err=True,
         )
-        raise typer.Exit(EXCEEDED)
+        raise typer.Exit(LIMIT_EXCEEDED)
 
 
 def _show(found: Any, most: int) -> None:
-    for reading in found.measurements():
-        typer.echo(f"{reading}  ({reading.meaning})")
+    for measurement in found.measurements():
+        typer.echo(f"{measurement}  ({measurement.meaning})")
     examples = found.counterexamples(most)
     if examples:
-        typer.echo("smallest moves that turn a right answer wrong:")
+        typer.echo("smallest perturbations that make a correct prediction wrong:")
     for example in examples:
         typer.echo(f"  {example}")
 

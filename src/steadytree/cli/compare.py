@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli.options import AsJson, Drop, MaybeTarget, Noise
-from steadytree.cli.output import echo_json, say_written, show_page, warn_of_row_numbers
-from steadytree.cli.paths import READS, WRITES
+import steadytree as st
+from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree.cli.options import READS, AsJson, Drop, Jobs, Noise, OptionalTarget, PageOut
+from steadytree.cli.output import (
+    Progress,
+    command_line,
+    echo_json,
+    say_written,
+    show_page,
+    warn_of_row_numbers,
+)
 
 if TYPE_CHECKING:
     from steadytree.reporting.data_set import DataSet
@@ -28,50 +36,44 @@ def compare(
     data: Annotated[
         Path | None, typer.Argument(metavar="[DATA]", help="A csv or parquet file."), READS
     ] = None,
-    target: MaybeTarget = None,
+    target: OptionalTarget = None,
     learners: Annotated[
-        str, typer.Option(metavar="NAMES", help="Learners, with commas between.")
+        str, typer.Option(metavar="NAMES", help="Learners, separated by commas.")
     ] = LEARNERS,
     noise: Noise = None,
     schema: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Declared columns of the private learner."),
+        typer.Option(metavar="FILE", help="Schema for the private learner (TOML)."),
         READS,
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the private learner.")] = 1.0,
-    folds: Annotated[int, typer.Option(min=2, max=20, help="Parts to judge on in turn.")] = 5,
-    max_depth: Annotated[int, typer.Option(min=1, max=30, help="Most questions in a row.")] = 4,
+    folds: Annotated[
+        int, typer.Option(min=2, max=20, help="Number of cross-validation folds.")
+    ] = 5,
+    max_depth: Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the trees.")] = 4,
     time_limit: Annotated[
         float, typer.Option(help="Seconds for each search of the robust learner.")
     ] = 2.0,
     drop: Drop = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Which rows are in which fold.")] = 0,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write the page."), WRITES
-    ] = Path("compare.html"),
+    jobs: Jobs = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the folds.")] = 0,
+    out: PageOut = Path("compare.html"),
     as_json: AsJson = False,
 ) -> None:
-    """Put learners side by side on the same folds: accuracy, size, stability, robustness, time."""
-    from steadytree._base.files import check_can_write, write_text_atomically
-    from steadytree.cli.output import Progress
-
+    """Compare learners on the same folds: accuracy, size, stability, robustness, time."""
     check_can_write(out)
     named = [name.strip() for name in learners.split(",") if name.strip()]
     with Progress() as progress:
         progress.say("starting")
-        from steadytree.data.schema import Schema
-        from steadytree.reporting.comparison import compare as compare_models
         from steadytree.reporting.data_set import DataSet
         from steadytree.reporting.html import render_comparison
-        from steadytree.robustness.perturbation import Perturbation
 
-        perturbation = None if noise is None else Perturbation.from_toml(noise)
-        declared = None if schema is None else Schema.load(schema)
+        perturbation = None if noise is None else st.Perturbation.from_toml(noise)
+        declared = None if schema is None else st.Schema.load(schema)
         progress.say(f"reading {data or 'the data'}")
         rows = DataSet.open(data, target, drop or [])
         rows.check()
-        found = compare_models(
+        found = st.compare(
             named,
             rows.features,
             rows.labels,
@@ -92,7 +94,6 @@ def compare(
 
 
 def _page(found: Any, rows: DataSet) -> dict[str, Any]:
-    from steadytree.cli.output import command_line
     from steadytree.data.fingerprint import hash_data
     from steadytree.reporting.comparison import page_data
 

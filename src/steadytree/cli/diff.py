@@ -1,23 +1,45 @@
-"""The command `steadytree diff`."""
+"""The commands `steadytree diff` and `steadytree retrain`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli.options import AsJson, MaxFlips
-from steadytree.cli.output import echo_json, names_of, say_written
-from steadytree.cli.paths import READS, WRITES
+import steadytree as st
+from steadytree._base.files import check_can_write
+from steadytree.cli.options import (
+    READS,
+    WRITES,
+    AsJson,
+    Drop,
+    MaxFlips,
+    Target,
+    TrueClasses,
+    parse_flips,
+    parse_share,
+    stop_if_exceeded,
+)
+from steadytree.cli.output import Progress, echo_json, names_of, say_written, warn_of_row_numbers
 
-EXAMPLES = """\b
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DIFF_EXAMPLES = """\b
 Examples:
   steadytree diff q1.tree.json q2.tree.json
   steadytree diff q1.tree.json q2.tree.json --data q2.csv --target outcome --out changes.svg
   steadytree diff q1.tree.json q2.tree.json --data q2.csv --max-flips 5%
 
-Exit code 3 where more decisions change than --max-flips allows."""
+Exit code 3 if more predictions change than --max-flips allows."""
+RETRAIN_EXAMPLES = """\b
+Examples:
+  steadytree retrain q2.csv --target outcome --previous q1.tree.json
+  steadytree retrain q2.csv --target outcome --previous q1.tree.json --max-loss 2% \\
+      --out q2.tree.json --picture changes.svg --max-flips 5%
+
+Exit code 3 if more predictions change than --max-flips allows; the tree is written anyway."""
 
 
 def diff(
@@ -25,57 +47,108 @@ def diff(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="The tree to compare it with."), READS],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Rows whose decisions are compared, csv or parquet."),
+        typer.Option(metavar="FILE", help="Rows to compare predictions on (csv or parquet)."),
         READS,
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the true classes.")
-    ] = None,
+    target: TrueClasses = None,
     max_flips: MaxFlips = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to write the picture, an SVG file."),
-        WRITES,
+        Path | None, typer.Option(metavar="FILE", help="Where to write the plot (SVG)."), WRITES
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what changed between two saved trees, and which decisions change with it."""
-    from steadytree._base.files import check_can_write
-    from steadytree.cli.options import parse_flips, stop_if_exceeded
-
+    """Show what changed between two saved trees, and which predictions change."""
     if data is None and (max_flips is not None or target is not None):
-        raise ValueError("--max-flips and --target are about rows: pass these too, with --data.")
-    if max_flips is not None:
-        parse_flips(max_flips, 1)  # a limit that cannot be read is said before any work is done
-    if out is not None:
-        check_can_write(out)
-    from steadytree.models.files import load
-    from steadytree.reporting.diff import diff as find_diff
-
+        raise ValueError("--max-flips and --target need rows: pass them with --data.")
+    _check_before_work(max_flips, out)
     rows, labels = (None, None) if data is None else _read(data, target)
-    found = find_diff(load(old), load(new), rows, labels)
+    found = st.diff(st.load(old), st.load(new), rows, labels)
     if out is not None:
         found.write(out)
-    show_diff(found, as_json, out)
-    if found.rows is not None:
-        stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
+    _show(found, max_flips, as_json, out)
 
 
-def show_diff(found: Any, as_json: bool, *written: Path | None) -> None:
-    """Print a diff: coloured in a terminal, plain in a file, or as JSON."""
+def retrain(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="New rows (csv or parquet)."), READS],
+    target: Target,
+    previous: Annotated[
+        Path, typer.Option(metavar="FILE", help="The tree in use (*.tree.json)."), READS
+    ],
+    max_loss: Annotated[
+        str,
+        typer.Option(metavar="SHARE", help="Score that may be lost to stay close to it."),
+    ] = "1%",
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where to write the new tree."), WRITES
+    ] = Path("retrained.tree.json"),
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to plot what changed (SVG)."),
+        WRITES,
+    ] = None,
+    max_flips: MaxFlips = None,
+    drop: Drop = None,
+    trees: Annotated[int, typer.Option(min=2, help="Number of bootstrap trees.")] = 100,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Random seed of the held-out rows and trees.")
+    ] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a tree to new rows that stays close to the tree in use, and show what changed.
+
+    A quarter of the rows is held out. Of the candidate trees whose area under the ROC curve on
+    these rows is at most --max-loss below that of plain retraining, the nearest to the tree in use
+    is taken.
+    """
+    loss = parse_share(max_loss, "--max-loss")
+    _check_before_work(max_flips, out, picture)
+    from steadytree.data.labels import told_as
+    from steadytree.reporting.checks import check_texts
+    from steadytree.reporting.data_set import DataSet
+
+    with Progress() as progress:
+        progress.say(f"reading {data}")
+        old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
+        _check_no_new_columns(old.space.names, data_set.features.names or ())
+        check_texts(data_set.features)
+        labels = told_as(data_set.labels, old.classes)
+        progress.say("retraining")
+        model = st.ParetoTreeClassifier(
+            previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
+        ).fit(data_set.features, labels)
+        found = st.diff(old, model, data_set.features, labels)
+        st.save(model.tree_, out)
+        if picture is not None:
+            found.write(picture)
+    warn_of_row_numbers(data_set.features)
+    _show(found, max_flips, as_json, out, picture)
+
+
+def _check_before_work(max_flips: str | None, *outputs: Path | None) -> None:
+    """Refuse a limit that cannot be parsed and a file that cannot be written."""
+    if max_flips is not None:
+        parse_flips(max_flips, 1)
+    for path in filter(None, outputs):
+        check_can_write(path)
+
+
+def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | None) -> None:
+    """Print a diff, with colours in a terminal, or as JSON; exit 3 where a limit is exceeded."""
     if as_json:
         echo_json({**found.formatted, "written": names_of(written)})
-        return
-    from rich.console import Console
-
-    from steadytree.reporting.diff import diff_text
-
-    console = Console()
-    if console.is_terminal:
-        console.print(diff_text(found.formatted), soft_wrap=True)
     else:
-        typer.echo(str(found))
-    say_written(*written)
+        from rich.console import Console
+
+        from steadytree.reporting.diff import diff_text
+
+        console = Console()
+        if console.is_terminal:
+            console.print(diff_text(found.formatted), soft_wrap=True)
+        else:
+            typer.echo(str(found))
+        say_written(*written)
+    if found.rows is not None:
+        stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
 
 
 def _read(path: Path, target: str | None) -> tuple[Any, Any]:
@@ -88,3 +161,14 @@ def _read(path: Path, target: str | None) -> tuple[Any, Any]:
         return table, None
     check_names(table.names or (), [target], "the target")
     return table, labels_of(table, target)
+
+
+def _check_no_new_columns(known: Sequence[str], given: Sequence[str]) -> None:
+    from steadytree.data.table import quote
+
+    new = [name for name in given if name not in set(known)]
+    if new and set(known) <= set(given):
+        raise ValueError(
+            f"the rows have column(s) that the tree in use was not fitted on: {quote(new)}. "
+            "Leave each out with --drop."
+        )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from steadytree.cli.options import AsJson, Drop, MaxDepth, Target
-from steadytree.cli.output import echo_json, say_written, warn_of_row_numbers
-from steadytree.cli.paths import FILLS, READS, WRITES
-
-if TYPE_CHECKING:
-    from steadytree.stability.stable_tree import StableTreeClassifier
+import steadytree as st
+from steadytree._base.files import check_can_write
+from steadytree.cli.options import FILLS, READS, AsJson, Drop, MaxDepth, Target, TreeOut
+from steadytree.cli.output import Progress, echo_json, say_written, warn_of_row_numbers
 
 TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
@@ -22,8 +20,8 @@ Examples:
   steadytree fit rows.parquet --target outcome
   steadytree fit rows/ --target outcome --max-depth 6 --cache binned --out big.tree.json
 
-Parquet and Arrow files are read block by block, so they may hold more rows than memory; a csv file
-is read as a whole."""
+Parquet and Arrow files are read block by block and may be larger than memory; a csv file is read
+as a whole."""
 
 
 def fit(
@@ -35,37 +33,32 @@ def fit(
         READS,
     ],
     target: Target,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write the tree."), WRITES
-    ] = Path("fitted.tree.json"),
+    out: TreeOut = Path("fitted.tree.json"),
     drop: Drop = None,
     max_depth: MaxDepth = 5,
     epsilon: Annotated[
-        float, typer.Option(min=0, help="Score that may be given up for stability; 0 is greedy.")
+        float,
+        typer.Option(min=0, help="Score of a split that may be lost for stability; 0 is greedy."),
     ] = 0.1,
     thresholds: Annotated[
-        int, typer.Option(min=1, max=65_000, help="Candidate thresholds of a column.")
+        int, typer.Option(min=1, max=65_000, help="Number of candidate thresholds per column.")
     ] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the noise of splits.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the binned rows here, for the next fit."),
+        typer.Option(metavar="FOLDER", help="Keep the binned data here for the next fit."),
         FILLS,
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a stable tree on files of any size and write it."""
-    from steadytree._base.files import check_can_write
-
-    if not target:  # some versions of typer let a needed option be left out
-        raise ValueError("say which column to predict, with --target NAME.")
+    """Fit a stable tree to files of any size and save it."""
+    if not target:  # some versions of typer accept a missing required option
+        raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
-    from steadytree.cli.output import Progress
     from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories
-    from steadytree.stability.stable_tree import StableTreeClassifier
 
-    model = StableTreeClassifier(
+    model = st.StableTreeClassifier(
         max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
     )
     with Progress() as progress:
@@ -86,14 +79,14 @@ def fit(
 
 
 def _fit_text(
-    model: StableTreeClassifier,
+    model: st.StableTreeClassifier,
     data: list[Path],
     target: str,
     drop: list[str],
     cache: Path | None,
-    say: Callable[[str], None],
+    on_progress: Callable[[str], None],
 ) -> None:
-    """Fit on one file of text, in memory."""
+    """Fit to one csv file, in memory."""
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
@@ -102,23 +95,23 @@ def _fit_text(
             "a csv file is read as a whole: pass one of them and no --cache, "
             "or convert the files to Parquet."
         )
-    say(f"reading {data[0]}")
+    on_progress(f"reading {data[0]}")
     rows = DataSet.read(data[0], target, drop)
     check_texts(rows.features)
-    say("fitting")
+    on_progress("fitting")
     model.fit(rows.features, rows.labels)
     warn_of_row_numbers(rows.features)
 
 
 def _fit_blocks(
-    model: StableTreeClassifier,
+    model: st.StableTreeClassifier,
     data: list[Path],
     target: str,
     drop: list[str],
     cache: Path | None,
-    say: Callable[[str], None],
+    on_progress: Callable[[str], None],
 ) -> None:
-    """Fit on files that may hold more rows than memory."""
+    """Fit to files that may be larger than memory."""
     from steadytree.data.blocks import DataFiles
     from steadytree.data.table import quote
 
@@ -127,4 +120,4 @@ def _fit_blocks(
     if unknown:
         raise ValueError(f"--drop names {quote(unknown)}, but the files have {quote(names)}.")
     columns = [name for name in names if name not in drop] if drop else None
-    model.fit_files(data, target, columns, cache, progress=say)
+    model.fit_files(data, target, columns, cache, progress=on_progress)

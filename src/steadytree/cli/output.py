@@ -1,4 +1,4 @@
-"""Progress: a line on the terminal while something takes long."""
+"""What commands print: results as text or JSON, files written, warnings, progress."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from steadytree.cli.options import EXCEEDED
+from steadytree.cli.options import LIMIT_EXCEEDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def command_line() -> str:
-    """The whole command line, quoted where needed."""
+    """The command line, quoted where needed."""
     import shlex
 
     return shlex.join(["steadytree", *sys.argv[1:]])
 
 
 def check_order(command: str, tree: Path, data: Path) -> None:
-    """Refuse a file of rows before the tree, and say how the command goes."""
+    """Refuse data and tree in the wrong order."""
     if data.suffix.lower() == ".json" and tree.suffix.lower() != ".json":
         raise ValueError(
             f"{str(tree)!r} looks like a data file, and the tree comes first: "
@@ -33,14 +33,14 @@ def check_order(command: str, tree: Path, data: Path) -> None:
 
 
 def echo_json(value: Any) -> None:
-    """One document of JSON on standard output."""
+    """Print one JSON document on standard output."""
     import json
 
     typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def show_page(data: dict[str, Any], view: Any, text: Any) -> None:
-    """What a page holds, for a terminal with colours and frames, for a file without."""
+    """Print the content of a page: formatted in a terminal, as plain text in a file."""
     from rich.console import Console
 
     console = Console()
@@ -51,19 +51,19 @@ def show_page(data: dict[str, Any], view: Any, text: Any) -> None:
 
 
 def say_written(*paths: Any) -> None:
-    """Name the files that were written; None stands for one that was not asked for."""
+    """Print the files that were written; None stands for one that was not requested."""
     for path in paths:
         if path is not None:
             typer.echo(f"written: {path}")
 
 
 def names_of(paths: Iterable[Any]) -> list[str]:
-    """The files that were written, for JSON."""
+    """The files that were written, as JSON names them."""
     return [str(path) for path in paths if path is not None]
 
 
 def warn_of_row_numbers(table: Any) -> None:
-    """Say on standard error which columns number the rows and should be left out."""
+    """Warn on standard error of columns that number the rows and should be left out."""
     from steadytree.data.table import quote
     from steadytree.reporting.checks import drop_options, row_numbers
 
@@ -71,29 +71,23 @@ def warn_of_row_numbers(table: Any) -> None:
     if found:
         what = "numbers the rows" if len(found) == 1 else "number the rows"
         typer.echo(
-            f"warning: {quote(found)} {what}, which says nothing of rows to come: leave out with "
+            f"warning: {quote(found)} {what} and cannot predict new rows: leave out with "
             f"{drop_options(found)}",
             err=True,
         )
 
 
 def refuse_spending(error: Exception) -> NoReturn:
-    """End with exit code 3, since the budget is spent."""
+    """End with exit code 3: the budget is spent."""
     typer.echo(f"refused: {error}", err=True)
-    raise typer.Exit(EXCEEDED)
+    raise typer.Exit(LIMIT_EXCEEDED)
 
 
-PATIENCE = 2.0  # seconds without a word
+PATIENCE = 2.0  # seconds before progress is shown
 
 
 class Progress:
-    """Says what is being done, on standard error, if that is a terminal and it takes over 2 s.
-
-    Examples
-    --------
-    >>> with Progress() as progress:
-    ...     progress.say("reading data.csv")
-    """
+    """Shows the current step on standard error, in a terminal, after 2 seconds."""
 
     def __init__(self, patience: float = PATIENCE):
         self._message = ""
@@ -104,7 +98,7 @@ class Progress:
         self._timer.daemon = True
 
     def say(self, message: str) -> None:
-        """What is done from now on."""
+        """Show this step from now on."""
         with self._lock:
             self._message = message
             if self._status is not None:

@@ -1,4 +1,4 @@
-"""The commands `steadytree private holder serve | status`."""
+"""The commands `steadytree private holder serve | status | join`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
-from steadytree.cli.options import AsJson, Budget, LedgerFile, NewLedger, SchemaFile, check_ledger
+import steadytree as st
+from steadytree._base.files import Place
+from steadytree.cli.options import (
+    READS,
+    WRITES,
+    App,
+    AsJson,
+    Budget,
+    Does,
+    GatewaySocket,
+    HolderKeys,
+    LedgerFile,
+    NewLedger,
+    SchemaFile,
+    check_ledger,
+)
 from steadytree.cli.output import echo_json
-from steadytree.cli.paths import CONNECTS, READS, WRITES, App, Does
 
 if TYPE_CHECKING:
     from steadytree.federated.gateway import Terms
-    from steadytree.federated.holder import Holder
 
 EXAMPLES = """\b
 Examples:
@@ -24,19 +36,10 @@ Examples:
   steadytree private holder status --socket north.sock"""
 
 app = App(
-    help="Keep rows, noise and ledger in a daemon of your own.",
+    help="Keep rows, noise and ledger in a daemon at the holder.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Rows = Annotated[Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file."), READS]
-Target = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
-]
-Name = Annotated[str, typer.Option(help="What the plan calls this holder.")]
-Seed = Annotated[
-    int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
-]
 
 
 def store_of(ledger: Path) -> Path:
@@ -58,22 +61,27 @@ def _kept_beside(values: dict[str, Any]) -> list[Place]:
 
 @app.command(epilog=EXAMPLES)
 def serve(
-    data: Rows,
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file."), READS
+    ],
     schema: SchemaFile,
     ledger: LedgerFile,
     budget: Budget,
-    name: Name = "holder",
-    target: Target = None,
+    name: Annotated[str, typer.Option(help="This holder's name in the plan.")] = "holder",
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
+    ] = None,
     socket: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The socket; by default LEDGER.sock."),
         Does("write", _kept_beside),
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="A group that may open the socket too (0660, not 0600).")
+        str | None, typer.Option(help="A group that may open the socket too (mode 0660, not 0600).")
     ] = None,
     pace: Annotated[
-        float, typer.Option(help="Replies leave on a grid of so many seconds.", min=0, max=60)
+        float, typer.Option(help="Send replies at multiples of so many seconds.", min=0, max=60)
     ] = 0.25,
     study: Annotated[
         list[str] | None,
@@ -81,19 +89,23 @@ def serve(
     ] = None,
     coordinator_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Believe letters signed with coordinator.sign.pub only."),
+        typer.Option(metavar="FILE", help="Accept only messages signed with coordinator.sign.pub."),
         READS,
     ] = None,
     least_epsilon: Annotated[
-        float, typer.Option(help="Refuse questions for less than this.", min=0)
+        float, typer.Option(help="Refuse requests that cost less than this.", min=0)
     ] = 1e-3,
     new_ledger: NewLedger = False,
     log: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="By default standard error."), WRITES
+        Path | None,
+        typer.Option(metavar="FILE", help="The log; by default standard error."),
+        WRITES,
     ] = None,
-    testing_seed: Seed = None,
+    testing_seed: Annotated[
+        int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
+    ] = None,
 ) -> None:
-    """Answer well-formed questions over a local socket until stopped (SIGTERM, Ctrl-C)."""
+    """Answer requests over a local socket until stopped (SIGTERM, Ctrl-C)."""
     import logging
     import signal
 
@@ -120,7 +132,7 @@ def serve(
 
 @app.command()
 def status(
-    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket."), CONNECTS],
+    socket: GatewaySocket,
     as_json: AsJson = False,
 ) -> None:
     """Show what a serving gateway has spent and what is left."""
@@ -146,15 +158,15 @@ def status(
 
 @app.command()
 def join(
-    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys."), READS],
+    keys: HolderKeys,
     superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The coordinator.")],
-    socket: Annotated[Path, typer.Option(metavar="FILE", help="The gateway's socket."), CONNECTS],
+    socket: GatewaySocket,
     port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
     same_user: Annotated[
-        bool, typer.Option("--same-user", help="FOR TRIALS: join as the user who has the rows.")
+        bool, typer.Option("--same-user", help="FOR TRIALS: join as the user who owns the rows.")
     ] = False,
 ) -> None:
-    """Connect a gateway to a coordinator over Flower, again and again until stopped."""
+    """Connect a gateway to a coordinator over Flower, and reconnect until stopped."""
     import logging
 
     from steadytree.federated.flower.supernode import SuperNode, check_gateway
@@ -171,7 +183,7 @@ def join(
 def read_terms(
     name: str, studies: list[str] | None, least_epsilon: float, key: Path | None
 ) -> Terms:
-    """What the options of `serve` say that a holder agreed to."""
+    """The terms that the options of `serve` state."""
     from steadytree.federated.framing import unsigned
     from steadytree.federated.gateway import Terms
     from steadytree.federated.signed_files import letter_opener
@@ -197,15 +209,12 @@ def load_holder(
     schema: Path,
     account: tuple[Path, float],
     testing_seed: int | None = None,
-) -> Holder:
+) -> st.Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""
     from steadytree.cli.private import read_rows
     from steadytree.data.readers import column_names
-    from steadytree.data.schema import Schema
-    from steadytree.federated.holder import Holder
-    from steadytree.privacy.ledger import Ledger
 
-    declared = Schema.load(schema)
+    declared = st.Schema.load(schema)
     names = column_names(data)
     if target is None:
         others = [each for each in names if each not in declared.names]
@@ -218,10 +227,10 @@ def load_holder(
     if target not in names:
         raise ValueError(f"--target {target!r} is no column of the data.")
     X, y = read_rows(data, declared, target)
-    return Holder(name, declared, X, y, Ledger(*account), testing_seed=testing_seed)
+    return st.Holder(name, declared, X, y, st.Ledger(*account), testing_seed=testing_seed)
 
 
-def open_gateway(holder: Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:
+def open_gateway(holder: st.Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:
     """The gateway of a holder and its store of answers, in a folder beside the ledger."""
     from steadytree.federated.gateway import AnswerStore, Gateway
     from steadytree.federated.holder import schema_digest

@@ -1,4 +1,4 @@
-"""The commands `steadytree private keys | coordinate`."""
+"""The commands `steadytree private keys | coordinate | ask | answer | merge`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
-from steadytree.cli.options import AsJson, NewLedger, PlanFile, check_ledger
+import steadytree as st
+from steadytree._base.files import Place, check_can_fill, check_can_write
+from steadytree.cli.options import (
+    CHANGES,
+    CONNECTS,
+    FILLS,
+    LIMIT_EXCEEDED,
+    READS,
+    AsJson,
+    Does,
+    HolderKeys,
+    NewLedger,
+    PlanFile,
+    check_ledger,
+)
 from steadytree.cli.output import echo_json, names_of, say_written
-from steadytree.cli.paths import CHANGES, CONNECTS, FILLS, READS, Does
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def _answer_and_store(values: dict[str, Any]) -> list[Place]:
-    """What an answer writes that no option names."""
+    """Files that an answer writes and no option names."""
     from steadytree.cli.private_holder import store_of
     from steadytree.federated.signed_files import answer_path
 
@@ -34,12 +46,11 @@ def _answer_and_store(values: dict[str, Any]) -> list[Place]:
 def ask(
     plan: PlanFile,
     out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to write questions."), FILLS
+        Path, typer.Option(metavar="FOLDER", help="Where to write the requests."), FILLS
     ] = Path("questions"),
     as_json: AsJson = False,
 ) -> None:
-    """Write the next signed, numbered question for each holder that is asked."""
-    from steadytree._base.files import check_can_fill, check_can_write
+    """Write the next signed, numbered request to each holder."""
     from steadytree.federated.coordinator import learn
     from steadytree.federated.signed_files import FileHolders, Waiting, write_questions
     from steadytree.federated.study import Checkpoint, StudyConfig
@@ -66,31 +77,36 @@ def ask(
 def answer(
     question: Annotated[
         Path,
-        typer.Argument(metavar="QUESTION", help="A question file."),
+        typer.Argument(metavar="QUESTION", help="A request file."),
         Does("read", _answer_and_store),
     ],
-    keys: Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys."), READS],
+    keys: HolderKeys,
     socket: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Socket of a serving gateway; or:"), CONNECTS
+        Path | None,
+        typer.Option(metavar="FILE", help="Socket of a serving gateway; or the options below."),
+        CONNECTS,
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows."), READS] = None,
-    target: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column to predict.")] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
+    ] = None,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The agreed schema."), READS
+        Path | None, typer.Option(metavar="FILE", help="The completed schema (TOML)."), READS
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The rows' ledger."), CHANGES
+        Path | None, typer.Option(metavar="FILE", help="The privacy ledger of the data."), CHANGES
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="All that the rows may ever cost.")] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Total epsilon that may ever be spent on the data.")
+    ] = None,
     new_ledger: NewLedger = False,
     name: Annotated[
-        str | None, typer.Option(help="This holder; by default as its folder of keys is called.")
+        str | None, typer.Option(help="This holder; by default the name of its folder of keys.")
     ] = None,
     as_json: AsJson = False,
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Check a question and write its signed answer; exit 3 where the budget is spent."""
-    from steadytree._base.files import check_can_write
+    """Check a request and write its signed answer; exit 3 if the budget is spent."""
     from steadytree.federated.signed_files import answer_path, read_question_file, write_answer_file
 
     content = read_question_file(question, keys)
@@ -118,7 +134,7 @@ def answer(
         return
     typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
     typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
-    typer.echo(f"the study has cost {so_far:.4g} so far, of {whole:.4g} that it says it may")
+    typer.echo(f"spent on the study so far: {so_far:.4g} of {whole:.4g}")
     say_written(path)
 
 
@@ -128,12 +144,11 @@ def merge(
         list[Path], typer.Argument(metavar="ANSWER...", help="Answer files."), READS
     ],
     without: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Go on without a holder.")
+        list[str] | None, typer.Option(metavar="NAME", help="Continue without this holder.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the answers to one question and go on; write the tree after the last."""
-    from steadytree._base.files import check_can_write
+    """Check the answers of one round and continue; write the tree after the last round."""
     from steadytree.federated.coordinator import finish, learn
     from steadytree.federated.signed_files import FileHolders, Waiting
     from steadytree.federated.study import Checkpoint, StudyConfig
@@ -165,7 +180,7 @@ def merge(
 def _door(
     socket: Path | None, rows: tuple[Any, ...], content: dict[str, Any]
 ) -> Iterator[Callable[[bytes], bytes]]:
-    """Letters to a serving gateway, or to one that lives as long as the command."""
+    """Messages to a serving gateway, or to one that lives as long as the command."""
     if socket is not None:
         from steadytree.federated.framing import carry
 
@@ -192,8 +207,8 @@ def _door(
 
 
 def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict[str, Any]:
-    """What the gateway knows; refuses a question that goes beyond what its file announces."""
-    from steadytree.data.schema import Schema, from_dict
+    """The gateway's handshake; refuses a request that exceeds what its file announces."""
+    from steadytree.data.schema import from_dict
     from steadytree.federated.framing import read
     from steadytree.federated.signed_files import sealed
     from steadytree.federated.study import schema_difference
@@ -206,13 +221,13 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
             f"the question is for {content['holder']!r}, the gateway is of {known['holder']!r}. "
             "Nothing was spent."
         )
-    asked = Schema(**from_dict(content["schema"], "the question"))
+    asked = st.Schema(**from_dict(content["schema"], "the question"))
     differs = schema_difference(asked, known["schema"])
     if differs:
         raise ValueError(f"the schemas differ: {differs} Nothing was spent.")
     if not known["enough"]:
         typer.echo("refused: less is left than the study's epsilon. Nothing was spent.", err=True)
-        raise typer.Exit(3)
+        raise typer.Exit(LIMIT_EXCEEDED)
     whole = content["epsilon of the study"]
     if known["spent"] + content["epsilon"] > whole * (1 + 1e-9):
         typer.echo(
@@ -220,7 +235,7 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
             "announces. Nothing was spent.",
             err=True,
         )
-        raise typer.Exit(3)
+        raise typer.Exit(LIMIT_EXCEEDED)
     return known
 
 
@@ -233,7 +248,7 @@ def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
     if code is None:
         return reply
     typer.echo(f"refused: {MEANING[code]}.", err=True)
-    raise typer.Exit(3 if code == Refusal.BUDGET else 2)
+    raise typer.Exit(LIMIT_EXCEEDED if code == Refusal.BUDGET else 2)
 
 
 LOOKING = 30.0  # seconds between calls of Flower's, each of which takes seconds
@@ -242,20 +257,21 @@ LOOKING = 30.0  # seconds between calls of Flower's, each of which takes seconds
 def keys(
     plan: Annotated[
         Path | None,
-        typer.Argument(metavar="PLAN", help="Make the keys of all parties of a plan."),
+        typer.Argument(metavar="PLAN", help="Make the keys of all holders of a plan."),
         READS,
     ] = None,
     holder: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Make the keys of one holder, at the holder."),
+        typer.Option(metavar="NAME", help="Make the keys of one holder, at that holder."),
         FILLS,
     ] = None,
     host: Annotated[
-        list[str] | None, typer.Option(help="Further names under which the coordinator is reached.")
+        list[str] | None,
+        typer.Option(help="Another host name of the coordinator; may be repeated."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make certificates and keys, for a whole plan or for one holder."""
+    """Create certificates and keys, for a plan or for one holder."""
     from steadytree.federated.keys import make_holder_keys, make_study_keys
     from steadytree.federated.study import StudyConfig
 
@@ -288,16 +304,15 @@ def coordinate(
     plan: PlanFile,
     logs: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep Flower's files and logs here."),
+        typer.Option(metavar="FOLDER", help="Keep the files and logs of Flower here."),
         FILLS,
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study over Flower, or go on with an interrupted one; exit 3 for a spent budget."""
+    """Run a study over Flower, or resume it; exit 3 if the budget is spent."""
     import signal
     import tempfile
 
-    from steadytree._base.files import check_can_write
     from steadytree.federated.flower.superlink import SuperLink, check_ready
     from steadytree.federated.study import Checkpoint, StudyConfig
 
@@ -307,12 +322,12 @@ def coordinate(
         check_can_write(path)
     done = Checkpoint(study.checkpoint, study.digest).n_rounds
     if done:
-        typer.echo(f"going on after round {done}", err=as_json)
+        typer.echo(f"resuming after round {done}", err=as_json)
     with tempfile.TemporaryDirectory() as scratch:
         folder = logs or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         study.facts.unlink(missing_ok=True)
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing is left running
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the child processes too
         with SuperLink(study, plan, folder.resolve()) as link:
             nodes = link.register()
             typer.echo(f"waiting for {', '.join(study.holders)} at {study.superlink}", err=as_json)
@@ -323,7 +338,7 @@ def coordinate(
 
 
 def _wait(study: StudyConfig, link: SuperLink, run: str) -> dict[str, Any]:
-    """How the study ended, from the file that it writes then."""
+    """The result of the study, from the file that it writes at its end."""
     import json
 
     from steadytree._base.clock import CLOCK, Limit

@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadytree.cli.options import EXCEEDED, AsJson, Drop, MaxDepth, MaybeTarget, Noise
+import steadytree as st
+from steadytree._base.files import check_can_write
+from steadytree.cli.options import (
+    CHANGES,
+    LIMIT_EXCEEDED,
+    READS,
+    AsJson,
+    Drop,
+    Jobs,
+    MaxDepth,
+    Noise,
+    OptionalTarget,
+    PageOut,
+)
 from steadytree.cli.output import (
+    Progress,
     command_line,
     echo_json,
     say_written,
     show_page,
     warn_of_row_numbers,
 )
-from steadytree.cli.paths import CHANGES, READS, WRITES
 
 if TYPE_CHECKING:
     from steadytree.reporting.report import Report
@@ -35,18 +48,18 @@ limits.toml, for example:
   max_flips = "5%"
   min_worst_case_accuracy = 0.8
 
-Exit code 3 where a stated limit fails or could not be measured; the page is written anyway."""
+Exit code 3 if a limit fails or could not be measured; the page is written anyway."""
 
 
 class Criterion(StrEnum):
-    """What a split is judged by."""
+    """The criterion of a split."""
 
     COUNT = "count"
     GINI = "gini"
 
 
 class Learner(StrEnum):
-    """How the tree is learned."""
+    """The learner of the tree."""
 
     GREEDY = "greedy"
     CART = "cart"
@@ -58,31 +71,33 @@ class Learner(StrEnum):
 def report(
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="[DATA]", help="A csv or parquet file; without it, breast cancer."),
+        typer.Argument(
+            metavar="[DATA]", help="A csv or parquet file; default: breast cancer data."
+        ),
         READS,
     ] = None,
-    target: MaybeTarget = None,
+    target: OptionalTarget = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A saved tree or card to judge, on all rows."),
+        typer.Option(metavar="FILE", help="A saved tree or risk score, evaluated on all rows."),
         READS,
     ] = None,
     previous: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The tree in use so far (*.tree.json)."),
+        typer.Option(metavar="FILE", help="The tree in use (*.tree.json)."),
         READS,
     ] = None,
     limits: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Limits to keep to, as TOML."), READS
+        Path | None, typer.Option(metavar="FILE", help="Limits to check (TOML)."), READS
     ] = None,
     noise: Noise = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN", help="Judge groups by this column; may be repeated."),
+        typer.Option(metavar="COLUMN", help="Evaluate groups by this column; may be repeated."),
     ] = None,
     learner: Annotated[
         Learner | None,
-        typer.Option(help="How to learn the tree; with --model, how it was learned."),
+        typer.Option(help="Learner of the tree; with --model, the one it was fitted with."),
     ] = None,
     learners: Annotated[
         str | None,
@@ -93,43 +108,40 @@ def report(
     ] = None,
     comparison: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A page of steadytree compare to take over."),
+        typer.Option(metavar="FILE", help="A page of steadytree compare to include."),
         READS,
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The data's privacy ledger."), CHANGES
+        Path | None, typer.Option(metavar="FILE", help="The privacy ledger of the data."), CHANGES
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="The ledger's whole budget.")] = None,
+    budget: Annotated[float | None, typer.Option(help="Total epsilon of the ledger.")] = None,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Adds accuracy against epsilon."), READS
+        Path | None,
+        typer.Option(metavar="FILE", help="A schema (TOML): adds accuracy against epsilon."),
+        READS,
     ] = None,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write the page."), WRITES
-    ] = Path("report.html"),
+    out: PageOut = Path("report.html"),
     drop: Drop = None,
     max_depth: MaxDepth = 5,
     criterion: Annotated[
-        Criterion, typer.Option(help="What greedy splits are judged by.")
+        Criterion, typer.Option(help="Criterion of greedy splits.")
     ] = Criterion.COUNT,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Leave out what takes long and was not asked for.")
+        bool, typer.Option("--quick", help="Skip slow sections that were not requested.")
     ] = False,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes for comparing.")] = 1,
+    jobs: Jobs = 1,
     seed: Annotated[
-        int, typer.Option(min=0, help="Which rows are held out, and how ties are broken.")
+        int, typer.Option(min=0, help="Random seed of the held-out rows and of ties.")
     ] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a tree (or take one) and report on it, in the terminal and as one offline HTML page.
+    """Report on a saved or a new tree, in the terminal and as one offline HTML page.
 
-    Without --model, 70 % of the rows are used to fit a tree and the others to judge it.
+    Without --model, a tree is fitted to 70 % of the rows and evaluated on the others.
     """
-    from steadytree._base.files import check_can_write
-    from steadytree.cli.output import Progress
-
     check_can_write(out)
     if data is None and target is not None:
-        raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
+        raise ValueError("--target needs data: pass a csv or parquet file too.")
     files = {"previous": previous, "limits": limits, "noise": noise}
     files |= {"ledger": ledger, "schema": schema}
     asked = learners or ("none" if quick else USUAL_LEARNERS)
@@ -166,25 +178,21 @@ def report(
 
 
 def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]:
-    """What the named files hold."""
-    from steadytree.data.schema import Schema
-    from steadytree.models.files import load
-    from steadytree.privacy.ledger import Ledger
+    """The contents of the files."""
     from steadytree.reporting.limits import Limits
-    from steadytree.robustness.perturbation import Perturbation
 
     account = files["ledger"]
     if (account is None) != (budget is None):
-        raise ValueError("--ledger and --budget belong together: a ledger knows its budget.")
+        raise ValueError("--ledger and --budget belong together: pass both.")
     if account is not None and not account.exists():
         raise ValueError(f"{account}: no such ledger.")
     previous, noise = files["previous"], files["noise"]
     return {
-        "previous": None if previous is None else load(previous),
+        "previous": None if previous is None else st.load(previous),
         "limits": Limits.of(files["limits"]),
-        "perturbation": None if noise is None else Perturbation.from_toml(noise),
-        "schema": None if files["schema"] is None else Schema.load(files["schema"]),
-        "ledger": None if account is None else Ledger(account, budget or 0.0),
+        "perturbation": None if noise is None else st.Perturbation.from_toml(noise),
+        "schema": None if files["schema"] is None else st.Schema.load(files["schema"]),
+        "ledger": None if account is None else st.Ledger(account, budget or 0.0),
     }
 
 
@@ -200,7 +208,7 @@ def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:
 
 
 def _stop_if_failed(found: Report) -> None:
-    """End with exit code 3 where a stated limit is not kept, or nobody could tell."""
+    """End with exit code 3 where a limit fails or could not be measured."""
     for one in found.failed:
         what = "could not be measured" if one["value"] is None else f"is {one['shown']}"
         typer.echo(
@@ -209,4 +217,4 @@ def _stop_if_failed(found: Report) -> None:
             err=True,
         )
     if found.failed:
-        raise typer.Exit(EXCEEDED)
+        raise typer.Exit(LIMIT_EXCEEDED)

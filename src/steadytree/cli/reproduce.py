@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree._base.paths import Place
-from steadytree.cli.output import echo_json, names_of, say_written
-from steadytree.cli.paths import READS, Does
+from steadytree._base.files import Place, check_can_write, write_text_atomically
+from steadytree.cli.options import READS, Does
+from steadytree.cli.output import command_line, echo_json, names_of, say_written
 
 PAGE = "study.html"
 USUALLY = (("matplotlib", "plot"), ("pandas", "frame"))
@@ -21,13 +21,13 @@ Examples:
   steadytree reproduce average-sensitivity --quick
   steadytree reproduce separation --data papers/data --full
 
-What follows the name goes to the study: steadytree reproduce separation --help lists it. Studies
-come with the package, and are in the folder studies of a copy of the source."""
+Further options go to the study: steadytree reproduce separation --help lists them. Studies come
+with the package, and are in the folder studies of a source checkout."""
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
 def _usual_folder(values: dict[str, Any]) -> list[Place]:
-    """The folder that is filled where --out names none."""
+    """The folder that is written into without --out."""
     if values["out"] is not None or values["study"] in (None, "--help"):
         return []
     return [Place(_folder_of(_find(values["study"])), "fill", "the folder of the study")]
@@ -40,21 +40,22 @@ def _folder_of(path: Path) -> Path:
 def reproduce(
     context: typer.Context,
     study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="A study; without it, all are listed.")
+        str | None,
+        typer.Argument(metavar="[STUDY]", help="A study; without it, all studies are listed."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The folder with the papers' data."), READS
+        Path | None, typer.Option(metavar="FOLDER", help="Folder of the papers' data sets."), READS
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="For pictures, the page and what is kept."),
+        typer.Option(metavar="FOLDER", help="Where to write plots, the page and results."),
         Does("fill", _usual_folder),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the list, or how the run ended, as JSON.")
+        bool, typer.Option("--json", help="Print the list, or the result of the run, as JSON.")
     ] = False,
 ) -> None:
-    """Run the study of a paper again: its tables and pictures, on the terminal and as a page.
+    """Reproduce the tables and figures of a paper, in the terminal and as an HTML page.
 
     The page is study.html in the folder of --out, by default STUDY_out.
     """
@@ -81,8 +82,8 @@ def reproduce(
     seconds = round(time.monotonic() - start, 2)
     written = [] if code else [_write_page(path.parent, folder, lines, seconds, clock)]
     if as_json:
-        told = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
-        echo_json({**told, "written": names_of(written)})
+        result = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
+        echo_json({**result, "written": names_of(written)})
     else:
         say_written(*written)
     if code:
@@ -90,9 +91,7 @@ def reproduce(
 
 
 def _make(folder: Path) -> None:
-    """The folder, made where it is not there; refused where nothing can be written into it."""
-    from steadytree._base.files import check_can_write
-
+    """Make the folder if needed; refuse one that cannot be written into."""
     if not folder.exists():
         check_can_write(folder)
         folder.mkdir()
@@ -100,7 +99,7 @@ def _make(folder: Path) -> None:
 
 
 def _check_extras(study: str) -> None:
-    """Say what is missing; the study itself imports what is there."""
+    """Name a missing extra; the study imports the packages itself."""
     from importlib.util import find_spec
 
     for module, extra in NEEDS.get(study, USUALLY):
@@ -111,7 +110,7 @@ def _check_extras(study: str) -> None:
 
 
 def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[int, list[str]]:
-    """Run a study, showing what it prints as it comes; returns exit code and lines."""
+    """Run a study and show its output as it comes; returns exit code and lines."""
     import os
     import subprocess
 
@@ -130,12 +129,10 @@ def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[in
 
 
 def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
-    """The page of a run, with the pictures that it drew."""
-    from steadytree._base.files import write_text_atomically
-    from steadytree.cli.output import command_line
+    """Write the page of a run, with its figures."""
     from steadytree.reporting.study import KINDS, study_page
 
-    drawn = [
+    figures = [
         path
         for path in sorted(folder.iterdir())
         if path.suffix.lower() in KINDS and path.stat().st_mtime >= since - 1
@@ -145,7 +142,7 @@ def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, sin
         study.name.replace("_", " "),
         _about(study / "run.py"),
         lines,
-        drawn,
+        figures,
         command_line(),
         seconds,
         kept.read_text("utf-8") if kept.exists() else "",
@@ -155,7 +152,7 @@ def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, sin
 
 
 def _folder() -> Path:
-    """Where the studies are: in the package, or beside it in a copy of the source."""
+    """The folder of the studies: in the package, or beside it in a source checkout."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "_studies", package.parents[1] / "studies"):
         if folder.is_dir():
@@ -180,7 +177,7 @@ def _find(name: str) -> Path:
 
 
 def _about(path: Path) -> str:
-    """The first line of what a study says of itself."""
+    """The first line of the study's docstring."""
     import ast
 
     return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]

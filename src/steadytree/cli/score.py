@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from steadytree.cli.options import AsJson, Data, Drop
-from steadytree.cli.output import echo_json, names_of, say_written, warn_of_row_numbers
-from steadytree.cli.paths import READS, WRITES
+import steadytree as st
+from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree.cli.options import READS, WRITES, AsJson, Data, Drop
+from steadytree.cli.output import (
+    Progress,
+    echo_json,
+    names_of,
+    say_written,
+    warn_of_row_numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +29,7 @@ Examples:
 
 
 class Loss(StrEnum):
-    """What a card is fitted to."""
+    """The loss of a risk score."""
 
     AUTO = "auto"
     MAJORITY = "majority"
@@ -32,58 +39,55 @@ class Loss(StrEnum):
 def score(
     data: Data,
     target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column to predict; fits a card.")
+        str | None, typer.Option(metavar="COLUMN", help="The column to predict; fits a risk score.")
     ] = None,
     card: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A saved card (*.card.json) to score with."),
+        typer.Option(metavar="FILE", help="A saved risk score (*.card.json) to apply."),
         READS,
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to write totals and risks (csv)."),
+        typer.Option(metavar="FILE", help="Where to write scores and risks (csv)."),
         WRITES,
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to save the card (*.card.json)."),
+        typer.Option(metavar="FILE", help="Where to save the risk score (*.card.json)."),
         WRITES,
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to draw the card."), WRITES
+        Path | None, typer.Option(metavar="FILE", help="Where to plot the sheet (SVG)."), WRITES
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write a page to print."), WRITES
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write a printable page (HTML)."),
+        WRITES,
     ] = None,
     drop: Drop = None,
-    loss: Annotated[Loss, typer.Option(help="What the card is fitted to.")] = Loss.AUTO,
+    loss: Annotated[Loss, typer.Option(help="Loss function.")] = Loss.AUTO,
     tau: Annotated[
-        str, typer.Option(help="Noise to withstand, as a share of a column's range, or 1se.")
+        str, typer.Option(help="Noise to be robust to, as a share of each range, or 1se.")
     ] = "1se",
-    max_conditions: Annotated[int, typer.Option(min=1, help="Most conditions.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Which rows settings are chosen on.")] = 0,
+    max_conditions: Annotated[int, typer.Option(min=1, help="Maximum number of conditions.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the cross-validation.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a card of points to a file and print it, or score a file with a saved card.
+    """Fit a risk score to a file and print it, or apply a saved one to a file.
 
-    Without --out, the totals and answers of a saved card are printed as csv.
+    Without --out, the scores and predictions of a saved risk score are printed as csv.
     """
     if (target is None) == (card is None):
-        raise ValueError("pass --target to fit a card, or --card to score with a saved one.")
+        raise ValueError("pass --target to fit a risk score, or --card to apply a saved one.")
     noise = tau if tau == "1se" else _share(tau)
-    from steadytree._base.files import check_can_write
-
     for path in filter(None, (out, save, svg, html)):
         check_can_write(path)
-    from steadytree.cli.output import Progress
-    from steadytree.riskscore.risk_score import RiskScoreClassifier
-
     with Progress() as progress:
         progress.say(f"reading {data}")
         if card is not None:
             found = _read_card(card, data, drop or [])
         else:
-            model = RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
+            model = st.RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
             found = _fit_card(model, data, str(target), drop or [], progress.say)
     written = _write(found, {"out": out, "save": save, "svg": svg, "html": html}, target or "")
     if as_json:
@@ -96,7 +100,7 @@ def score(
 
 
 class Found(NamedTuple):
-    """A card, how it was fitted where that is known, and rows."""
+    """A scorecard, how it was fitted where that is known, and rows."""
 
     card: Any
     fitted: dict[str, Any]
@@ -105,24 +109,22 @@ class Found(NamedTuple):
 
 def _read_card(card: Path, data: Path, drop: list[str]) -> Found:
     from steadytree.data.readers import read_data
-    from steadytree.models.files import load
-    from steadytree.models.scorecard import Scorecard
 
-    found = load(card)
-    if not isinstance(found, Scorecard):
-        raise ValueError(f"{card} holds a tree, not a card of points.")
+    found = st.load(card)
+    if not isinstance(found, st.Scorecard):
+        raise ValueError(f"{card} holds a tree, not a risk score.")
     return Found(found, {}, read_data(data, skip=drop))
 
 
 def _fit_card(
-    model: Any, data: Path, target: str, drop: list[str], say: Callable[[str], None]
+    model: Any, data: Path, target: str, drop: list[str], on_progress: Callable[[str], None]
 ) -> Found:
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
     given = DataSet.read(data, target, drop)
     check_texts(given.features)
-    say("fitting a card")
+    on_progress("fitting a risk score")
     _fit_quietly(model, given)
     warn_of_row_numbers(given.features)
     fitted = {
@@ -134,16 +136,12 @@ def _fit_card(
 
 
 def _write(found: Found, paths: dict[str, Path | None], title: str) -> list[Path]:
-    """Write what was asked for; returns where."""
-    from steadytree._base.files import write_text_atomically
-    from steadytree.models.files import save
-    from steadytree.reporting.plot import plot
-
+    """Write the requested files; returns their paths."""
     if paths["save"] is not None:
-        save(found.card, paths["save"])
+        st.save(found.card, paths["save"])
     texts = {
-        "svg": lambda: plot(found.card).svg,
-        "html": lambda: plot(found.card, title=title).html,
+        "svg": lambda: st.plot(found.card).svg,
+        "html": lambda: st.plot(found.card, title=title).html,
         "out": lambda: _scores(found),
     }
     for name, text in texts.items():
@@ -176,7 +174,7 @@ def _show_json(found: Found, written: list[Path], scored: bool) -> None:
 
 
 def _fit_quietly(model: Any, given: Any) -> None:
-    """Fit; that a card is empty is said by the card itself, without a line of source code."""
+    """Fit without the warning of an empty scorecard: the printed sheet says it."""
     import warnings
 
     with warnings.catch_warnings():
@@ -192,7 +190,7 @@ def _share(text: str) -> float:
 
 
 def _scores(found: Found) -> str:
-    """Totals, answers and risks as csv, a line for each row; two classes have one of each."""
+    """Scores, predictions and risks as csv, a line for each row; one column for two classes."""
     import csv
     import io
 

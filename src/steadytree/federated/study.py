@@ -15,8 +15,7 @@ import numpy as np
 
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
-from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree._base.paths import Place, check_apart
+from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
 from steadytree.federated.framing import (
     MEANING,

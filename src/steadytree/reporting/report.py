@@ -6,8 +6,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree._base.paths import Place, check_apart
+from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steadytree._base.paths import Place, check_apart
+from steadytree._base.files import Place, check_apart
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths

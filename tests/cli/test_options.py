@@ -11,9 +11,9 @@ import pytest
 import typer
 
 import steadytree
-from steadytree._base.paths import Place, check_apart
+from steadytree._base.files import Place, check_apart
 from steadytree.cli import app as cli
-from steadytree.cli.paths import READS, WRITES, App, keeps_apart, places_of, roles_of, shown_name
+from steadytree.cli.options import READS, WRITES, App, keeps_apart, places_of, roles_of, shown_name
 from steadytree.federated.study import StudyConfig
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.cli.commands import refused
