@@ -11,7 +11,7 @@ PYTHON ?= $(call FIRST_OF,$(CANDIDATES))
 # The oldest wheels exist for 3.11 and 3.12 only.
 OLDEST_PYTHON ?= $(call FIRST_OF,python3.11 python3.12 $(PYTHON))
 # Logic that no version of a dependency changes: once a run is enough.
-SAME_WITH_OLDEST := robustness distance stability/test_removal privacy/test_tree_mechanism privacy/test_audit privacy/test_evaluation privacy/test_private_tree_budget privacy/test_tree_mechanism_opendp federated privacy/test_ledger privacy/test_ledger_lines comparison reporting/test_sections
+SAME_WITH_OLDEST := robustness distance stability/test_removal privacy/test_tree_mechanism privacy/test_audit federated privacy/test_ledger comparison reporting/sections
 # Help, tables and pages are worded and laid out by dependencies as well.
 OTHER_WITH_OLDEST := help commands pages
 OPTIONAL := data or slow or heavy or federated or browser or interop

@@ -141,7 +141,7 @@ BAD_DATA = {
     "unlabelled": ("a,y\n1,u\n2,\n3,v\n", "target 'y' is missing in 1 of 3 rows.*row 2"),
     "no target": ("a,outcom\n1,u\n2,v\n", "no column 'y' for the target: it has 'a', 'outcom'"),
     "ragged": ("a,y\n1,u\n2\n", "row 2 has 1 field"),
-    "measured": ("a,y\n" + "1,0.5\n2,1.5\n3,2.25\n" * 9, "measured numbers such as 0.5"),
+    "measured": ("a,y\n" + "1,0.5\n2,1.5\n3,2.25\n" * 9, "continuous numbers such as 0.5"),
     "amounts": ("a,y\n" + "".join(f"{k},{k}\n" for k in range(99)), "99 different values"),
     "no feature": ("y\nu\nv\n", "no column is left"),
     "unnamed": (",a,y\n" + "1,1,u\n2,2,v\n" * 9, r"no name in the header.*'\(unnamed 1\)'"),

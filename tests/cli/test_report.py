@@ -193,8 +193,8 @@ def test_limits_decide_the_exit_code(run, frame, tmp_path, least, code):
     asked = ("report", "data.csv", "--target", "outcome", "--limits", "limits.toml", "--quick")
     found, out, err = run(*asked)
     assert found == code
-    assert "Stated limits" in out
-    assert ("limit exceeded: share of rows right (min_accuracy)" in err) == (code == 3)
+    assert "Limits\n" in out
+    assert ("limit exceeded: share of rows predicted correctly (min_accuracy)" in err) == (code == 3)
     assert "report.html" in names_in(tmp_path)
 
 
@@ -264,7 +264,7 @@ def test_trees_of_another_version_or_other_columns_are_refused(run, frame, tmp_p
     asked = ("--target", "outcome", "--model")
     refused(run("report", "data.csv", *asked, "b.tree.json"), "version 99")
     refused(run("report", "other.csv", *asked, "a.tree.json"), r"lacks the column\(s\) 'age'")
-    refused(run("report", "data.csv", "--target", "age"), "measured numbers")
+    refused(run("report", "data.csv", "--target", "age"), "continuous numbers")
 
 
 def test_too_many_classes_and_groups_are_refused(run, tmp_path):
