@@ -7,6 +7,10 @@ trust this tree?". Names load when they are first used, so that ``steadytree --h
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from steadytree._base import missing_modules
+
+missing_modules.install()
+
 if TYPE_CHECKING:
     from steadytree.data.feature_space import FeatureSpace
     from steadytree.data.schema import Schema

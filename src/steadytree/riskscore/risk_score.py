@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table
-from steadytree.models.base import check_weights
+from steadytree.models.base import PickleMixin, check_weights
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore.assemble import binary_card, joint_card
@@ -54,7 +54,7 @@ MOST_POINTS = {"majority": 10, "logistic": 5}
 NO_LIMIT = 10**6
 
 
-class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
+class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
     """A card of conditions with small whole points, robust to noise by construction.
 
     Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
