@@ -7,6 +7,9 @@ is first used, so that ``import steadytree`` and ``steadytree --help`` are quick
 
 import lazy_loader
 
+from steadytree._base import missing_modules
+
+missing_modules.install()
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 

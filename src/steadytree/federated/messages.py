@@ -161,7 +161,7 @@ def question(request: Request) -> bytes:
     >>> read_question(read(question(Request("study", 3, "rows", 0.5, "abc")))).name
     'study:3'
     """
-    return write(_Question(version=VERSION, type="question", request=request))
+    return write(_Question(version=2, type="question", request=request))
 
 
 def read_question(content: dict[str, Any]) -> Request:
@@ -189,7 +189,7 @@ def answer_letter(answer: Answer, digest: str) -> bytes:
     numbers = answer.numbers.astype("<i8").tobytes()
     fields = {name: getattr(answer, name) for name in names}
     found = _Numbers(**fields, question=digest, numbers=numbers)
-    return write(_Reply(version=VERSION, ok=True, type="answer", answer=found))
+    return write(_Reply(version=2, ok=True, type="answer", answer=found))
 
 
 def current_answer(message: bytes) -> bytes:

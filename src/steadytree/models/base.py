@@ -16,8 +16,27 @@ from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
 from steadytree.models.tree import Tree
 
+LAYOUT = 2  # of the state that is pickled
+LAYOUT_KEY = "_steadytree_layout"
 
-class TreeClassifierMixin:
+
+class PickleMixin:
+    """Pickles of a learner carry their layout; states of another one are refused."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), LAYOUT_KEY: LAYOUT}  # type: ignore[dict-item]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.get(LAYOUT_KEY) != LAYOUT:
+            raise ValueError(
+                f"this pickle of {type(self).__name__} was made by another version of steadytree: "
+                "fit the model again, and keep it with save()."
+            )
+        kept = {name: value for name, value in state.items() if name != LAYOUT_KEY}
+        super().__setstate__(kept)  # type: ignore[misc]
+
+
+class TreeClassifierMixin(PickleMixin):
     """Predictions, files and exports of a learner whose ``fit`` sets ``tree_``."""
 
     tree_: Tree

@@ -256,8 +256,9 @@ def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
     if any(len(each) != len(document.offset) for each in points):
         raise ValueError("points must hold as many numbers as offset")
     classes = _label_array(document.classes)
-    line = (np.nan if x is None else x for x in (document.slope, document.intercept))
-    card = Scorecard(space, classes, conditions, np.array(points), document.offset, *line)
+    slope, intercept = (math.nan if x is None else x for x in (document.slope, document.intercept))
+    given = (space, classes, conditions, np.array(points), document.offset)
+    card = Scorecard(*given, slope, intercept)
     if document.risks is UNSET:
         return card
     rows = tuple(_risk_row(card, each) for each in document.risks)

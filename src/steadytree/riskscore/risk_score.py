@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.base import read_rows
+from steadytree.models.base import PickleMixin
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore.assemble import binary_scorecard, joint_scorecard
@@ -53,7 +54,7 @@ MOST_POINTS = {"majority": 10, "logistic": 5}
 NO_LIMIT = 10**6
 
 
-class RiskScoreClassifier(ClassifierMixin, BaseEstimator):
+class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
     """A risk score: conditions with small integer points, robust to noise by construction.
 
     Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
