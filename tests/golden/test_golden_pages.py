@@ -129,7 +129,7 @@ def test_pictures_of_trees_and_cards(golden, patients):
     golden("card.svg", as_lines(str(st.draw_card(model))))
     golden("card.txt", st.card_text(model))
     golden("card.html", as_lines(st.card_html(model, title="Ill?")))
-    golden("card.sql", st.card_to_sql(model))
+    golden("card.sql", model.card_.to_sql())
 
 
 # ---- figures of the measures ----
