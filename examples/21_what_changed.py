@@ -21,8 +21,8 @@ rows = np.random.default_rng(3).permutation(len(X))
 early = rows[:420]
 
 learner = DecisionTreeClassifier(max_depth=3, min_samples_leaf=10, random_state=0)
-old = st.from_sklearn(learner.fit(X.iloc[early], y[early]), X)
-new = st.from_sklearn(learner.fit(X, y), X)
+old = st.as_tree(learner.fit(X.iloc[early], y[early]), X)
+new = st.as_tree(learner.fit(X, y), X)
 
 changes = st.diff(old, new, X, y)
 print(changes)

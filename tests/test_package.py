@@ -38,6 +38,16 @@ def test_every_public_name_is_there():
     assert set(steadytree.__all__) <= set(dir(steadytree))
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("from_sklearn", "use as_tree."), ("card_to_sql", r"use Scorecard\.to_sql\(\)\.")],
+)
+def test_a_name_that_is_gone_says_what_to_use_instead(name, instead):
+    with pytest.raises(AttributeError, match=rf"^steadytree\.{name} is gone: {instead}$"):
+        getattr(steadytree, name)
+    assert not hasattr(steadytree, "no_such_name")
+
+
 def test_every_public_name_is_documented():
     page = (PROJECT / "docs/api.rst").read_text()
     listed = [line.strip() for line in page.splitlines() if line.startswith("   ")]

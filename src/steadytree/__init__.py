@@ -11,6 +11,22 @@ from steadytree._base import missing_modules
 
 missing_modules.install()
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_REPLACED = {  # names before 0.2 and what to use instead; to go after one release
+    "Boxes": "certify, or steadytree.models.boxes.Boxes",
+    "Reading": "Measurement",
+    "card_html": "plot(scorecard).write('sheet.html')",
+    "card_text": "str(plot(scorecard))",
+    "card_to_sql": "Scorecard.to_sql()",
+    "card_to_tree": "Scorecard.to_tree()",
+    "draw": "plot",
+    "draw_card": "plot",
+    "from_sklearn": "as_tree",
+    "one_hot": "to_sklearn, or steadytree.models.one_hot.one_hot",
+    "path_distance": "tree_distance(a, b, kind='path')",
+    "plot_collection": "plot",
+    "plot_stability_curve": "plot",
+    "tree_distances": "tree_distance of a list of trees",
+}
 
 
 def __getattr__(name):
@@ -18,6 +34,8 @@ def __getattr__(name):
         from importlib.metadata import version
 
         return version(__name__)
+    if name in _REPLACED and name not in __all__:
+        raise AttributeError(f"{__name__}.{name} is gone: use {_REPLACED[name]}.", name=name)
     return _load(name)
 
 

@@ -10,16 +10,11 @@ from .metrics.calibration import calibration as calibration
 from .metrics.complexity import complexity as complexity
 from .metrics.groups import by_group as by_group
 from .metrics.measurement import Measurement as Measurement
-from .models.boxes import Boxes as Boxes
-from .models.export import card_to_sql as card_to_sql
-from .models.export import card_to_tree as card_to_tree
 from .models.files import load as load
 from .models.files import save as save
-from .models.one_hot import one_hot as one_hot
 from .models.scorecard import Condition as Condition
 from .models.scorecard import Scorecard as Scorecard
 from .models.sklearn import as_tree as as_tree
-from .models.sklearn import from_sklearn as from_sklearn
 from .models.sklearn import to_sklearn as to_sklearn
 from .models.tree import Tree as Tree
 from .privacy.audit import audit_privacy as audit_privacy

@@ -129,7 +129,7 @@ def test_pictures_of_trees_and_cards(golden, patients):
     golden("card.svg", as_lines(st.plot(model).svg))
     golden("card.txt", str(st.plot(model)))
     golden("card.html", as_lines(st.plot(model, title="Ill?").html))
-    golden("card.sql", st.card_to_sql(model))
+    golden("card.sql", model.card_.to_sql())
 
 
 # ---- figures of the measures ----

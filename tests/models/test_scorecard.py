@@ -90,6 +90,8 @@ def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path
     assert plot(model) == plot(card)
     assert card_to_sql(model) == card_to_sql(card)
     assert card_to_tree(model) == card_to_tree(card)
+    assert card.to_sql() == card_to_sql(card)
+    assert card.to_tree() == card_to_tree(card)
     for thing in (model, card):
         save(thing, tmp_path / "a.card.json")
         assert load(tmp_path / "a.card.json") == card
@@ -97,7 +99,7 @@ def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path
         with pytest.raises(TypeError, match="a card is needed, got LogisticRegression"):
             function(LogisticRegression())
     for thing in (model, card):
-        with pytest.raises(TypeError, match="which is a card of points: pass card_to_tree of it"):
+        with pytest.raises(TypeError, match=r"which is a risk score: pass its to_tree\(\)"):
             as_tree(thing)
 
 

@@ -1,4 +1,4 @@
-"""A card as an SQL expression."""
+"""A scorecard as a tree and as an SQL expression."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,21 +13,7 @@ MOST_CONDITIONS = 8
 
 
 def card_to_tree(card: Any) -> Tree:
-    """The tree that gives every row the card's answer and risk: a level of it for each condition.
-
-    Parameters
-    ----------
-    card : Scorecard or fitted RiskScoreClassifier
-        Of at most 8 conditions.
-
-    Examples
-    --------
-    >>> from steadytree.data.feature_space import FeatureSpace
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> card_to_tree(card).predict([[74.0], [75.0]]).tolist()
-    ['no', 'yes']
-    """
+    """The tree with a scorecard's predictions and risks: a level for each of up to 8 conditions."""
     card = card_of(card)
     if card.n_conditions > MOST_CONDITIONS:
         raise ValueError(
@@ -83,16 +69,7 @@ def _shares(card: Scorecard, totals: np.ndarray) -> np.ndarray:
 
 
 def card_to_sql(card: Any, label: object = None) -> str:
-    """The total of a row as an expression of standard SQL; missing values are NULL.
-
-    Columns of yes and no are compared as the numbers 1 and 0: cast those that a database keeps as
-    BOOLEAN. A category that the card does not know counts as missing, as it does for the card.
-
-    Parameters
-    ----------
-    card : Scorecard or fitted RiskScoreClassifier
-    label : optional
-        The class whose total is wanted; needed above two classes.
+    """The total of a row as an SQL expression, as `Scorecard.to_sql` describes it.
 
     Examples
     --------
@@ -101,6 +78,8 @@ def card_to_sql(card: Any, label: object = None) -> str:
     >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
     >>> card_to_sql(card)
     '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
+    >>> card_to_tree(card).predict([[74.0], [75.0]]).tolist()
+    ['no', 'yes']
     """
     card = card_of(card)
     place = card.total_of(label)

@@ -14,6 +14,7 @@ from steadytree.data.table import Table
 
 if TYPE_CHECKING:
     from steadytree.models.risk_table import RiskTable
+    from steadytree.models.tree import Tree
 
 Sort = Literal["at_least", "below", "among", "missing", "present"]
 SORTS = ("at_least", "below", "among", "missing", "present")
@@ -320,6 +321,22 @@ class Scorecard:
         heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
         columns = dict(zip(heads, self.points.T.tolist(), strict=True))
         return {"condition": self.texts(), **columns}
+
+    def to_tree(self) -> "Tree":
+        """The tree with the same predictions and risks, for at most 8 conditions, one a level."""
+        from steadytree.models.export import card_to_tree
+
+        return card_to_tree(self)
+
+    def to_sql(self, label: Any = None) -> str:
+        """The total of a row as an expression of standard SQL; missing values are NULL.
+
+        Binary columns are compared as the numbers 1 and 0. An unknown category counts as missing.
+        Above two classes `label` names the class whose total is wanted.
+        """
+        from steadytree.models.export import card_to_sql
+
+        return card_to_sql(self, label)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:

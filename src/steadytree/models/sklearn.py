@@ -24,12 +24,21 @@ MOST_ROWS = 2**53
 LEAF_SPLIT, NUMERIC_SPLIT = -1, 0  # its kinds of split, from 1.10 on
 
 
-def as_tree(model: Any) -> Tree:
+def as_tree(model: Any, X: Any = None) -> Tree:
     """The tree inside a model.
+
+    A scikit-learn tree predicts as before, bit for bit: it rounds its inputs to float32 before they
+    are compared (``single_precision``). scikit-learn keeps no bounds, so without `X` a column
+    reaches from its least to its greatest threshold (0 to 1 where no split uses it), is numeric,
+    and may be missing where the estimator takes missing values. The weight of a node is
+    scikit-learn's ``weighted_n_node_samples``.
 
     Parameters
     ----------
     model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+    X : array-like or frame of shape (n_samples, n_features), optional
+        For a scikit-learn tree: rows to read kinds, bounds and missing values off, as the estimator
+        sees them; bounds are widened where a threshold lies outside. Other models have their own.
 
     Returns
     -------
@@ -50,29 +59,11 @@ def as_tree(model: Any) -> Tree:
     inside = getattr(model, "tree_", None)
     if isinstance(inside, Tree):
         return inside
-    return from_sklearn(model)
+    return from_sklearn(model, X)
 
 
 def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
-    """Read a fitted scikit-learn tree; it decides as before, bit for bit.
-
-    The tree rounds its inputs to float32 before they are compared, as scikit-learn does
-    (``single_precision``). scikit-learn keeps no bounds, so without `X` a column reaches from its
-    least to its greatest threshold (0 to 1 where it is not asked about), is numeric, and may be
-    missing where the estimator takes missing values. The weight of a node is scikit-learn's
-    ``weighted_n_node_samples``.
-
-    Parameters
-    ----------
-    estimator : DecisionTreeClassifier or ExtraTreeClassifier
-        Fitted, with one output.
-    X : array-like or frame of shape (n_samples, n_features), optional
-        Rows to read kinds, bounds and missing values off, as the estimator sees them; bounds are
-        widened where a threshold lies outside.
-
-    Returns
-    -------
-    tree : Tree
+    """A fitted scikit-learn tree as `as_tree` reads it.
 
     Examples
     --------
@@ -127,11 +118,11 @@ def to_sklearn(model: Any) -> DecisionTreeClassifier:
     to float32, so a float64 value that rounds up across a threshold may fall on the other side;
     trees read from scikit-learn do the same here, and learned thresholds are chosen to avoid it.
 
-    Sets of categories become 0/1 columns named ``feature=category``: predict on
-    ``one_hot(tree, X)``. Weights are exported as they are where they are positive and add up,
-    else inner nodes are summed from the leaves (`make_additive`); ``n_node_samples`` is the weight
-    rounded, at least 1, and the impurity is Gini's. Names ``x0``, ``x1``, ... stand for columns
-    without names. scikit-learn and shap send missing values where the tree says; skl2onnx (1.20)
+    Sets of categories become 0/1 columns named ``feature=category``: predict on ``one_hot(tree,
+    X)`` of ``steadytree.models.one_hot``. Weights are exported as they are where they are positive
+    and add up, else inner nodes are summed from the leaves (`make_additive`); ``n_node_samples`` is
+    the weight rounded, at least 1, and the impurity is Gini's. Names ``x0``, ``x1``, ... stand for
+    columns without names. scikit-learn and shap send missing values where the tree says; skl2onnx (1.20)
     does not, for scikit-learn's own trees neither.
 
     Parameters
@@ -196,10 +187,7 @@ def _what_instead(model: Any) -> str:
     """Name a thing that is no classification tree, and say what to pass."""
     name = type(model).__name__
     if as_card(model) is not None:
-        return (
-            f"{name}, which is a card of points: pass card_to_tree of it, a tree for up to 8 "
-            "conditions."
-        )
+        return f"{name}, which is a risk score: pass its to_tree(), a tree for up to 8 conditions."
     if isinstance(model, DecisionTreeRegressor):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
     if hasattr(model, "steps"):

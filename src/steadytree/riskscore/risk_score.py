@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
-from steadytree.models.base import read_rows
-from steadytree.models.base import PickleMixin
+from steadytree.models.base import PickleMixin, read_rows
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore.assemble import binary_scorecard, joint_scorecard
@@ -368,13 +367,12 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
     def to_sklearn(self) -> Any:
         """The card as a genuine scikit-learn tree; for cards of up to 8 conditions.
 
-        Categories become 0/1 columns: it predicts on ``one_hot(card_to_tree(card_), X)``.
+        Categories become 0/1 columns: it predicts on ``one_hot(card_.to_tree(), X)``.
         """
-        from steadytree.models.export import card_to_tree
         from steadytree.models.sklearn import to_sklearn
 
         check_is_fitted(self)
-        return to_sklearn(card_to_tree(self.card_))
+        return to_sklearn(self.card_.to_tree())
 
     def _check_rows(self, X: Any) -> Table:
         check_is_fitted(self)
