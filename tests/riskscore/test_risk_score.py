@@ -15,7 +15,6 @@ from steadytree.models.scorecard import Condition
 from steadytree.riskscore.boosting import (
     Boosting,
     Points,
-    TrainingRows,
     beats_most_frequent,
     boost,
     chance_error,
@@ -27,7 +26,7 @@ from steadytree.riskscore.boosting import (
     ranking_auc,
     smallest_points,
 )
-from steadytree.riskscore.candidates import DerivedFeatures, ranks
+from steadytree.riskscore.candidates import DerivedFeatures, TrainingRows, ranks
 from steadytree.riskscore.logistic import LogisticFit, round_points
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.certify import certify
@@ -184,7 +183,7 @@ def test_a_forced_column_that_folds_cannot_ask_does_not_end_their_votes():
     features = DerivedFeatures.of(FeatureSpace.observe(X), X, {0: (True, True), 1: (True, True)})
     rows = TrainingRows(features, 2 * y - 1, np.ones(40)).take(np.arange(40) != 3)
     how = Boosting(rounds=10, gamma=0.1, tau=0.0, most=5, forced=(1,))
-    found = boost(rows.features, rows.labels, rows.weights, how)
+    found = boost(rows, how)
     assert noisy_accuracy(found, rows, 0.0) == 1.0
 
 

@@ -1,7 +1,7 @@
 """Boosting by majority under noise, and its settings by cross-validation."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
 
 from steadytree.models.scorecard import Condition
 from steadytree.riskscore._kernels import ALWAYS, DOWN, UP, BoostTable, boost_majority
-from steadytree.riskscore.candidates import BinnedFeatures, DerivedFeatures
+from steadytree.riskscore.candidates import BinnedFeatures, DerivedFeatures, TrainingRows
 
 STOP = 0.51  # a vote must be correct on this share of the weight
 FLOOR = 1e-6  # least weight of a row
@@ -72,16 +71,14 @@ def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> ND
 
 
 def boost(
-    features: DerivedFeatures,
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    how: Boosting,
-    ready: tuple[BinnedFeatures, BinnedFeatures] | None = None,
+    rows: TrainingRows, how: Boosting, ready: tuple[BinnedFeatures, BinnedFeatures] | None = None
 ) -> Points:
     """Fit points to labels -1 and 1; rows are moved against their label by `how.tau`."""
+    features, labels, weights = rows.features, rows.labels, rows.weights
     if len(features) == 0:
-        return Points([], np.zeros(0, np.int64), *_constant(labels, weights))
-    up, down = ready or bin_features(features, labels, how)
+        offset = int((weights * labels).sum() > 0)
+        return Points([], np.zeros(0, np.int64), offset, np.full(len(labels), offset))
+    up, down = ready or bin_features(rows, how)
     table = _table(features, up, down, how)
     shares = majority_shares(how.rounds, how.gamma, how.as_published)
     limits = np.array([0.5 + how.gamma if how.as_published else STOP, how.most])
@@ -98,19 +95,18 @@ def boost(
     never = int((~asks).sum()) - always
     offset = -((int(asks.sum()) - always + never) // 2)
     if not how.as_published:
-        offset = tuned_offset(count, labels, weights, offset)
+        offset = tuned_offset(count, rows, offset)
     conditions, points = _merge(features, votes[asks], up, down)
     if how.as_published:
         # its first threshold votes yes for missing values too, which no condition does
         plain = Points(conditions, points, offset, count)
-        return replace(plain, worst_totals=worst_totals(plain, features, labels, how.tau))
+        return replace(plain, worst_totals=worst_totals(plain, rows, how.tau))
     return Points(conditions, points, offset, count + offset)
 
 
-def bin_features(
-    features: DerivedFeatures, labels: NDArray[np.int64], how: Boosting
-) -> tuple[BinnedFeatures, BinnedFeatures]:
+def bin_features(rows: TrainingRows, how: Boosting) -> tuple[BinnedFeatures, BinnedFeatures]:
     """Bins upwards and downwards; made once where noise moves nothing."""
+    features, labels = rows.features, rows.labels
     short, slack = not how.as_published, {"slack": 1.0} if how.as_published else {}
     up = BinnedFeatures.of(features.shifted(labels, how.tau, UP, **slack), UP, short)
     still = how.tau == 0 or not features.moved.any()
@@ -119,14 +115,9 @@ def bin_features(
     return up, BinnedFeatures.of(features.shifted(labels, how.tau, DOWN, **slack), DOWN, short)
 
 
-def tuned_offset(
-    count: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    usual: int,
-) -> int:
+def tuned_offset(count: NDArray[np.int64], rows: TrainingRows, usual: int) -> int:
     """The offset with which most weight is correct; on ties the one nearest to `usual`."""
-    top = int(count.max())
+    top, labels, weights = int(count.max()), rows.labels, rows.weights
     positive = np.bincount(count, weights * (labels > 0), minlength=top + 1)
     negative = np.bincount(count, weights * (labels < 0), minlength=top + 1)
     # offset -c makes totals above c positive; -1 stands for all positive
@@ -144,11 +135,6 @@ def smallest_points(found: Points) -> Points:
     offset = -(-found.offset // common)
     worst = (found.worst_totals - found.offset) // common + offset
     return Points(found.conditions, found.points // common, offset, worst)
-
-
-def _constant(labels: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:
-    offset = int((weights * labels).sum() > 0)
-    return offset, np.full(len(labels), offset)
 
 
 def _table(
@@ -190,10 +176,9 @@ def _merge(
     return list(points), np.array(list(points.values()), np.int64)
 
 
-def worst_totals(
-    found: Points, features: DerivedFeatures, labels: NDArray[np.int64], tau: float
-) -> NDArray[np.int64]:
+def worst_totals(found: Points, rows: TrainingRows, tau: float) -> NDArray[np.int64]:
     """Totals of rows when noise tau turns every condition against the label."""
+    features, labels = rows.features, rows.labels
     index = {(q.feature, q.sort): k for k, q in enumerate(features.listed)}
     total = np.full(len(labels), found.offset)
     for condition, points in zip(found.conditions, found.points, strict=True):
@@ -219,7 +204,6 @@ def _holds_unmoved(condition: Condition, features: DerivedFeatures) -> NDArray[n
     return np.any([known[code] == 1 for code in condition.categories], axis=0)
 
 
-FOLDS = 5
 MOST_ROWS = 10_000  # for the choice of settings; the final fit uses all rows
 # few rows are divided into folds several times, since one division compares noise levels poorly
 MOST_DIVISIONS, DIVIDED_ROWS = 5, 2_000
@@ -229,53 +213,11 @@ PUBLISHED_ROUNDS = (5, 10, 15, 20, 25, 30)
 TAUS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingRows:
-    """Derived features with labels -1 and 1 and weights."""
-
-    features: DerivedFeatures
-    labels: NDArray[np.int64]
-    weights: NDArray[np.float64]
-
-    @property
-    def most_frequent(self) -> float:
-        """Share of the weight of the more frequent class."""
-        share = float(np.average(self.labels > 0, weights=self.weights))
-        return max(share, 1 - share)
-
-    def take(self, rows: NDArray[Any]) -> "TrainingRows":
-        """Some of the rows."""
-        return TrainingRows(self.features.take(rows), self.labels[rows], self.weights[rows])
-
-    def sample(self, most: int, seed: int) -> "TrainingRows":
-        """At most `most` rows, sampled at random, in their order."""
-        n = len(self.labels)
-        if n <= most:
-            return self
-        sampled = np.random.default_rng(seed).choice(n, most, replace=False)
-        return self.take(np.sort(sampled))
-
-    def folds(
-        self, divisions: Sequence[int | None] = (None,)
-    ) -> Iterator[tuple["TrainingRows", "TrainingRows"]]:
-        """Training and validation rows; as many folds as the rarer class allows.
-
-        Each division is a seed for shuffling the rows, or None for rows in their order.
-        """
-        rarer = int(min((self.labels > 0).sum(), (self.labels < 0).sum()))
-        if rarer < 2:
-            return
-        for seed in divisions:
-            folds = StratifiedKFold(min(FOLDS, rarer), shuffle=seed is not None, random_state=seed)
-            for fit, judge in folds.split(np.zeros(len(self.labels)), self.labels):
-                yield self.take(fit), self.take(judge)
-
-
 def noisy_accuracy(
     found: Points, rows: TrainingRows, tau: float, ties_wrong: bool = False
 ) -> float:
     """Accuracy under noise tau."""
-    total = worst_totals(found, rows.features, rows.labels, tau)
+    total = worst_totals(found, rows, tau)
     correct = (total > 0) == (rows.labels > 0)
     if ties_wrong:  # equal numbers of votes, as the published cross-validation counts them
         correct &= ~((total == 0) & (found.points.sum() % 2 == 0))
@@ -284,7 +226,7 @@ def noisy_accuracy(
 
 def ranking_auc(found: Points, rows: TrainingRows) -> float:
     """Area under the ROC curve of the totals; one half where all are equal."""
-    total = worst_totals(found, rows.features, rows.labels, 0.0)
+    total = worst_totals(found, rows, 0.0)
     return float(roc_auc_score(rows.labels, total, sample_weight=rows.weights))
 
 
@@ -334,8 +276,8 @@ def choose(
     samples = rows if published else [one.sample(MOST_ROWS, seed) for one in rows]
     shares, scorecards = [], []
     for fit, judge in (pair for sample in samples for pair in sample.folds(divisions)):
-        binned = bin_features(fit.features, fit.labels, settings[0])
-        found = [boost(fit.features, fit.labels, fit.weights, how, binned) for how in settings]
+        binned = bin_features(fit, settings[0])
+        found = [boost(fit, how, binned) for how in settings]
         shares.append([noisy_accuracy(one, judge, settings[0].tau, published) for one in found])
         scorecards.append((found, judge))
     if not shares:

@@ -1,11 +1,12 @@
 """Derived features: numeric columns for the conditions of a scorecard, moved by noise."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold
 
 from steadytree.data._kernels import short_edges
 from steadytree.data.column import Column
@@ -15,6 +16,7 @@ from steadytree.riskscore._kernels import UP
 
 # shifts are larger than tau by this factor, so that rounding never breaks a certificate
 SLACK = 1 + 1e-8
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,48 @@ def _width(column: Column) -> float:
             "noise to be added: divide its values, or drop it."
         )
     return wide
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Derived features with labels -1 and 1 and weights."""
+
+    features: DerivedFeatures
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    @property
+    def most_frequent(self) -> float:
+        """Share of the weight of the more frequent class."""
+        share = float(np.average(self.labels > 0, weights=self.weights))
+        return max(share, 1 - share)
+
+    def take(self, rows: NDArray[Any]) -> "TrainingRows":
+        """Some of the rows."""
+        return TrainingRows(self.features.take(rows), self.labels[rows], self.weights[rows])
+
+    def sample(self, most: int, seed: int) -> "TrainingRows":
+        """At most `most` rows, sampled at random, in their order."""
+        n = len(self.labels)
+        if n <= most:
+            return self
+        sampled = np.random.default_rng(seed).choice(n, most, replace=False)
+        return self.take(np.sort(sampled))
+
+    def folds(
+        self, divisions: Sequence[int | None] = (None,)
+    ) -> Iterator[tuple["TrainingRows", "TrainingRows"]]:
+        """Training and validation rows; as many folds as the rarer class allows.
+
+        Each division is a seed for shuffling the rows, or None for rows in their order.
+        """
+        rarer = int(min((self.labels > 0).sum(), (self.labels < 0).sum()))
+        if rarer < 2:
+            return
+        for seed in divisions:
+            folds = StratifiedKFold(min(FOLDS, rarer), shuffle=seed is not None, random_state=seed)
+            for fit, judge in folds.split(np.zeros(len(self.labels)), self.labels):
+                yield self.take(fit), self.take(judge)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 from steadytree.models.scorecard import Condition
 from steadytree.riskscore._kernels import DOWN, UP, best_condition, fit_curve
 from steadytree.riskscore.boosting import Points
-from steadytree.riskscore.candidates import SLACK, DerivedFeatures, ranks, thresholds_between
+from steadytree.riskscore.candidates import (
+    SLACK,
+    DerivedFeatures,
+    TrainingRows,
+    ranks,
+    thresholds_between,
+)
 
 MAX_THRESHOLDS = 63  # candidate thresholds per column
 RIDGE = 1.0  # a standard normal prior on each weight, for small data sets
@@ -82,17 +88,15 @@ class CandidateConditions:
         )
 
 
-def thresholds_of(
-    features: DerivedFeatures, weights: NDArray[np.float64]
-) -> list[NDArray[np.float64]]:
+def thresholds_of(rows: TrainingRows) -> list[NDArray[np.float64]]:
     """Thresholds of each column: between its values, or at quantiles where there are many."""
     found = []
-    for x in features.matrix.T:
+    for x in rows.features.matrix.T:
         known = ~np.isnan(x)
         values, index = ranks(x[known])
         thresholds = thresholds_between(values, short=True)
         if len(thresholds) > MAX_THRESHOLDS:
-            counts = np.bincount(index, weights[known], minlength=len(values))
+            counts = np.bincount(index, rows.weights[known], minlength=len(values))
             shares = np.cumsum(counts)[:-1] / counts.sum()
             wanted = np.arange(1, MAX_THRESHOLDS + 1) / (MAX_THRESHOLDS + 1)
             thresholds = thresholds[
@@ -103,9 +107,7 @@ def thresholds_of(
 
 
 def fit_logistic(
-    features: DerivedFeatures,
-    labels: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    rows: TrainingRows,
     tau: float,
     most: int,
     forced: tuple[int, ...] = (),
@@ -115,9 +117,8 @@ def fit_logistic(
 
     thresholds are those of `thresholds_of`, to be reused for several fits on the same rows.
     """
-    listed = CandidateConditions.of(
-        features, labels, tau, thresholds or thresholds_of(features, weights)
-    )
+    features, labels, weights = rows.features, rows.labels, rows.weights
+    listed = CandidateConditions.of(features, labels, tau, thresholds or thresholds_of(rows))
     target, total = (labels > 0).astype(float), weights.sum()
     base = np.clip((weights * target).sum() / total, 1e-9, 1 - 1e-9)
     start = float(np.log(base / (1 - base)))

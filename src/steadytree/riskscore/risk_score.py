@@ -25,7 +25,6 @@ from steadytree.riskscore.boosting import (
     TAUS,
     Boosting,
     Points,
-    TrainingRows,
     beats_most_frequent,
     boost,
     chance_error,
@@ -40,7 +39,7 @@ from steadytree.riskscore.boosting import (
     tuned_offset,
     worst_totals,
 )
-from steadytree.riskscore.candidates import SLACK, DerivedFeatures
+from steadytree.riskscore.candidates import SLACK, DerivedFeatures, TrainingRows
 from steadytree.riskscore.logistic import fit_logistic, round_points, thresholds_of
 from steadytree.riskscore.parameters import (
     allowed_directions,
@@ -284,20 +283,19 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
         ]
 
     def _majority(self, rows: TrainingRows, how: Boosting) -> Points:
-        found = boost(rows.features, rows.labels, rows.weights, how)
+        found = boost(rows, how)
         if not (found.points > self._most_points("majority")).any():
             return found
         points = np.minimum(found.points, self._most_points("majority"))
         limited = replace(found, points=points, offset=0)
-        count = worst_totals(limited, rows.features, rows.labels, how.tau * SLACK)
-        offset = tuned_offset(count, rows.labels, rows.weights, -(int(points.sum()) // 2))
+        count = worst_totals(limited, rows, how.tau * SLACK)
+        offset = tuned_offset(count, rows, -(int(points.sum()) // 2))
         return Points(found.conditions, points, offset, count + offset)
 
     def _logistic(
         self, rows: TrainingRows, tau: float, forced: tuple[int, ...], thresholds: Any = None
     ) -> Points:
-        what = (rows.features, rows.labels, rows.weights)
-        fit = fit_logistic(*what, tau, self._most, forced, thresholds)
+        fit = fit_logistic(rows, tau, self._most, forced, thresholds)
         return round_points(fit, rows.labels, rows.weights, self._most_points("logistic"))
 
     def _logistic_noise(
@@ -316,7 +314,7 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
             return sizes[0], False
         correct, ranked = np.empty((2, len(sizes), len(folds)))
         for k, (fit, held) in enumerate(folds):
-            thresholds = thresholds_of(fit.features, fit.weights)
+            thresholds = thresholds_of(fit)
             for size, tau in enumerate(sizes):
                 found = self._logistic(fit, tau, forced, thresholds)
                 correct[size, k] = noisy_accuracy(found, held, 0.0)
@@ -336,7 +334,7 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
     def _most_points(self, loss: str) -> int:
         return MOST_POINTS[loss] if self.max_points is None else int(self.max_points)
 
-    # ---- what it does ----
+    # ---- predict ----
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted class of each row; of two classes the second where the total is above 0."""
         table = self._check_rows(X)
