@@ -14,10 +14,8 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import label_array
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
-from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.robust_tree import RobustTreeClassifier
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 
@@ -118,6 +116,8 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
         settings_tried = {"max_depth": depths, "min_samples_leaf": [3, 10, 30]}
         return ParetoTreeClassifier(n_trees=50, grid=settings_tried, random_state=seed)
     if name == "robust":
+        from steadytree.robustness.robust_tree import RobustTreeClassifier  # and its search
+
         noise = settings.perturbation or usual_perturbation(X)
         return RobustTreeClassifier(
             min(depth, 2),
@@ -130,6 +130,8 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     if name == "score":
         return RiskScoreClassifier(tau=NOISE_SHARE, max_conditions=CONDITIONS, random_state=seed)
     schema = settings.schema or observed_schema(X, y)
+    from steadytree.privacy.private_tree import PrivateTreeClassifier
+
     return PrivateTreeClassifier(settings.epsilon, schema, testing_seed=seed)
 
 
