@@ -9,7 +9,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree import kernels
+from tests.test_kernels import ALL
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(80, 2)).round(2), columns=["a", "b"])
@@ -154,8 +154,7 @@ def test_labels_of_any_type_compile_nothing(kind):
         st.StableTreeClassifier(max_depth=2, lookahead=2, random_state=0).fit(X, y)
 
     def compiled():
-        every = {name: getattr(kernels, name) for name in kernels.__all__}
-        return {n: list(k.signatures) for n, k in every.items() if hasattr(k, "signatures")}
+        return {name: list(kernel.signatures) for name, kernel in ALL.items()}
 
     use(np.arange(len(X)) % 2)
     before = compiled()

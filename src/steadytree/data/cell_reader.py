@@ -153,6 +153,7 @@ def read_labels(y: Any) -> Cells:
 
 
 def _columns(X: Any) -> tuple[tuple[str, ...] | None, list[Cells], int]:
+    X = getattr(X, "native", X)  # of a Dataset: typed columns would let one row change another
     if isinstance(X, Table):
         return X.names, [_cells_of_array(np.asarray(c)) for c in X.columns], X.n_rows
     if isinstance(X, list | tuple):

@@ -43,14 +43,14 @@ class Dataset:
         return Dataset(self.table.take(kept), labels, weights, self.given, rows)
 
     def form_for(self, estimator: Any) -> Any:
-        """X as an estimator's ``fit`` takes it: the table for learners of this package.
+        """X as an estimator's ``fit`` takes it: the Dataset for learners of this package.
 
         Any other estimator, also a subclass with a ``fit`` of its own, gets the form that the
         user passed.
         """
         fit = getattr(type(estimator), "fit", None)
         if getattr(fit, "__module__", "").partition(".")[0] == __name__.partition(".")[0]:
-            return self.table
+            return self
         return self.native
 
     @property
