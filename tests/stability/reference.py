@@ -15,12 +15,12 @@ from tests.data.reference import (
     hash_node,
     mix,
     pick_rule,
-    rule_goes_left,
     score_rules,
+    split_goes_left,
     uniform_at,
 )
 
-PLAIN = Column("a", "numeric", 0.0, 9.0, cuts=np.arange(3.0))
+PLAIN = Column("a", "numeric", 0.0, 9.0, thresholds=np.arange(3.0))
 
 
 # ---- drawing ----
@@ -84,7 +84,7 @@ def count_node(codes, labels, n_classes, table, rows):
 
 
 def row_goes_left(codes, table, rule, row):
-    return rule_goes_left(int(codes[table.feature[rule], row]), table, rule)
+    return split_goes_left(int(codes[table.feature[rule], row]), table, rule)
 
 
 def subtree(codes, labels, n_classes, table, draw, rows, position, levels):

@@ -225,7 +225,7 @@ class Holder:
 
     def _block(self, candidates: SplitTable) -> BlockRows:
         every = np.arange(len(self._labels))
-        codes = candidates.space.codes(self._values)
+        codes = candidates.space.binned(self._values)
         return BlockRows(codes, self._labels, len(self.schema.classes), every)
 
     def _numbers(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
-from steadytree.data.fingerprint import hash_data
+from steadytree.data.dataset import hash_data
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.models.scorecard import Scorecard

@@ -117,7 +117,7 @@ class SplitSampler:
         recipe, table = self._recipe, self._recipe.rules.table
         rules = np.full(len(positions), -1)
         thresholds = np.full(len(positions), -1)
-        scores = np.full((len(positions), recipe.rules.n_rules), -1.0)
+        scores = np.full((len(positions), recipe.rules.n_splits), -1.0)
         for slot, position in enumerate(positions):
             depth = (int(position) + 1).bit_length() - 1
             levels = min(recipe.lookahead, recipe.max_depth - depth)
@@ -157,6 +157,6 @@ def _describe(
         category = column.categories[first] if asked else None
         edge = np.nan if asked else np.inf
         return SplitProbability(column.name, edge, edge, category, missing_left, probability)
-    cuts = np.append(column.cuts, np.inf)
+    cuts = np.append(column.thresholds, np.inf)
     low, high = float(cuts[first]), float(cuts[last])
     return SplitProbability(column.name, low, high, None, missing_left, probability)

@@ -43,7 +43,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     """A tree whose splits are drawn so that few rows more or less leave it as it is.
 
     At each node a rule is drawn with probability proportional to
-    ``exp(2 log(n_rules) / epsilon * score / best score)``; the noise of the draw is tied to the
+    ``exp(2 log(n_splits) / epsilon * score / best score)``; the noise of the draw is tied to the
     place in the tree, the feature and the threshold, so data sets that differ little share it.
     With ``epsilon=0`` the best rule is taken and ties are broken by the same noise.
     Sibling leaves with equal labels are merged. Data of one class, or without any valid split,
@@ -222,7 +222,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def _fit_elsewhere(self, parts: OutOfCore) -> "StableTreeClassifier":
         space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
-        self._fit_from(self._recipe_without_rows(space, classes, source.rules), source)
+        self._fit_from(self._recipe_without_rows(space, classes, source.splits), source)
         return self
 
     def _recipe_without_rows(
@@ -258,11 +258,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         classes, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
         values = space.encode(data)
-        space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
-        codes = space.codes(values)
+        space = space.with_thresholds(values, self.grid, self.n_thresholds, weights)
+        codes = space.binned(values)
         rules = SplitTable.of(space, space.occupied(codes))
-        codes, lookahead = rules.recode(codes), min(self.lookahead, self.max_depth)
-        _check_trials(rules.n_rules, codes.size, lookahead, weights)
+        codes, lookahead = rules.merge_bins(codes), min(self.lookahead, self.max_depth)
+        _check_trials(rules.n_splits, codes.size, lookahead, weights)
         return PreparedFit(
             space,
             codes,
@@ -360,13 +360,13 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def _check_trials(n_rules: int, n_cells: int, lookahead: int, weights: Any) -> None:
+def _check_trials(n_splits: int, n_cells: int, lookahead: int, weights: Any) -> None:
     """Refuse a look-ahead that would not end."""
     if lookahead == 1:
         return
     if weights is not None:
         raise ValueError("sample_weight works with lookahead=1 only: leave one of them out.")
-    trials = float(n_rules) ** (lookahead - 1) * n_cells
+    trials = float(n_splits) ** (lookahead - 1) * n_cells
     if trials > MOST_TRIALS:
         raise ValueError(
             f"lookahead={lookahead} would read about {trials:.0e} cells, more than "

@@ -78,7 +78,7 @@ def tree_of(
 
     def grow(place: int, height: int, rows: NDArray[np.int64]) -> int:
         own, chosen = len(nodes), int(plan[place])
-        totals.append(np.bincount(labels[rows], weights[rows], len(classes)))
+        totals.append(np.bincount(labels[rows], weights[rows], len(classes)).astype(np.float64))
         nodes.append((-1, LEAF, LEAF, -1 - chosen))
         if chosen >= 0:
             on_left = answers(problem.questions[chosen], space, values[rows])

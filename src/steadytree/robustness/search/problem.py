@@ -132,7 +132,7 @@ def list_questions(space: FeatureSpace) -> tuple[Question, ...]:
     for j, k, way in zip(
         table.feature.tolist(), table.first.tolist(), table.missing_left, strict=True
     ):
-        cuts, n_categories = space[j].cuts, len(space[j].categories)
+        cuts, n_categories = space[j].thresholds, len(space[j].categories)
         if k < n_categories:
             found.append(Question(j, np.nan, k, bool(way)))
         else:
@@ -169,8 +169,10 @@ def _price(column: Column, question: Question, moves: Moves, x: Floats) -> tuple
         left = x <= cut
         left_cost = _interval_cost(moves, j, x, -np.inf, cut)
         right_cost = _interval_cost(moves, j, x, cut, np.inf)
-        size = len(column.categories) if column.is_categorical else len(column.cuts) + 1
-        bins = np.arange(size) <= (size if np.isinf(cut) else np.searchsorted(column.cuts, cut))
+        size = len(column.categories) if column.is_categorical else len(column.thresholds) + 1
+        bins = np.arange(size) <= (
+            size if np.isinf(cut) else np.searchsorted(column.thresholds, cut)
+        )
     left = np.where(gone, question.missing_left, left)
     appears = moves.missing[j]
     left_cost = np.where(gone, 0.0 if question.missing_left else appears, left_cost)
@@ -188,7 +190,7 @@ def _price(column: Column, question: Question, moves: Moves, x: Floats) -> tuple
 def _bins_of(column: Column, x: Floats, n_bins: int) -> NDArray[np.int64]:
     gone = np.isnan(x)
     known = np.where(gone, 0.0, x)
-    found = known if column.is_categorical else np.searchsorted(column.cuts, known)
+    found = known if column.is_categorical else np.searchsorted(column.thresholds, known)
     return np.where(gone, n_bins - 1, found).astype(np.int64)
 
 

@@ -73,7 +73,7 @@ def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes
 
 @kernel
 def score_rules(counts, table, score, min_leaf, scores):
-    """Fill scores (n_rules,) for one node from its counts (n_bins, n_classes).
+    """Fill scores (n_splits,) for one node from its counts (n_bins, n_classes).
 
     `table` is a SplitArrays; a rule that leaves a side empty scores INVALID. Rules come by rising
     bin, so each bin is added to `below` once. One flat loop: arrays handed to a function a rule
@@ -146,8 +146,8 @@ def pick_rule(scores, table, sharpness, node_bits):
     probability proportional to exp(sharpness / best * score), by the Gumbel-max trick on hashed
     noise: neighbouring data sets share the noise and so mostly the winner.
     """
-    n_rules = scores.shape[0]
-    noted = (np.empty(n_rules), np.empty(n_rules, dtype=np.int64))
+    n_splits = scores.shape[0]
+    noted = (np.empty(n_splits), np.empty(n_splits, dtype=np.int64))
     return pick_and_note(scores, table, sharpness, node_bits, noted)
 
 

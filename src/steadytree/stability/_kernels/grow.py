@@ -3,7 +3,7 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels import rule_goes_left
+from steadytree.data._kernels import split_goes_left
 from steadytree.distance._kernels import node_distance
 from steadytree.models._kernels import flatten
 from steadytree.stability._kernels.choose import COUNT, INVALID, draw_rule, score_rules
@@ -78,7 +78,7 @@ def split_rows(codes, rows, table, rule):
     n_left, n_right = 0, 0
     for place in range(rows.shape[0]):
         row = rows[place]
-        if rule_goes_left(codes[feature, row], table, rule):
+        if split_goes_left(codes[feature, row], table, rule):
             left[n_left] = row
             n_left += 1
         else:

@@ -8,7 +8,7 @@ that lead to the same new winner share one look at the new children.
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels import rule_goes_left
+from steadytree.data._kernels import split_goes_left
 from steadytree.models._kernels import hash_feature, hash_node, join, largest_uniform, leaf_tag
 from steadytree.stability._kernels.choose import (
     COUNT,
@@ -161,9 +161,9 @@ def noise_of(rules, table, draw, node_bits, noted):
 
 @kernel
 def score_after(left, totals, draw):
-    """Scores (n_classes, n_rules, 2) after one row of a class leaves the left or the right side.
+    """Scores (n_classes, n_splits, 2) after one row of a class leaves the left or the right side.
 
-    left (n_rules, n_classes) holds the class counts on the left of each rule.
+    left (n_splits, n_classes) holds the class counts on the left of each rule.
     """
     after = np.empty((totals.shape[0], left.shape[0], 2))
     for class_ in range(totals.shape[0]):
@@ -186,7 +186,7 @@ def win_without(codes, row, candidates, after, table, noise, draw, own):
     best = INVALID
     for place in range(candidates.shape[0]):
         rule = candidates[place]
-        goes_left = rule_goes_left(codes[table.feature[rule], row], table, rule)
+        goes_left = split_goes_left(codes[table.feature[rule], row], table, rule)
         own[place] = after[place, 0 if goes_left else 1]
         best = max(best, own[place])
     winner, winning_key = -1, -np.inf
@@ -228,7 +228,7 @@ def winners_without(
         class_ = labels[row]
         if n_present - (totals[class_] == 1) < 2:
             continue
-        goes_left = rule_goes_left(codes[table.feature[winner], row], table, winner)
+        goes_left = split_goes_left(codes[table.feature[winner], row], table, winner)
         still = of_winner[class_, 0 if goes_left else 1]
         result[place], best = win_without(
             codes, row, candidates, after[class_], table, noise, draw, own
@@ -289,9 +289,9 @@ def select(rows, values, wanted):
 
 
 @kernel
-def list_winners(winners, first, n_rules):
+def list_winners(winners, first, n_splits):
     """The rules that win for some row, each once, `first` being the first of them."""
-    seen = np.zeros(n_rules, dtype=np.bool_)
+    seen = np.zeros(n_splits, dtype=np.bool_)
     listed = np.empty(winners.shape[0] + 1, dtype=np.int64)
     listed[0], seen[first], n_listed = first, True, 1
     for place in range(winners.shape[0]):
@@ -307,7 +307,7 @@ def flag_left(codes, rows, table, rule):
     """Which rows go left by a rule."""
     flags = np.empty(rows.shape[0], dtype=np.bool_)
     for place in range(rows.shape[0]):
-        flags[place] = rule_goes_left(codes[table.feature[rule], rows[place]], table, rule)
+        flags[place] = split_goes_left(codes[table.feature[rule], rows[place]], table, rule)
     return flags
 
 
