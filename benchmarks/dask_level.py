@@ -14,7 +14,7 @@ import psutil
 
 from steadytree.data.dask import DaskRows, Runner
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.sources import Rows, Splits
+from steadytree.data.sources import LevelSplits, Rows
 from steadytree.data.splits import SplitTable
 
 N_FEATURES, N_BINS, REPEATS = 20, 64, 9
@@ -38,16 +38,16 @@ def rules():
     """Every threshold between 64 bins of 20 columns."""
     values = np.tile(np.arange(N_BINS)[:, None] / 2, (1, N_FEATURES))
     space = FeatureSpace.observe(values + 0.25)
-    return SplitTable.of(space.with_cuts(values + 0.25, "midpoint"))
+    return SplitTable.of(space.with_thresholds(values + 0.25, "midpoint"))
 
 
 def split_all(source, asked):
     """Send all rows on by the first split of a column, for as many levels as there are columns."""
-    table = source.rules.table
+    table = source.splits.table
     for depth, feature in enumerate(asked):
         rule = int(table.offsets[feature]) + N_BINS // 2 - 1
         left = np.arange(0, 2 ** (depth + 1), 2)
-        source.advance(Splits(np.full(2**depth, rule), left, left + 1))
+        source.advance(LevelSplits(np.full(2**depth, rule), left, left + 1))
         source.count(0, 2 ** (depth + 1))
 
 

@@ -14,7 +14,7 @@ import psutil
 from dask_level import QUIET, cpu_of, on_cluster, rules
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.sources import Rows, Splits
+from steadytree.data.sources import LevelSplits, Rows
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table
 
@@ -35,7 +35,7 @@ def count_and_move(n_bins):
     """Nanoseconds to count a cell, all rows or half of them, and to move a row."""
     rng = np.random.default_rng(0)
     values = np.linspace(0, 1, n_bins)[:, None] * np.ones(N_FEATURES)
-    grid = SplitTable.of(FeatureSpace.observe(values).with_cuts(values, "midpoint"))
+    grid = SplitTable.of(FeatureSpace.observe(values).with_thresholds(values, "midpoint"))
     dtype = np.uint8 if n_bins < 256 else np.uint16
     codes = rng.integers(0, n_bins, (N_FEATURES, N_ROWS), dtype=dtype)
     labels = rng.integers(0, 2, N_ROWS, dtype=np.int32)
@@ -50,7 +50,7 @@ def count_and_move(n_bins):
     inside = np.where(rng.random(N_ROWS) < 0.5, 0, -1).astype(np.int32)
     half = cpu_seconds(lambda: source._count(inside, 1))
     middle = np.array([n_bins // 2])
-    split = Splits(middle, np.array([0]), np.array([1]))
+    split = LevelSplits(middle, np.array([0]), np.array([1]))
 
     def move():
         source.start()
@@ -65,9 +65,9 @@ def bin_cells():
     """Nanoseconds to bin a cell of a table of floats; reading files comes on top."""
     rng = np.random.default_rng(0)
     table = Table.read(rng.standard_normal((N_ROWS // 4, N_FEATURES)).astype(np.float32))
-    space = FeatureSpace.observe(table).with_cuts(table.matrix, n_cuts=500)
-    space.codes_of(table)
-    return cpu_seconds(lambda: space.codes_of(table)) / table.matrix.size * 1e9
+    space = FeatureSpace.observe(table).with_thresholds(table.matrix, n_thresholds=500)
+    space.bin_table(table)
+    return cpu_seconds(lambda: space.bin_table(table)) / table.matrix.size * 1e9
 
 
 def add_counters():

@@ -73,8 +73,15 @@ def from_topics(table, name):
 def random_columns(rng):
     """A few columns: numeric, constant, binary, two and more categories, with and without nan."""
     kinds = [
-        Column("a", "numeric", 0.0, 9.0, missing=True, cuts=np.sort(rng.choice(90, 7, False) / 10)),
-        Column("b", "integer", 1.0, 6.0, cuts=np.arange(1.0, 6.0)),
+        Column(
+            "a",
+            "numeric",
+            0.0,
+            9.0,
+            missing=True,
+            thresholds=np.sort(rng.choice(90, 7, False) / 10),
+        ),
+        Column("b", "integer", 1.0, 6.0, thresholds=np.arange(1.0, 6.0)),
         Column("c", "categorical", categories=("u", "v"), missing=bool(rng.integers(2))),
         Column("d", "categorical", categories=tuple("pqrst"), missing=bool(rng.integers(2))),
         Column("e", "numeric", 2.0, 2.0),
@@ -107,7 +114,7 @@ class Case:
         self.full, self.offsets = random_rows(rng, self.columns, self.n)
         merged = None if rng.integers(2) else ALL["occupied_bins"](self.full, self.offsets)
         self.rules = SplitTable.of(FeatureSpace(self.columns), merged)
-        self.codes = self.rules.recode(self.full)
+        self.codes = self.rules.merge_bins(self.full)
         self.labels = rng.integers(0, self.n_classes, self.n).astype(np.int32)
         self.slots = rng.integers(-1, 3, self.n).astype(np.int32)
         self.table = self.rules.table
@@ -182,19 +189,19 @@ def case_for(name, seed):
             np.zeros((3, case.n), np.uint8),
         ),
         "occupied_bins": lambda: (case.full, case.offsets),
-        "recode": lambda: (
+        "merge_bins": lambda: (
             case.full,
             case.offsets,
             rng.integers(0, 200, case.offsets[-1]),
             np.zeros(case.full.shape, np.uint8),
         ),
-        "list_rules": lambda: (
+        "list_splits": lambda: (
             ALL["occupied_bins"](case.full, case.offsets),
             case.offsets,
             np.array([len(c.categories) for c in case.columns]),
             np.array([int(c.missing) for c in case.columns]),
         ),
-        "rule_goes_left": lambda: (
+        "split_goes_left": lambda: (
             int(rng.integers(0, 4)),
             SplitTable.of(FeatureSpace((Column("a", "numeric", 0.0, 1.0, (), True, cuts),))).table,
             int(rng.integers(0, 2 * len(cuts) + 1)),

@@ -54,51 +54,54 @@ def summarise_columns(X):
     return tuple(np.array([row[k] for row in rows], dtype=types[k]) for k in range(5))
 
 
-def is_uniform(cuts):
-    if len(cuts) < 3:
+def is_uniform(thresholds):
+    if len(thresholds) < 3:
         return False
-    step = (cuts[-1] - cuts[0]) / (len(cuts) - 1)
+    step = (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1)
     return bool(np.isfinite(step)) and all(
-        abs(cut - (cuts[0] + step * k)) <= step / 2 for k, cut in enumerate(cuts)
+        abs(threshold - (thresholds[0] + step * k)) <= step / 2
+        for k, threshold in enumerate(thresholds)
     )
 
 
-def find_bin(x, cuts, uniform):
-    return sum(1 for cut in cuts if cut < x)
+def find_bin(x, thresholds, uniform):
+    return sum(1 for threshold in thresholds if threshold < x)
 
 
-def encode_bins(X, cuts, cut_offsets, n_categories, codes):
+def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
     for j in range(X.shape[1]):
-        own = cuts[cut_offsets[j] : cut_offsets[j + 1]]
+        own = thresholds[threshold_offsets[j] : threshold_offsets[j + 1]]
         for i, x in enumerate(X[:, j]):
             if n_categories[j]:
-                codes[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
+                binned[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
             else:
-                codes[j, i] = len(own) + 1 if math.isnan(x) else sum(own < x)
-    return codes
+                binned[j, i] = len(own) + 1 if math.isnan(x) else sum(own < x)
+    return binned
 
 
-def occupied_bins(codes, bin_offsets):
-    seen = {(j, int(code)) for j, row in enumerate(codes) for code in row}
+def occupied_bins(binned, bin_offsets):
+    seen = {(j, int(bin_index)) for j, row in enumerate(binned) for bin_index in row}
     sizes = np.diff(bin_offsets)
-    return np.array([(j, code) in seen for j, size in enumerate(sizes) for code in range(size)])
+    return np.array(
+        [(j, bin_index) in seen for j, size in enumerate(sizes) for bin_index in range(size)]
+    )
 
 
-def recode(codes, bin_offsets, new_code, recoded):
-    for j, row in enumerate(codes):
-        recoded[j] = [new_code[bin_offsets[j] + code] for code in row]
-    return recoded
+def merge_bins(binned, bin_offsets, merged_bin, merged):
+    for j, row in enumerate(binned):
+        merged[j] = [merged_bin[bin_offsets[j] + bin_index] for bin_index in row]
+    return merged
 
 
 # ---- rules ----
-def list_rules(occupied, full_offsets, n_categories, has_missing):
-    bin_sizes, n_rules, new_code, rules = [], [], [], []
+def list_splits(occupied, full_offsets, n_categories, has_missing):
+    bin_sizes, n_splits, merged_bin, splits = [], [], [], []
     for j, n in enumerate(n_categories):
         there = occupied[full_offsets[j] : full_offsets[j + 1] - 1]
-        kept = [code for code in range(len(there)) if there[code]]
+        kept = [bin_index for bin_index in range(len(there)) if there[bin_index]]
         if n:
-            asked = kept if n > 2 else [code for code in kept if code < n - 1]
-            own = [(kept.index(code), code, code) for code in asked]
+            asked = kept if n > 2 else [bin_index for bin_index in kept if bin_index < n - 1]
+            own = [(kept.index(bin_index), bin_index, bin_index) for bin_index in asked]
             presence = (-1, n, n)
         else:
             own = [(k, kept[k], kept[k + 1] - 1) for k in range(len(kept) - 1)]
@@ -107,61 +110,65 @@ def list_rules(occupied, full_offsets, n_categories, has_missing):
         listed = [(b, side, first, last) for b, first, last in own for side in sides]
         if has_missing[j]:
             listed.append((presence[0], False, *presence[1:]))
-        rules += listed
+        splits += listed
         bin_sizes.append(len(kept))
-        n_rules.append(len(listed))
-        new_code += [max(sum(there[: code + 1]) - 1, 0) for code in range(len(there))] + [len(kept)]
+        n_splits.append(len(listed))
+        merged_bin += [
+            max(sum(there[: bin_index + 1]) - 1, 0) for bin_index in range(len(there))
+        ] + [len(kept)]
     types = (np.int64, bool, np.int64, np.int64)
-    columns = tuple(np.array([rule[k] for rule in rules], dtype=types[k]) for k in range(4))
-    whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_rules, new_code)]
+    columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(4))
+    whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_splits, merged_bin)]
     return (*whole, columns)
 
 
-def rule_goes_left(code, table, rule):
-    j = table.feature[rule]
-    if code >= table.bin_sizes[j]:
-        return bool(table.missing_left[rule])
-    if table.bin[rule] < 0:
+def split_goes_left(bin_index, table, split):
+    j = table.feature[split]
+    if bin_index >= table.bin_sizes[j]:
+        return bool(table.missing_left[split])
+    if table.bin[split] < 0:
         return True
-    return bool(code == table.bin[rule] if table.by_value[j] else code <= table.bin[rule])
+    return bool(
+        bin_index == table.bin[split] if table.by_value[j] else bin_index <= table.bin[split]
+    )
 
 
 # ---- counts ----
-def weigh_classes(codes, labels, slots, weights, n_slots, bin_offsets, n_classes):
-    counts = np.zeros((n_slots, bin_offsets[-1], n_classes))
-    for i, slot in enumerate(slots):
-        for j in range(len(codes)):
-            if slot >= 0:
-                counts[slot, bin_offsets[j] + codes[j, i], labels[i]] += weights[i]
+def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_classes):
+    counts = np.zeros((n_nodes, bin_offsets[-1], n_classes))
+    for i, node in enumerate(node_of_row):
+        for j in range(len(binned)):
+            if node >= 0:
+                counts[node, bin_offsets[j] + binned[j, i], labels[i]] += weights[i]
     return counts
 
 
-def count_classes(codes, labels, slots, n_slots, bin_offsets, n_classes):
+def count_classes(binned, labels, node_of_row, n_nodes, bin_offsets, n_classes):
     ones = np.ones(len(labels))
-    counts = weigh_classes(codes, labels, slots, ones, n_slots, bin_offsets, n_classes)
+    counts = weigh_classes(binned, labels, node_of_row, ones, n_nodes, bin_offsets, n_classes)
     return counts.astype(np.int64)
 
 
-def move_rows(codes, slots, table, rule, left_slot, right_slot):
-    for i, slot in enumerate(slots):
-        if slot >= 0:
-            r = rule[slot]
+def move_rows(binned, node_of_row, table, split, left_node, right_node):
+    for i, node in enumerate(node_of_row):
+        if node >= 0:
+            r = split[node]
             if r < 0:
-                slots[i] = -1
+                node_of_row[i] = -1
             else:
-                left = rule_goes_left(codes[table.feature[r], i], table, r)
-                slots[i] = left_slot[slot] if left else right_slot[slot]
+                left = split_goes_left(binned[table.feature[r], i], table, r)
+                node_of_row[i] = left_node[node] if left else right_node[node]
 
 
-def child_counts(counts, table, rule):
+def child_counts(counts, table, split):
     totals = counts[:, : table.bin_offsets[1]].sum(axis=1)
     children = np.zeros((2, *totals.shape), dtype=totals.dtype)
-    for node, r in enumerate(rule):
+    for node, r in enumerate(split):
         if r >= 0:
             j = table.feature[r]
             own = counts[node, table.bin_offsets[j] : table.bin_offsets[j + 1]]
-            for code, row in enumerate(own):
-                children[0 if rule_goes_left(code, table, r) else 1, node] += row
+            for bin_index, row in enumerate(own):
+                children[0 if split_goes_left(bin_index, table, r) else 1, node] += row
     return totals, children
 
 
@@ -320,24 +327,24 @@ def uniform_nodes(left, right, label):
 
 
 # ---- levels ----
-def split_level(rule, counts, positions, last_level):
+def split_level(split, counts, positions, last_level):
     children, which, below = [], [], []
-    slots = np.full((2, len(rule)), -1, dtype=np.int64)
-    for node in range(len(rule)):
-        if rule[node] < 0:
+    next_node = np.full((2, len(split)), -1, dtype=np.int64)
+    for node in range(len(split)):
+        if split[node] < 0:
             continue
         for side in (0, 1):
             own = counts[side, node]
             if (own > 0).sum() > 1 and not last_level:
-                slots[side, node] = len(which)
+                next_node[side, node] = len(which)
                 which.append(len(children))
                 below.append(2 * int(positions[node]) + 1 + side)
             children.append(own)
     shape = (-1, counts.shape[2])
     return (
         np.array(children, dtype=counts.dtype).reshape(shape),
-        slots[0],
-        slots[1],
+        next_node[0],
+        next_node[1],
         np.array(which, dtype=np.int64),
         np.array(below, dtype=np.uint64),
     )

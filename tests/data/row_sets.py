@@ -43,8 +43,8 @@ def signal(frame, rng):
     """A number a row that depends on its values, so that splits are worth something."""
     total = np.zeros(len(frame), np.int64)
     for name in frame.columns:
-        codes = pd.factorize(frame[name], sort=True)[0]
-        total += (codes > rng.integers(0, codes.max() + 2)) * rng.integers(0, 3)
+        binned = pd.factorize(frame[name], sort=True)[0]
+        total += (binned > rng.integers(0, binned.max() + 2)) * rng.integers(0, 3)
     return total
 
 

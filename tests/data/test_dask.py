@@ -104,7 +104,7 @@ def test_a_level_with_many_counters_is_asked_in_blocks(monkeypatch):
     X, y = rows()
     model = StableTreeClassifier(random_state=0, epsilon=0)
     near = clone(model).fit(X, y)
-    monkeypatch.setattr(_grow, "BLOCK_CELLS", 1)  # a node at a time
+    monkeypatch.setattr(_grow, "BLOCK_COUNTERS", 1)  # a node at a time
     check_same_fit(model.fit(*frames(X, y, 3)), near)
 
 

@@ -116,7 +116,7 @@ def test_other_estimators_get_the_form_that_was_passed():
         def fit(self, X, y, **more):
             return super().fit(X[["age"]], y)  # a Table has no such columns
 
-    assert isinstance(data.form_for(st.StableTreeClassifier()), Table)
+    assert data.form_for(st.StableTreeClassifier()) is data
     for estimator in (Own(), DecisionTreeClassifier(), make_pipeline(DecisionTreeClassifier())):
         assert data.form_for(estimator).equals(X.iloc[:20])
     assert len(refits(Own(max_depth=2, random_state=0), X[["age"]], y, repeats=2).trees) == 2
@@ -150,3 +150,27 @@ def test_pipelines_see_frames_in_refits():
     data = Dataset.of(X, y).take(np.arange(30))
     model.fit(data.form_for(model), data.labels)
     assert seen == [pd.DataFrame]
+
+
+def test_a_schema_reads_a_dataset_value_by_value():
+    """One text among numbers types the whole column of a Table; a schema must not see that."""
+    X = pd.DataFrame(
+        {"age": [31, "unknown", 47.0, 1e3], "ward": ["A", 1, True, None]}, dtype=object
+    )
+    schema = st.Schema({"age": (0, 120)}, {"ward": ["A", "1"]}, classes=[0, 1])
+    rows = np.array([2, 1, 0, 3])
+    found = schema.encode(Dataset.of(X).take(rows))
+    assert np.array_equal(found, schema.encode(X.iloc[rows]), equal_nan=True)
+    assert found[0].tolist() == [47.0, 1.0]
+
+
+def test_a_report_on_a_private_tree_measures_accuracy_against_epsilon():
+    train, test = make_frame(200, 7), make_frame(80, 8)
+    schema = st.Schema(
+        {"age": (0, 120), "count": (0, 9)},
+        {"city": ["Rome", "Oslo", "Lima"], "size": ["s", "m", "l"]},
+        classes=[0, 1],
+    )
+    model = st.PrivateTreeClassifier(1.0, schema, testing_seed=0).fit(*train)
+    found = st.report(model, *test, train=train)
+    assert len(found.data["privacy"]["curve"]) > 1

@@ -2,14 +2,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from steadytree.data.binning import midpoint_cuts, quantile_cuts
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.splits import SplitTable
-from steadytree.data.table import Table
 
 MIXED = {
     "age": [31.5, 47.0, None, 60.25],
@@ -53,8 +48,8 @@ def test_nullable_and_categorical_pandas_columns():
 
 def test_an_unknown_category_is_missing():
     space = FeatureSpace.observe(pd.DataFrame({"site": ["a", "b"]}))
-    codes = space.encode(pd.DataFrame({"site": ["b", "elsewhere", None]}))
-    np.testing.assert_array_equal(codes[:, 0], [1, np.nan, np.nan])
+    binned = space.encode(pd.DataFrame({"site": ["b", "elsewhere", None]}))
+    np.testing.assert_array_equal(binned[:, 0], [1, np.nan, np.nan])
 
 
 def test_frames_are_read_by_name_and_may_hold_more():
@@ -81,63 +76,7 @@ def test_a_declared_space_looks_at_no_data():
         ("age", "integer", True),
         ("site", "categorical", True),
     ]
-    assert len(space.with_cuts(np.empty((0, 2)))[0].cuts) == 120
-
-
-def test_codes_put_a_value_left_of_a_cut_just_when_it_is_at_most_the_cut():
-    rng = np.random.default_rng(0)
-    X = rng.choice([0.0, 0.1, 0.25, 0.5, 3.0, np.nan], (200, 3))
-    for grid in ("equidistant", "quantile", "midpoint"):
-        space = FeatureSpace.observe(X).with_cuts(X, grid, 7)
-        codes = space.codes(X)
-        for j, column in enumerate(space):
-            present = ~np.isnan(X[:, j])
-            for q, cut in enumerate(column.cuts):
-                np.testing.assert_array_equal(
-                    codes[j, present] <= q, X[present, j] <= cut, err_msg=f"{grid} {cut}"
-                )
-            assert (codes[j, ~present] == column.n_bins).all()
-
-
-def test_codes_take_one_byte_where_they_can():
-    X = np.random.default_rng(0).random((300, 1))
-    assert FeatureSpace.observe(X).with_cuts(X, n_cuts=200).codes(X).dtype == np.uint8
-    assert FeatureSpace.observe(X).with_cuts(X, n_cuts=500).codes(X).dtype == np.uint16
-
-
-def test_equidistant_cuts_span_the_bounds_and_whole_numbers_get_whole_cuts():
-    X = np.array([[0.0, 1.0, 0.0, 7.0], [2.5, 4.0, 1.0, 7.0]])
-    space = FeatureSpace.observe(X).with_cuts(X, n_cuts=11)
-    np.testing.assert_allclose(space[0].cuts, np.linspace(0, 2.5, 11), rtol=1e-7)
-    np.testing.assert_array_equal(space[1].cuts, [1, 2, 3])
-    np.testing.assert_array_equal(space[2].cuts, [0.5])
-    assert len(space[3].cuts) == 0
-
-
-def test_cuts_are_float32_numbers_where_that_changes_no_split():
-    X = np.linspace(0, 1, 41)[:, None]
-    for grid in ("equidistant", "quantile", "midpoint"):
-        cuts = FeatureSpace.observe(X).with_cuts(X, grid, 500)[0].cuts
-        np.testing.assert_array_equal(cuts, cuts.astype(np.float32))
-    close = 1e9 + np.arange(5.0)[:, None] / 4  # float32 cannot tell these apart
-    cuts = FeatureSpace.observe(close).with_cuts(close, "midpoint")[0].cuts
-    np.testing.assert_array_equal(cuts, (close[1:, 0] + close[:-1, 0]) / 2)
-
-
-@given(st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=30))
-def test_midpoints_divide_every_pair_of_neighbours(values):
-    distinct = np.unique(np.array(values))
-    cuts = midpoint_cuts("x", np.array(values))
-    assert len(cuts) == len(distinct) - 1
-    assert ((distinct[:-1] <= cuts) & (cuts < distinct[1:])).all()
-
-
-def test_quantiles_of_weights_and_of_repeated_rows_agree():
-    rng = np.random.default_rng(1)
-    values, weights = rng.normal(size=300), rng.integers(1, 5, 300)
-    by_weight = quantile_cuts(values, 20, weights.astype(float))
-    np.testing.assert_array_equal(by_weight, quantile_cuts(np.repeat(values, weights), 20))
-    assert len(by_weight) == 20
+    assert len(space.with_thresholds(np.empty((0, 2)))[0].thresholds) == 120
 
 
 @pytest.mark.parametrize(
@@ -176,19 +115,3 @@ def test_bad_tables_are_refused(X, error, message):
 def test_bad_columns_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         Column(*arguments)
-
-
-def test_merged_rules_keep_their_thresholds_and_their_number():
-    X = np.array([[0.0], [0.0], [10.0], [2.5]])
-    space = FeatureSpace.observe(X).with_cuts(X, n_cuts=21)
-    codes = space.codes(X)
-    rules = SplitTable.of(space, space.occupied(codes))
-    assert rules.n_candidates == 21
-    assert list(zip(rules.table.first, rules.table.last, strict=True)) == [(0, 4), (5, 19)]
-    np.testing.assert_array_equal(rules.recode(codes), [[0, 0, 2, 1]])
-
-
-def test_a_table_is_not_copied():
-    X = np.random.default_rng(0).random((5, 2))
-    assert np.shares_memory(Table.read(X).matrix, X)
-    assert np.shares_memory(FeatureSpace.observe(X).encode(X), X)

@@ -13,10 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadytree.cli.private import read_rows
-from steadytree.data._kernels import rule_goes_left
 from steadytree.data.schema import Schema, check_schema, template
-from steadytree.data.splits import SplitTable
-from steadytree.models.builder import TreeBuilder
 
 SCHEMA = Schema(
     bounds={"age": (0, 100), "pay": (-1.5, 1.5)},
@@ -321,35 +318,3 @@ def test_files_that_are_no_schema_are_refused(tmp_path, text):
     with pytest.raises(ValueError, match=r"schema"):
         Schema.load(path)
     assert json.dumps(text)
-
-
-# ---- questions ----
-def test_questions_come_from_the_schema_alone():
-    candidates = SplitTable.declared(SCHEMA.space, 4)
-    asked = [(SCHEMA.names[f], int(b), bool(v)) for f, b, v in zip(*candidates.arrays, strict=True)]
-    assert asked == [
-        *(("ward", b, True) for b in range(3)),
-        ("ward", 2, False),  # is it there?
-        *(("age", b, False) for b in range(3)),
-        *(("pay", b, False) for b in range(3)),
-        ("pay", 3, False),
-    ]
-    assert np.exp(candidates.log_prior).sum() == pytest.approx(1.0)
-    assert len(SplitTable.at_most(SCHEMA.space, 64, 20)) <= 20
-
-
-def test_answers_and_thresholds_agree():
-    candidates = SplitTable.declared(SCHEMA.space, 4)
-    values = SCHEMA.encode([["A", 25, 0.0], ["B", 26, None], ["x", 100, 1.5], [7, 0, -1.5]])
-    codes = candidates.space.codes(values)
-    builder = TreeBuilder(candidates, np.array(["no", "yes"]))
-    for k in range(len(candidates)):
-        split, left, right = np.array([[k, -1, -1], [1, -1, -1], [2, -1, -1]])
-        totals = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-        tree = builder.build(split, left, right, totals, missing_right=True)
-        goes_left = tree.apply_encoded(values) == 1
-        np.testing.assert_array_equal(candidates.goes_left(codes, k), goes_left)
-        np.testing.assert_array_equal(
-            [rule_goes_left(code, candidates.table, k) for code in codes[tree.feature[0]]],
-            goes_left,
-        )

@@ -162,7 +162,7 @@ def test_leaves_that_are_accepted_share_no_row(numbers, seed):
     except ValueError:
         return
     X, y = hospitals.rows(seed, 50)
-    codes = candidates.space.codes(hospitals.SCHEMA.encode(X))
+    codes = candidates.space.binned(hospitals.SCHEMA.encode(X))
     block = BlockRows(codes, hospitals.SCHEMA.encode_labels(y), 2, np.arange(50))
     parts = [part.rows for part in rows_by_leaf(tree, block, candidates)]
     assert sorted(np.concatenate(parts)) == list(range(50))  # each row in exactly one leaf

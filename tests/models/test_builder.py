@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steadytree.data._kernels import rule_goes_left
+from steadytree.data._kernels import split_goes_left
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from steadytree.models.builder import TreeBuilder
@@ -21,7 +21,7 @@ def random_rows(rng: np.random.Generator, missing: bool) -> tuple[list[list], Fe
             row[int(rng.integers(3))] = None
     rows += [[0.0, "u", "m"], [2.5, "v", "n"], [1.0, "w", "n"]]
     space = FeatureSpace.observe(rows)
-    return rows, space.with_cuts(space.encode(rows), "midpoint")
+    return rows, space.with_thresholds(space.encode(rows), "midpoint")
 
 
 def random_tree(rng: np.random.Generator, n_splits: int, depth: int = 3) -> np.ndarray:
@@ -44,7 +44,7 @@ def send(row: np.ndarray, splits: SplitTable, nodes: np.ndarray) -> list[int]:
     path = [0]
     while nodes[0, path[-1]] >= 0:
         split = nodes[0, path[-1]]
-        left = rule_goes_left(row[splits.table.feature[split]], splits.table, split)
+        left = split_goes_left(row[splits.table.feature[split]], splits.table, split)
         path.append(int(nodes[1 if left else 2, path[-1]]))
     return path
 
@@ -57,7 +57,7 @@ def test_rows_get_the_label_of_the_leaf_the_splits_send_them_to(seed, kind):
     splits = SplitTable.declared(space, 4) if kind == "declared" else SplitTable.of(space)
     nodes = random_tree(rng, len(splits))
     values = space.encode(rows)
-    paths = [send(row, splits, nodes) for row in splits.space.codes(values).T]
+    paths = [send(row, splits, nodes) for row in splits.space.binned(values).T]
     totals = np.zeros((nodes.shape[1], 3))
     for path, label in zip(paths, rng.integers(0, 3, len(rows)), strict=True):
         totals[path, label] += 1
@@ -73,7 +73,7 @@ def test_rows_get_the_label_of_the_leaf_the_splits_send_them_to(seed, kind):
 @pytest.mark.parametrize("heavy_left", [True, False])
 def test_missing_values_not_seen_in_training_go_where_most_rows_went(heavy_left):
     space = FeatureSpace.observe([[0.0], [1.0]])
-    splits = SplitTable.of(space.with_cuts(np.array([[0.0], [1.0]]), "midpoint"))
+    splits = SplitTable.of(space.with_thresholds(np.array([[0.0], [1.0]]), "midpoint"))
     nodes = np.array([[0, -1, -1], [1, -1, -1], [2, -1, -1]])
     totals = np.array([[3.0, 1.0], [3.0, 0.0], [0.0, 1.0]])
     if not heavy_left:
@@ -86,7 +86,7 @@ def test_missing_values_not_seen_in_training_go_where_most_rows_went(heavy_left)
 
 def test_a_node_without_rows_takes_the_shares_of_its_parent():
     space = FeatureSpace.observe([[0.0], [1.0], [2.0]])
-    splits = SplitTable.of(space.with_cuts(space.encode([[0.0], [1.0], [2.0]]), "midpoint"))
+    splits = SplitTable.of(space.with_thresholds(space.encode([[0.0], [1.0], [2.0]]), "midpoint"))
     nodes = np.array([[0, 1, -1, -1, -1], [1, 2, -1, -1, -1], [4, 3, -1, -1, -1]])
     totals = np.array([[4.0, 2.0], [3.0, 2.0], [0.0, 0.0], [0.0, 2.0], [0.0, 1.0]])
     tree = TreeBuilder(splits, CLASSES[:2]).build(*nodes, totals)
@@ -98,7 +98,7 @@ def test_a_node_without_rows_takes_the_shares_of_its_parent():
 
 def test_a_leaf_whose_label_was_chosen_answers_with_it():
     space = FeatureSpace.observe([[0.0], [1.0]])
-    splits = SplitTable.of(space.with_cuts(np.array([[0.0], [1.0]]), "midpoint"))
+    splits = SplitTable.of(space.with_thresholds(np.array([[0.0], [1.0]]), "midpoint"))
     nodes = np.array([[0, -1, -1], [1, -1, -1], [2, -1, -1]])
     totals = np.array([[5.0, 1.0], [3.0, 1.0], [2.0, 0.0]])
     label = np.array([-1, 0, 1])
@@ -109,8 +109,8 @@ def test_a_leaf_whose_label_was_chosen_answers_with_it():
 
 def test_a_merged_split_takes_the_threshold_that_was_chosen():
     space = FeatureSpace.observe([[0.0], [8.0]])
-    space = space.with_cuts(np.array([[0.0], [8.0]]), n_cuts=9)
-    codes = space.codes(np.array([[0.0], [8.0]]))
+    space = space.with_thresholds(np.array([[0.0], [8.0]]), n_thresholds=9)
+    codes = space.binned(np.array([[0.0], [8.0]]))
     splits = SplitTable.of(space, space.occupied(codes))
     assert len(splits) == 1
     nodes = np.array([[0, -1, -1], [1, -1, -1], [2, -1, -1]])
@@ -121,4 +121,4 @@ def test_a_merged_split_takes_the_threshold_that_was_chosen():
         .threshold[0]
         for k in range(splits.table.first[0], splits.table.last[0] + 1)
     ]
-    assert found == space[0].cuts[splits.table.first[0] : splits.table.last[0] + 1].tolist()
+    assert found == space[0].thresholds[splits.table.first[0] : splits.table.last[0] + 1].tolist()

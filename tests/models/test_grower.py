@@ -22,7 +22,7 @@ def make_data(seed, n=300, n_classes=3, weights=False):
     y = np.digitize(noisy, [1, 3])[:n] % n_classes
     space = FeatureSpace.observe(X, categories={"x2": [0, 1, 2]})
     values = space.encode(X)
-    return space.with_cuts(values, n_cuts=30), values, y.astype(np.int32)
+    return space.with_thresholds(values, n_thresholds=30), values, y.astype(np.int32)
 
 
 def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
@@ -38,36 +38,36 @@ def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
 @pytest.mark.parametrize("score", [0, 1, 2])
 def test_trees_are_identical_for_any_number_of_sources(score, sharpness, coupling):
     space, values, y = make_data(score)
-    rules = SplitTable.of(space)
-    codes = space.codes(values)
+    splits = SplitTable.of(space)
+    binned = space.binned(values)
     trees = []
     for k in (1, 2, 5, 50):
-        parts = [Rows(np.ascontiguousarray(codes[:, i::k]), y[i::k], rules, 3) for i in range(k)]
-        choose = chooser(rules, score, sharpness, coupling)
+        parts = [Rows(np.ascontiguousarray(binned[:, i::k]), y[i::k], splits, 3) for i in range(k)]
+        choose = chooser(splits, score, sharpness, coupling)
         trees.append(grow(Summed(parts), choose, np.arange(3), 4))
-    merged = SplitTable.of(space, space.occupied(codes))
-    rows = Rows(merged.recode(codes), y, merged, 3)
+    merged = SplitTable.of(space, space.occupied(binned))
+    rows = Rows(merged.merge_bins(binned), y, merged, 3)
     trees.append(grow(rows, chooser(merged, score, sharpness, coupling), np.arange(3), 4))
     assert len(set(trees)) == 1
     assert trees[0].n_leaves > 5
 
 
-def grow_literally(space, values, y, rules, depth, seed):
+def grow_literally(space, values, y, splits, depth, seed):
     """Recursion on rows, choosing by the reference; (feature, threshold, left, right) or counts."""
-    table, codes = rules.table, space.codes(values)
+    table, binned = splits.table, space.binned(values)
 
     def node(kept, position, level):
         counts = reference.count_classes(
-            codes[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
+            binned[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
         )
-        rule, threshold, _ = reference_stability.choose_splits(
+        split, threshold, _ = reference_stability.choose_splits(
             counts, np.array([position]), table, SplitSampling(0, 1.0, 0.0, GUMBEL, seed)
         )
         label = np.bincount(y[kept], minlength=3)
-        if level == depth or rule[0] < 0:
+        if level == depth or split[0] < 0:
             return tuple(label)
         left = np.array(
-            [reference.rule_goes_left(c, table, rule[0]) for c in codes[table.feature[rule[0]]]]
+            [reference.split_goes_left(c, table, split[0]) for c in binned[table.feature[split[0]]]]
         )
         below = (
             node(kept & left, 2 * position + 1, level + 1),
@@ -75,7 +75,7 @@ def grow_literally(space, values, y, rules, depth, seed):
         )
         if all(len(child) == 3 for child in below) and np.argmax(below[0]) == np.argmax(below[1]):
             return tuple(label)  # leaves with one label merge
-        return (int(table.feature[rule[0]]), int(threshold[0]), *below)
+        return (int(table.feature[split[0]]), int(threshold[0]), *below)
 
     return node(np.ones(len(y), bool), 0, 0)
 
@@ -88,7 +88,7 @@ def as_tuples(tree, space, node=0):
         subset = np.flatnonzero(tree.subset[node])
         place = int(subset[0]) if len(subset) == 1 else len(space[j].categories)
     else:
-        place = int(np.searchsorted(space[j].cuts, tree.threshold[node]))
+        place = int(np.searchsorted(space[j].thresholds, tree.threshold[node]))
     children = (as_tuples(tree, space, tree.left[node]), as_tuples(tree, space, tree.right[node]))
     return (int(j), place, *children)
 
@@ -96,15 +96,15 @@ def as_tuples(tree, space, node=0):
 @pytest.mark.parametrize("seed", range(4))
 def test_grown_tree_equals_a_literal_recursion(seed):
     space, values, y = make_data(seed, n=60)
-    rules = SplitTable.of(space)
-    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), np.arange(3), 3)
-    assert as_tuples(tree, space) == grow_literally(space, values, y, rules, 3, seed=5)
+    splits = SplitTable.of(space)
+    tree = grow(Rows(space.binned(values), y, splits, 3), chooser(splits), np.arange(3), 3)
+    assert as_tuples(tree, space) == grow_literally(space, values, y, splits, 3, seed=5)
 
 
 def test_every_training_row_ends_in_the_leaf_that_counted_it():
     space, values, y = make_data(3)
-    rules = SplitTable.of(space)
-    tree = grow(Rows(space.codes(values), y, rules, 3), chooser(rules), np.arange(3), 5)
+    splits = SplitTable.of(space)
+    tree = grow(Rows(space.binned(values), y, splits, 3), chooser(splits), np.arange(3), 5)
     leaves = tree.apply(values)
     for leaf in np.flatnonzero(tree.is_leaf):
         counted = np.bincount(y[leaves == leaf], minlength=3)
@@ -113,24 +113,24 @@ def test_every_training_row_ends_in_the_leaf_that_counted_it():
 
 def test_blocks_and_subtraction_change_nothing(monkeypatch):
     space, values, y = make_data(4)
-    rules = SplitTable.of(space)
+    splits = SplitTable.of(space)
 
     def tree():
-        source = Rows(space.codes(values), y, rules, 3)
-        return grow(source, chooser(rules, 1), np.arange(3), 6)
+        source = Rows(space.binned(values), y, splits, 3)
+        return grow(source, chooser(splits, 1), np.arange(3), 6)
 
     plain = tree()
     monkeypatch.setattr(rows_module, "SMALL", 0)
     by_subtraction = tree()
-    monkeypatch.setattr(_grow, "BLOCK_CELLS", 3 * rules.n_bins * 3)
+    monkeypatch.setattr(_grow, "BLOCK_COUNTERS", 3 * splits.n_bins * 3)
     in_blocks = tree()
     assert plain == by_subtraction == in_blocks
 
 
 def test_sources_over_other_spaces_are_refused():
     space, values, y = make_data(0)
-    other = space.with_cuts(values, n_cuts=10)
-    sources = [Rows(s.codes(values), y, SplitTable.of(s), 3) for s in (space, other)]
+    other = space.with_thresholds(values, n_thresholds=10)
+    sources = [Rows(s.binned(values), y, SplitTable.of(s), 3) for s in (space, other)]
     with pytest.raises(ValueError, match="sources differ"):
         Summed(sources)
     with pytest.raises(ValueError, match="at least one source"):

@@ -41,7 +41,7 @@ class Recorder(SeededNoise):
 def block_of(n_rows):
     X, y = frame(n_rows)
     candidates = SplitTable.declared(SCHEMA.space, 8)
-    codes = candidates.space.codes(SCHEMA.encode(X))
+    codes = candidates.space.binned(SCHEMA.encode(X))
     return BlockRows(codes, SCHEMA.encode_labels(y), 3, np.arange(n_rows)), candidates
 
 

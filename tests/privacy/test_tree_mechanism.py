@@ -290,7 +290,7 @@ def test_a_node_costs_the_work_of_its_own_rows():
 
     candidates = SplitTable.declared(hospitals.SCHEMA.space, 4)
     X, y = hospitals.rows(0, 100)
-    codes = candidates.space.codes(hospitals.SCHEMA.encode(X)).view(Watched)
+    codes = candidates.space.binned(hospitals.SCHEMA.encode(X)).view(Watched)
     block = BlockRows(codes, hospitals.SCHEMA.encode_labels(y), 2, np.arange(100))
     tree = from_numbers((0, 1, -1, -1, 1, -1, -1), len(candidates))
     list(rows_by_leaf(tree, block, candidates))

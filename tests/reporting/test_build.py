@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree.data.fingerprint import hash_data
+from steadytree.data.dataset import hash_data
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.complexity import complexity

@@ -136,7 +136,7 @@ def test_a_collection_shows_importances_first_splits_and_thresholds(case):
     assert f"{100 * shares['root'][0]:.0f} %" in texts
     assert f"{100 * shares['importance'][0]:.0f} ± {100 * shares['deviation'][0]:.0f} %" in texts
     drawn = st.plot(facts).svg.count('class="cut"')
-    assert drawn == sum(len(facts.cuts[name]) for name in shares["feature"].tolist())
+    assert drawn == sum(len(facts.thresholds[name]) for name in shares["feature"].tolist())
 
 
 def test_the_frontier_of_a_pareto_tree_shows_every_candidate(case):

@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.boxes import exact_edges
+from steadytree.models.boxes import exact_thresholds
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
@@ -23,7 +23,7 @@ def candidates(tree, moves, j, x):
         return [x]
     if tree.space[j].is_categorical:
         return [x, *map(float, range(len(tree.space[j].categories)))]
-    at = exact_edges(tree)[(tree.feature == j)]
+    at = exact_thresholds(tree)[(tree.feature == j)]
     at = at[np.isfinite(at)]
     ends = np.concatenate([at, np.nextafter(at, np.inf)])
     if moves.whole[j]:

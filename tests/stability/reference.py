@@ -15,12 +15,12 @@ from tests.data.reference import (
     hash_node,
     mix,
     pick_split,
-    rule_goes_left,
     score_splits,
+    split_goes_left,
     uniform_at,
 )
 
-PLAIN = Column("a", "numeric", 0.0, 9.0, cuts=np.arange(3.0))
+PLAIN = Column("a", "numeric", 0.0, 9.0, thresholds=np.arange(3.0))
 
 
 # ---- drawing ----
@@ -84,7 +84,7 @@ def count_node(binned, labels, n_classes, table, rows):
 
 
 def row_goes_left(binned, table, split, row):
-    return rule_goes_left(int(binned[table.feature[split], row]), table, split)
+    return split_goes_left(int(binned[table.feature[split], row]), table, split)
 
 
 def subtree(binned, labels, n_classes, table, sampling, rows, position, levels):

@@ -28,8 +28,8 @@ def literal_rules(space, X):
             tests = [(k, (values == name).to_numpy()) for k, name in enumerate(asked)]
             presence = len(names)
         else:
-            tests = [(k, (values <= cut).to_numpy()) for k, cut in enumerate(column.cuts)]
-            presence = len(column.cuts)
+            tests = [(k, (values <= cut).to_numpy()) for k, cut in enumerate(column.thresholds)]
+            presence = len(column.thresholds)
         for k, left in tests:
             divides = left[~gone].any() and not left[~gone].all()
             yield (j, k, 0), left & divides
@@ -153,7 +153,7 @@ def test_split_probabilities_name_what_is_asked():
     X, y = random_rows(np.random.default_rng(1), n=40, missing=False, names=["few", "tenths"])
     model = StableTreeClassifier(2, 0.3, n_thresholds=9, random_state=0).fit(X, y)
     for each in model.split_probabilities():
-        cuts = model.space_[model.space_.names.index(each.feature)].cuts
+        cuts = model.space_[model.space_.names.index(each.feature)].thresholds
         assert each.low in cuts
         assert each.high in cuts
         assert each.low <= each.high

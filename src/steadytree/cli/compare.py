@@ -94,7 +94,7 @@ def compare(
 
 
 def _page(found: Any, rows: DataSet) -> dict[str, Any]:
-    from steadytree.data.fingerprint import hash_data
+    from steadytree.data.dataset import hash_data
     from steadytree.reporting.comparison import page_data
 
     sha256 = hash_data(rows.features, rows.labels)

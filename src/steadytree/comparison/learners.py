@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.data.binning import quantile_cuts
+from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import label_array
 from steadytree.data.schema import Schema
@@ -141,7 +141,7 @@ def _whole_cuts(X: Any) -> dict[str, Any]:
     space = FeatureSpace.observe(table)
     values = space.encode(table)
     return {
-        column.name: quantile_cuts(values[:, place], ROBUST_THRESHOLDS)
+        column.name: quantile_thresholds(values[:, place], ROBUST_THRESHOLDS)
         for place, column in enumerate(space)
         if column.kind == "integer" and column.high - column.low > 2 * ROBUST_THRESHOLDS
     }

@@ -1,4 +1,4 @@
-"""Lay out the bins and rules of a feature space."""
+"""Loops over binned rows: bins, candidate splits and class counts."""
 
 from typing import NamedTuple
 
@@ -8,28 +8,28 @@ from steadytree._base.jit import kernel
 
 
 @kernel
-def find_bin(x, cuts, uniform):
-    """Number of cuts below x, so that `code <= q` is the same question as `x <= cuts[q]`.
+def find_bin(x, thresholds, uniform):
+    """Number of thresholds below x, so that `bin <= q` is the same as `x <= thresholds[q]`.
 
-    For evenly spaced cuts the place is guessed and then mended, which is exact and needs about
-    one comparison instead of nine.
+    For evenly spaced thresholds the bin is estimated and then corrected, which is exact and needs
+    about one comparison instead of nine.
     """
-    last = cuts.shape[0] - 1
-    if last < 0 or x <= cuts[0]:
+    last = thresholds.shape[0] - 1
+    if last < 0 or x <= thresholds[0]:
         return 0
-    if x > cuts[last]:
+    if x > thresholds[last]:
         return last + 1
     if uniform:
-        place = np.int64((x - cuts[0]) / (cuts[last] - cuts[0]) * last)
-        while place <= last and cuts[place] < x:
-            place += 1
-        while place > 0 and cuts[place - 1] >= x:
-            place -= 1
-        return place
+        index = np.int64((x - thresholds[0]) / (thresholds[last] - thresholds[0]) * last)
+        while index <= last and thresholds[index] < x:
+            index += 1
+        while index > 0 and thresholds[index - 1] >= x:
+            index -= 1
+        return index
     low, high = 0, last
     while low < high:
         middle = (low + high) >> 1
-        if cuts[middle] < x:
+        if thresholds[middle] < x:
             low = middle + 1
         else:
             high = middle
@@ -37,61 +37,61 @@ def find_bin(x, cuts, uniform):
 
 
 @kernel
-def is_uniform(cuts):
-    """Whether cuts are evenly spaced to within half a step, so that a bin can be guessed."""
-    last = cuts.shape[0] - 1
+def is_uniform(thresholds):
+    """Whether thresholds are evenly spaced to within half a step, so a bin can be estimated."""
+    last = thresholds.shape[0] - 1
     if last < 2:
         return False
-    step = (cuts[last] - cuts[0]) / last
+    step = (thresholds[last] - thresholds[0]) / last
     if not np.isfinite(step):
         return False
     worst = 0.0
-    for place in range(last + 1):
-        worst = max(worst, abs(cuts[place] - (cuts[0] + step * place)))
+    for index in range(last + 1):
+        worst = max(worst, abs(thresholds[index] - (thresholds[0] + step * index)))
     return worst <= step / 2
 
 
 @kernel
-def encode_bins(X, cuts, cut_offsets, n_categories, codes):
-    """Fill codes (p, n) with bin numbers; missing takes the code after a feature's last bin.
+def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
+    """Fill binned (p, n); missing values take the bin after a feature's last one.
 
-    Feature j owns cuts[cut_offsets[j]:cut_offsets[j + 1]]; n_categories[j] > 0 marks a
-    categorical feature whose values are category numbers, anything else being missing.
+    Feature j has thresholds[threshold_offsets[j]:threshold_offsets[j + 1]]; n_categories[j] > 0
+    marks a categorical feature whose values are category indices, anything else being missing.
     """
     for feature in range(X.shape[1]):
-        own = cuts[cut_offsets[feature] : cut_offsets[feature + 1]]
+        own = thresholds[threshold_offsets[feature] : threshold_offsets[feature + 1]]
         size, uniform = n_categories[feature], is_uniform(own)
         for row in range(X.shape[0]):
             x = np.float64(X[row, feature])
             if size > 0:
                 known = x >= 0.0 and x < size
-                codes[feature, row] = np.int64(x) if known else size
+                binned[feature, row] = np.int64(x) if known else size
             elif np.isnan(x):
-                codes[feature, row] = own.shape[0] + 1
+                binned[feature, row] = own.shape[0] + 1
             else:
-                codes[feature, row] = find_bin(x, own, uniform)
-    return codes
+                binned[feature, row] = find_bin(x, own, uniform)
+    return binned
 
 
 @kernel
-def occupied_bins(codes, bin_offsets):
-    """Tell for every bin whether any row is in it. codes (p, n); returns (n_bins,) bool."""
+def occupied_bins(binned, bin_offsets):
+    """Flag (n_bins,) every bin that holds a row of binned (p, n)."""
     occupied = np.zeros(bin_offsets[-1], dtype=np.bool_)
-    for feature in range(codes.shape[0]):
+    for feature in range(binned.shape[0]):
         start = bin_offsets[feature]
-        for row in range(codes.shape[1]):
-            occupied[start + codes[feature, row]] = True
+        for row in range(binned.shape[1]):
+            occupied[start + binned[feature, row]] = True
     return occupied
 
 
 @kernel
-def recode(codes, bin_offsets, new_code, recoded):
-    """Fill recoded (p, n) with new_code[bin] of every code."""
-    for feature in range(codes.shape[0]):
+def merge_bins(binned, bin_offsets, merged_bin, merged):
+    """Fill merged (p, n) with merged_bin of the bin of every value."""
+    for feature in range(binned.shape[0]):
         start = bin_offsets[feature]
-        for row in range(codes.shape[1]):
-            recoded[feature, row] = new_code[start + codes[feature, row]]
-    return recoded
+        for row in range(binned.shape[1]):
+            merged[feature, row] = merged_bin[start + binned[feature, row]]
+    return merged
 
 
 @kernel
@@ -121,96 +121,96 @@ def summarise_columns(X):
 
 
 @kernel
-def rule_goes_left(code, table, rule):
-    """Answer one rule of a SplitArrays for one code of its feature."""
-    feature = table.feature[rule]
-    if np.int64(code) >= table.bin_sizes[feature]:
-        return table.missing_left[rule]
-    if table.bin[rule] < 0:
+def split_goes_left(bin_index, table, split):
+    """Whether a split sends a value of its feature, given by its bin, to the left."""
+    feature = table.feature[split]
+    if np.int64(bin_index) >= table.bin_sizes[feature]:
+        return table.missing_left[split]
+    if table.bin[split] < 0:
         return True
     if table.by_value[feature]:
-        return np.int64(code) == table.bin[rule]
-    return np.int64(code) <= table.bin[rule]
+        return np.int64(bin_index) == table.bin[split]
+    return np.int64(bin_index) <= table.bin[split]
 
 
 @kernel
-def kept_rows(slots):
-    """Numbers of the rows whose slot is not negative."""
+def kept_rows(node_of_row):
+    """Indices of the rows whose node is not negative."""
     n_kept = 0
-    for row in range(slots.shape[0]):
-        n_kept += slots[row] >= 0
+    for row in range(node_of_row.shape[0]):
+        n_kept += node_of_row[row] >= 0
     rows = np.empty(n_kept, dtype=np.uint32)
-    place = 0
-    for row in range(slots.shape[0]):
-        if slots[row] >= 0:
-            rows[place] = row
-            place += 1
+    index = 0
+    for row in range(node_of_row.shape[0]):
+        if node_of_row[row] >= 0:
+            rows[index] = row
+            index += 1
     return rows
 
 
 @kernel
-def count_classes(codes, labels, slots, n_slots, bin_offsets, n_classes):
-    """Count rows per slot, bin and class.
+def count_classes(binned, labels, node_of_row, n_nodes, bin_offsets, n_classes):
+    """Count rows per node, bin and class.
 
-    codes (p, n) unsigned, feature by feature so that one feature's counters stay in the cache;
-    labels (n,) and slots (n,) integers; a negative slot leaves the row out. Rows that count are
-    listed first: asked for each row of each feature, a processor guesses wrong half of the time.
-    Returns (n_slots, n_bins, n_classes) int64. Callers check ranges; this loop does not.
+    binned (p, n) unsigned, feature by feature so that one feature's counters stay in the cache;
+    labels (n,) and node_of_row (n,) integers; a negative node leaves the row out. Rows that count
+    are listed first, since a branch for each row of each feature is mispredicted half of the time.
+    Returns (n_nodes, n_bins, n_classes) int64. Callers check ranges; this loop does not.
     """
-    counts = np.zeros((n_slots, bin_offsets[-1], n_classes), dtype=np.int64)
-    rows = kept_rows(slots)
-    if rows.shape[0] == slots.shape[0]:
-        for feature in range(codes.shape[0]):
+    counts = np.zeros((n_nodes, bin_offsets[-1], n_classes), dtype=np.int64)
+    rows = kept_rows(node_of_row)
+    if rows.shape[0] == node_of_row.shape[0]:
+        for feature in range(binned.shape[0]):
             start = bin_offsets[feature]
-            for row in range(codes.shape[1]):
-                counts[slots[row], start + codes[feature, row], labels[row]] += 1
+            for row in range(binned.shape[1]):
+                counts[node_of_row[row], start + binned[feature, row], labels[row]] += 1
         return counts
-    own_slots, own_labels = slots[rows], labels[rows]
-    for feature in range(codes.shape[0]):
+    own_nodes, own_labels = node_of_row[rows], labels[rows]
+    for feature in range(binned.shape[0]):
         start = bin_offsets[feature]
-        for place in range(rows.shape[0]):
-            counts[own_slots[place], start + codes[feature, rows[place]], own_labels[place]] += 1
+        for index in range(rows.shape[0]):
+            counts[own_nodes[index], start + binned[feature, rows[index]], own_labels[index]] += 1
     return counts
 
 
 @kernel
-def weigh_classes(codes, labels, slots, weights, n_slots, bin_offsets, n_classes):
+def weigh_classes(binned, labels, node_of_row, weights, n_nodes, bin_offsets, n_classes):
     """As `count_classes`, each row counting as its weight. Returns float64."""
-    counts = np.zeros((n_slots, bin_offsets[-1], n_classes), dtype=np.float64)
-    rows = kept_rows(slots)
-    own_slots, own_labels, own_weights = slots[rows], labels[rows], weights[rows]
-    for feature in range(codes.shape[0]):
+    counts = np.zeros((n_nodes, bin_offsets[-1], n_classes), dtype=np.float64)
+    rows = kept_rows(node_of_row)
+    own_nodes, own_labels, own_weights = node_of_row[rows], labels[rows], weights[rows]
+    for feature in range(binned.shape[0]):
         start = bin_offsets[feature]
-        for place in range(rows.shape[0]):
-            code = codes[feature, rows[place]]
-            counts[own_slots[place], start + code, own_labels[place]] += own_weights[place]
+        for index in range(rows.shape[0]):
+            bin_index = binned[feature, rows[index]]
+            counts[own_nodes[index], start + bin_index, own_labels[index]] += own_weights[index]
     return counts
 
 
 @kernel
-def move_rows(codes, slots, table, rule, left_slot, right_slot):
-    """Send every row of the last level to its slot in the next one, in place.
+def move_rows(binned, node_of_row, table, split, left_node, right_node):
+    """Send every row of the last level to its node in the next one, in place.
 
-    rule, left_slot and right_slot are per slot of the last level; rule -1 closes the slot, and
-    its rows get slot -1.
+    split, left_node and right_node are per node of the last level; a split of -1 closes the node,
+    and its rows get node -1.
     """
-    for row in range(slots.shape[0]):
-        slot = slots[row]
-        if slot < 0:
+    for row in range(node_of_row.shape[0]):
+        node = node_of_row[row]
+        if node < 0:
             continue
-        asked = rule[slot]
+        asked = split[node]
         if asked < 0:
-            slots[row] = -1
+            node_of_row[row] = -1
             continue
-        left = rule_goes_left(codes[table.feature[asked], row], table, asked)
-        slots[row] = left_slot[slot] if left else right_slot[slot]
+        left = split_goes_left(binned[table.feature[asked], row], table, asked)
+        node_of_row[row] = left_node[node] if left else right_node[node]
 
 
 @kernel
-def child_counts(counts, table, rule):
+def child_counts(counts, table, split):
     """Class counts (n_nodes, n_classes) of each node, and (2, n_nodes, n_classes) of its children.
 
-    counts (n_nodes, n_bins, n_classes); rule (n_nodes,) into the table, -1 leaving the children
+    counts (n_nodes, n_bins, n_classes); split (n_nodes,) into the table, -1 leaving the children
     at zero. Any feature's bins hold all rows of a node, so the first one's give the node's. Both
     children are summed, since weights subtracted would leave crumbs.
     """
@@ -221,40 +221,40 @@ def child_counts(counts, table, rule):
         for bin_ in range(table.bin_offsets[1]):
             for class_ in range(n_classes):
                 totals[node, class_] += counts[node, bin_, class_]
-        asked = rule[node]
+        asked = split[node]
         if asked < 0:
             continue
         feature = table.feature[asked]
         start = table.bin_offsets[feature]
-        for code in range(table.bin_offsets[feature + 1] - start):
-            side = 0 if rule_goes_left(code, table, asked) else 1
+        for bin_index in range(table.bin_offsets[feature + 1] - start):
+            side = 0 if split_goes_left(bin_index, table, asked) else 1
             for class_ in range(n_classes):
-                children[side, node, class_] += counts[node, start + code, class_]
+                children[side, node, class_] += counts[node, start + bin_index, class_]
     return totals, children
 
 
 @kernel
-def split_level(rule, counts, positions, last_level):
+def split_level(split, counts, positions, last_level):
     """Class counts of all children in order, and which of them stay open.
 
-    rule (n_open,) is -1 for a leaf; counts (2, n_open, n_classes) are of the left and the right
+    split (n_open,) is -1 for a leaf; counts (2, n_open, n_classes) are of the left and the right
     child; positions (n_open,) uint64. A child stays open unless this is the last level or its
     rows are of one class.
 
-    Returns children (2 * n_split, n_classes), left first; left_slot and right_slot (n_open,),
-    -1 where closed; which (n_next,) child each next slot is; and its positions (n_next,).
+    Returns children (2 * n_split, n_classes), left first; the next node of the left and the
+    right child (n_open,), -1 if closed; which (n_next,) child each is; positions (n_next,).
     """
     _, n_open, n_classes = counts.shape
     n_split = 0
     for node in range(n_open):
-        n_split += rule[node] >= 0
+        n_split += split[node] >= 0
     children = np.empty((2 * n_split, n_classes), dtype=counts.dtype)
-    slots = np.full((2, n_open), -1, dtype=np.int64)
+    next_node = np.full((2, n_open), -1, dtype=np.int64)
     which = np.empty(2 * n_split, dtype=np.int64)
     below = np.empty(2 * n_split, dtype=np.uint64)
     child, n_next = 0, 0
     for node in range(n_open):
-        if rule[node] < 0:
+        if split[node] < 0:
             continue
         for side in range(2):
             n_present = 0
@@ -262,12 +262,12 @@ def split_level(rule, counts, positions, last_level):
                 children[child, class_] = counts[side, node, class_]
                 n_present += counts[side, node, class_] > 0
             if n_present > 1 and not last_level:
-                slots[side, node] = n_next
+                next_node[side, node] = n_next
                 which[n_next] = child
                 below[n_next] = np.uint64(2) * positions[node] + np.uint64(1 + side)
                 n_next += 1
             child += 1
-    return children, slots[0], slots[1], which[:n_next], below[:n_next]
+    return children, next_node[0], next_node[1], which[:n_next], below[:n_next]
 
 
 MOST_DIGITS = 15
@@ -301,40 +301,41 @@ def short_edges(values):
 
 
 class SplitArrays(NamedTuple):
-    """Bins of each feature, and the rules between them, feature by feature, by rising bin.
+    """Bins of each feature, and the splits between them, by feature and rising bin.
 
-    Rule r sends left what has `code <= bin[r]`, or `code == bin[r]` where the feature is by_value
-    (categorical); bin -1 sends left whatever is there. Missing goes left where missing_left[r].
-    It stands for the thresholds first[r]..last[r], which divide the data at hand alike.
+    Split s sends a value left if its bin is at most bin[s], or equal to it where the feature is
+    by_value (categorical); bin -1 sends left every value that is not missing. Missing values go
+    left where missing_left[s]. A split stands for the thresholds first[s]..last[s], which divide
+    the rows alike; one past the last threshold asks whether the value is missing.
     """
 
     bin_offsets: np.ndarray  # (p + 1,) int64: bins of feature j, the missing one last if there
     bin_sizes: np.ndarray  # (p,) int64: bins of feature j without the missing one
     by_value: np.ndarray  # (p,) bool
-    offsets: np.ndarray  # (p + 1,) int64: rules of feature j
-    feature: np.ndarray  # (n_rules,) int64
-    bin: np.ndarray  # (n_rules,) int64
-    missing_left: np.ndarray  # (n_rules,) bool
-    first: np.ndarray  # (n_rules,) int64
-    last: np.ndarray  # (n_rules,) int64
-    candidate_offsets: np.ndarray  # (p + 1,) int64: rules of feature j before merging
+    offsets: np.ndarray  # (p + 1,) int64: splits of feature j
+    feature: np.ndarray  # (n_splits,) int64
+    bin: np.ndarray  # (n_splits,) int64
+    missing_left: np.ndarray  # (n_splits,) bool
+    first: np.ndarray  # (n_splits,) int64
+    last: np.ndarray  # (n_splits,) int64
+    candidate_offsets: np.ndarray  # (p + 1,) int64: splits of feature j before merging
 
 
 @kernel
-def list_rules(occupied, full_offsets, n_categories, has_missing):
-    """Merge empty bins and list the rules that are left, feature by feature, by rising bin.
+def list_splits(occupied, full_offsets, n_categories, has_missing):
+    """Merge empty bins and list the splits that remain, by feature and rising bin.
 
     occupied (n_full_bins,) bool, a feature's missing bin last; n_categories (p,) is 0 for numbers.
-    Two categories need one rule, one category none. With missing values each rule comes twice,
+    Two categories need one split, one category none. With missing values each split comes twice,
     missing on the right and on the left, and a last one asks whether the value is there: for
     numbers that is the last bin, for categories bin -1; its threshold is one past the others.
 
-    Returns bin_sizes (p,), n_rules (p,), new_code (n_full_bins,), and bin, missing_left, first,
-    last of each rule.
+    Returns bin_sizes (p,), n_splits (p,), merged_bin (n_full_bins,), and bin, missing_left, first,
+    last of each split.
     """
     p = n_categories.shape[0]
-    bin_sizes, n_rules = np.zeros(p, np.int64), np.zeros(p, np.int64)
-    new_code = np.zeros(occupied.shape[0], np.int64)
+    bin_sizes, n_splits = np.zeros(p, np.int64), np.zeros(p, np.int64)
+    merged_bin = np.zeros(occupied.shape[0], np.int64)
     room = 2 * occupied.shape[0] + p
     bin_, first, last = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     missing_left = np.zeros(room, np.bool_)
@@ -343,25 +344,25 @@ def list_rules(occupied, full_offsets, n_categories, has_missing):
         start, before = full_offsets[feature], total
         n_full = full_offsets[feature + 1] - start - 1
         by_value = n_categories[feature] > 0
-        asked = n_full if n_full > 2 else n_full - 1  # categories worth a rule of their own
+        asked = n_full if n_full > 2 else n_full - 1  # categories that get a split of their own
         size, previous = 0, -1
-        for code in range(n_full):
-            if occupied[start + code]:
-                bounds = (code, code) if by_value else (previous, code - 1)
-                if (by_value and code < asked) or (not by_value and size > 0):
+        for bin_index in range(n_full):
+            if occupied[start + bin_index]:
+                bounds = (bin_index, bin_index) if by_value else (previous, bin_index - 1)
+                if (by_value and bin_index < asked) or (not by_value and size > 0):
                     for side in range(1 + has_missing[feature]):
                         bin_[total] = size if by_value else size - 1
                         first[total], last[total] = bounds
                         missing_left[total] = side == 1
                         total += 1
-                previous = code
+                previous = bin_index
                 size += 1
-            new_code[start + code] = max(size - 1, 0)
-        new_code[start + n_full] = size
+            merged_bin[start + bin_index] = max(size - 1, 0)
+        merged_bin[start + n_full] = size
         if has_missing[feature]:
             bin_[total] = -1 if by_value else size - 1
             first[total] = last[total] = n_full if by_value else n_full - 1
             total += 1
-        bin_sizes[feature], n_rules[feature] = size, total - before
-    rules = (bin_[:total], missing_left[:total], first[:total], last[:total])
-    return bin_sizes, n_rules, new_code, rules
+        bin_sizes[feature], n_splits[feature] = size, total - before
+    splits = (bin_[:total], missing_left[:total], first[:total], last[:total])
+    return bin_sizes, n_splits, merged_bin, splits

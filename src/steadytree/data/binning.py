@@ -1,4 +1,4 @@
-"""Candidate cut points of a column, and the bins between them."""
+"""Candidate thresholds of a column, and the bins between them."""
 
 from collections.abc import Sequence
 from typing import Literal, cast
@@ -11,36 +11,40 @@ from steadytree.data.column import Column
 
 Grid = Literal["equidistant", "quantile", "midpoint"]
 GRIDS = ("equidistant", "quantile", "midpoint")
-MAX_CUTS = 65_000  # codes are uint16, with room for the missing bin
+MAX_THRESHOLDS = 65_000  # bins are uint16, with room for the missing bin
 
 Floats = NDArray[np.float64]
 
 
-def equidistant_cuts(columns: Sequence[Column], n_cuts: int) -> list[Floats]:
-    """For each column `n_cuts` even points between its bounds, both included.
+def equidistant_thresholds(columns: Sequence[Column], n_thresholds: int) -> list[Floats]:
+    """For each column `n_thresholds` even points between its bounds, both included.
 
     A whole-number column whose bounds hold fewer whole numbers gets those instead, since points
-    between two of them ask the same question; a constant gets none. All other columns are
+    between two of them give the same split; a constant gets none. All other columns are
     spaced at once: a fit on few rows would otherwise spend its time here.
     """
-    cuts = [_whole_points(column) if _is_coarse(column, n_cuts) else None for column in columns]
-    fine = [j for j, points in enumerate(cuts) if points is None]
+    thresholds = [
+        _whole_points(column) if _is_coarse(column, n_thresholds) else None for column in columns
+    ]
+    fine = [j for j, points in enumerate(thresholds) if points is None]
     if fine:
-        spaced = _evenly_spaced([columns[j] for j in fine], n_cuts)
+        spaced = _evenly_spaced([columns[j] for j in fine], n_thresholds)
         rises = np.all(spaced[:, 1:] > spaced[:, :-1], axis=1)
         for row, j in enumerate(fine):
-            cuts[j] = spaced[row] if rises[row] else _distinct(spaced[row])
-    return cast(list[Floats], cuts)
+            thresholds[j] = spaced[row] if rises[row] else _distinct(spaced[row])
+    return cast(list[Floats], thresholds)
 
 
-def _evenly_spaced(columns: list[Column], n_cuts: int) -> Floats:
+def _evenly_spaced(columns: list[Column], n_thresholds: int) -> Floats:
     """Even points between the bounds of each column (n_columns, n_cuts)."""
     low = np.array([column.low for column in columns])
     high = np.array([column.high for column in columns])
-    place = np.linspace(0.0, 1.0, n_cuts) if n_cuts > 1 else np.array([0.5])
-    cuts = low[:, None] * (1 - place) + high[:, None] * place  # no overflow, unlike high - low
-    step = (high / max(n_cuts - 1, 1) - low / max(n_cuts - 1, 1))[:, None]
-    return _round_to_single(cuts, step / 4)
+    share = np.linspace(0.0, 1.0, n_thresholds) if n_thresholds > 1 else np.array([0.5])
+    thresholds = (
+        low[:, None] * (1 - share) + high[:, None] * share
+    )  # no overflow, unlike high - low
+    step = (high / max(n_thresholds - 1, 1) - low / max(n_thresholds - 1, 1))[:, None]
+    return _round_to_single(thresholds, step / 4)
 
 
 def even_bins(column: Column, n_bins: int) -> Floats:
@@ -48,70 +52,71 @@ def even_bins(column: Column, n_bins: int) -> Floats:
     if _is_coarse(column, n_bins):
         return _whole_points(column)
     share = np.arange(1, n_bins) / n_bins
-    cuts = column.low * (1 - share) + column.high * share
+    thresholds = column.low * (1 - share) + column.high * share
     if column.kind != "numeric":
-        cuts = np.floor(cuts)
+        thresholds = np.floor(thresholds)
     step = (column.high - column.low) / n_bins
-    return np.unique(_round_to_single(cuts, step / 4))
+    return np.unique(_round_to_single(thresholds, step / 4))
 
 
-def smallest_code_type(n_bins: int) -> type[np.uint8] | type[np.uint16]:
+def bin_index_type(n_bins: int) -> type[np.uint8] | type[np.uint16]:
     """The type for bins 0..n_bins, the last being the one of missing values."""
     return np.uint8 if n_bins <= np.iinfo(np.uint8).max else np.uint16
 
 
-def _is_coarse(column: Column, n_cuts: int) -> bool:
-    return column.kind in ("integer", "binary") and column.high - column.low < n_cuts
+def _is_coarse(column: Column, n_thresholds: int) -> bool:
+    return column.kind in ("integer", "binary") and column.high - column.low < n_thresholds
 
 
 def _whole_points(column: Column) -> Floats:
     return np.arange(np.ceil(column.low), column.high)
 
 
-def _distinct(cuts: Floats) -> Floats:
+def _distinct(thresholds: Floats) -> Floats:
     """Cuts of a range too narrow for all of them; none where it is a point."""
-    distinct = np.unique(cuts)
+    distinct = np.unique(thresholds)
     return distinct if len(distinct) > 1 else np.empty(0)
 
 
-def _round_to_single(cuts: Floats, room: Floats | float) -> Floats:
-    """Cuts as float32 numbers where that moves them by no more than `room`.
+def _round_to_single(thresholds: Floats, room: Floats | float) -> Floats:
+    """Thresholds as float32 numbers where that moves them by no more than `room`.
 
-    Libraries that read trees compare in float32, where 0.1 is above 0.1; a cut that is itself a
-    float32 number sends both forms of a value to the same side.
+    Libraries that read trees compare in float32, where 0.1 is above 0.1; a threshold that is itself
+    a float32 number sends both forms of a value to the same side.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        rounded = cuts.astype(np.float32).astype(np.float64)
-        return np.where(np.abs(rounded - cuts) <= room, rounded, cuts)
+        rounded = thresholds.astype(np.float32).astype(np.float64)
+        return np.where(np.abs(rounded - thresholds) <= room, rounded, thresholds)
 
 
-def midpoint_cuts(name: str, values: NDArray[np.floating]) -> Floats:
+def midpoint_thresholds(name: str, values: NDArray[np.floating]) -> Floats:
     """Every midpoint between neighbouring distinct values."""
     distinct = np.unique(values[~np.isnan(values)]).astype(np.float64)
-    if len(distinct) - 1 > MAX_CUTS:
+    if len(distinct) - 1 > MAX_THRESHOLDS:
         raise UnsuitableDataError(
-            f"column {name!r} has {len(distinct):,} distinct values, more than the {MAX_CUTS:,} "
-            "that grid='midpoint' can take: use grid='quantile' or 'equidistant' with n_thresholds."
+            f"column {name!r} has {len(distinct):,} distinct values, more than the "
+            f"{MAX_THRESHOLDS:,} that grid='midpoint' can take: use grid='quantile' or "
+            "'equidistant' with n_thresholds."
         )
     return _between(distinct[:-1], distinct[1:])
 
 
-def quantile_cuts(
-    values: NDArray[np.floating], n_cuts: int, weights: Floats | None = None
+def quantile_thresholds(
+    values: NDArray[np.floating], n_thresholds: int, weights: Floats | None = None
 ) -> Floats:
-    """At most `n_cuts` midpoints between distinct values, with about equal weight between them."""
+    """At most `n_thresholds` midpoints between distinct values, with about equal weight between."""
     present = ~np.isnan(values)
     distinct, inverse = np.unique(values[present], return_inverse=True)
     distinct = distinct.astype(np.float64)
-    if len(distinct) - 1 <= n_cuts:
+    if len(distinct) - 1 <= n_thresholds:
         return _between(distinct[:-1], distinct[1:])
     heavy = np.bincount(inverse, weights=None if weights is None else weights[present])
     share = heavy.cumsum() / heavy.sum()
-    levels = np.arange(1, n_cuts + 1) / (n_cuts + 1)
+    levels = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
     # the tolerance keeps weights and repeated rows on the same side of a level
-    places = np.searchsorted(share, levels - 1e-12, side="left")
-    places = np.unique(np.minimum(places, len(distinct) - 2))
-    return _between(distinct[places], distinct[places + 1])
+    indices = np.searchsorted(share, levels - 1e-12, side="left")
+    indices = np.unique(np.minimum(indices, len(distinct) - 2))
+    return _between(distinct[indices], distinct[indices + 1])
 
 
 def _between(below: Floats, above: Floats) -> Floats:
@@ -121,7 +126,7 @@ def _between(below: Floats, above: Floats) -> Floats:
     with np.errstate(over="ignore"):
         rounded = middle.astype(np.float32).astype(np.float64)
     fits = np.isfinite(rounded) & (rounded >= below) & (rounded < above)
-    # a float32 reader sees the values rounded: the cut must divide those too where they differ
+    # a float32 reader sees rounded values: the threshold must divide those too if they differ
     with np.errstate(over="ignore"):
         seen_below, seen_above = below.astype(np.float32), above.astype(np.float32)
     divides = (rounded >= seen_below) & (rounded < seen_above)

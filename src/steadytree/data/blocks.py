@@ -1,4 +1,4 @@
-"""Files as parts: looked at once, binned once into a map on disk, then counted from there."""
+"""Files as parts: summarised, binned once into a map on disk, then counted from there."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from steadytree._base.optional import require
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.memmap import MapFolder, MappedRows, Say
-from steadytree.data.out_of_core import DataSummary, label_codes
+from steadytree.data.out_of_core import DataSummary, class_indices
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, check_unique, quote
 
@@ -26,17 +26,9 @@ Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 class DataFiles:
-    """Rows of several files of one schema, as blocks of features and labels.
+    """Rows of Parquet or Arrow files of one schema, as blocks of features and labels.
 
-    Parameters
-    ----------
-    paths : path of a file or of a folder of files, or a list of them
-        Parquet or Arrow files; in folders, files whose names begin with ``.`` or ``_`` are
-        passed over.
-    target : str
-        The column of labels.
-    columns : list of str, optional
-        The columns to learn from; by default all others.
+    In folders, files whose names begin with ``.`` or ``_`` are skipped.
     """
 
     def __init__(self, paths: Paths, target: str, columns: Sequence[str] | None = None) -> None:
@@ -221,13 +213,7 @@ Known = tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]]
 class FileParts:
     """Rows of files, binned into a folder; use it in a `with` statement, which cleans up.
 
-    Parameters
-    ----------
-    files : DataFiles
-    cache : path-like, optional
-        Folder for the binned rows that is kept; by default a temporary one.
-    say : callable, optional
-        Told, in words, what is being done.
+    A folder named by `cache` is kept, any other is temporary; `say` is called with the progress.
     """
 
     def __init__(
@@ -278,21 +264,21 @@ class FileParts:
         self._folder.begin(space, self._n_rows)
         occupied, n_read = np.zeros(space.bin_offsets[-1], bool), 0
         for table, labels in self._files.blocks():
-            codes = space.codes_of(table)
-            occupied |= space.occupied(codes)
-            self._folder.append(codes, label_codes(labels, table.n_rows, classes))
+            binned = space.bin_table(table)
+            occupied |= space.occupied(binned)
+            self._folder.append(binned, class_indices(labels, table.n_rows, classes))
             n_read += table.n_rows
             self._tell("binning", n_read)
         self._known = None
         self._new = (space, classes, occupied)
         return occupied
 
-    def source(self, rules: SplitTable, n_classes: int) -> MappedRows:
+    def source(self, splits: SplitTable, n_classes: int) -> MappedRows:
         """The folder as a source of counts."""
         if self._known is None:
-            self._folder.recode(rules)
+            self._folder.merge_bins(splits)
             self._folder.keep(self._marks, *self._new)
-        return MappedRows(self._folder, rules, n_classes, self._say)
+        return MappedRows(self._folder, splits, n_classes, self._say)
 
     def _tell(self, what: str, n_rows: int) -> None:
         whole = self._n_rows or self._files.n_rows

@@ -93,7 +93,7 @@ def numbers(cells: Cells) -> NDArray[np.float64]:
     return np.fromiter(map(number, cells), np.float64, len(cells))
 
 
-def places(cells: Cells, known: Mapping[str, int], other: float) -> NDArray[np.float64]:
+def indices(cells: Cells, known: Mapping[str, int], other: float) -> NDArray[np.float64]:
     """Place of each cell's canonical text among the known ones; `other` for all else."""
     if isinstance(cells, np.ndarray):
         found, back = np.unique(cells, return_inverse=True)
@@ -106,13 +106,13 @@ def _look_up(cells: Sequence[Any], known: Mapping[str, int], other: float) -> ND
     found = np.empty(len(cells))
     for row, value in enumerate(cells):
         simple = type(value) in SIMPLE  # others may not be hashed, or not safely
-        place = seen.get(value) if simple else None
-        if place is None:
+        index = seen.get(value) if simple else None
+        if index is None:
             text = canonical(value)
-            place = other if text is None else known.get(text, other)
+            index = other if text is None else known.get(text, other)
             if simple:
-                seen[value] = place
-        found[row] = place
+                seen[value] = index
+        found[row] = index
     return found
 
 
@@ -133,7 +133,7 @@ def read_columns(X: Any, names: Sequence[str]) -> tuple[list[Cells], int]:
 def numeric_types(X: Any) -> dict[str, bool]:
     """Whether each column's type is numeric, whatever it holds; by name, or x0, x1, ..."""
     names, columns, _ = _columns(X)
-    names = names or tuple(f"x{place}" for place in range(len(columns)))
+    names = names or tuple(f"x{index}" for index in range(len(columns)))
     flags = [isinstance(cells, np.ndarray) for cells in columns]
     return dict(zip(names, flags, strict=True))
 
@@ -153,6 +153,7 @@ def read_labels(y: Any) -> Cells:
 
 
 def _columns(X: Any) -> tuple[tuple[str, ...] | None, list[Cells], int]:
+    X = getattr(X, "native", X)  # of a Dataset: typed columns would let one row change another
     if isinstance(X, Table):
         return X.names, [_cells_of_array(np.asarray(c)) for c in X.columns], X.n_rows
     if isinstance(X, list | tuple):

@@ -1,5 +1,6 @@
-"""Column: what is known of one feature."""
+"""Column: what is known of one feature; Summary: what rows tell of all their columns."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -7,39 +8,29 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.data._kernels import summarise_columns
+from steadytree.data.table import Table, TextValues, quote
+
+Bounds = Mapping[str, tuple[float, float]]
 Kind = Literal["numeric", "integer", "binary", "categorical"]
 KINDS = ("numeric", "integer", "binary", "categorical")
 MAX_CATEGORIES = 1_000
-NO_CUTS: NDArray[np.float64] = np.empty(0)
-NO_CUTS.flags.writeable = False
+NO_THRESHOLDS: NDArray[np.float64] = np.empty(0)
+NO_THRESHOLDS.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Name, kind, bounds or categories, and candidate cut points of one feature.
-
-    Parameters
-    ----------
-    name : str
-    kind : {"numeric", "integer", "binary", "categorical"}
-    low, high : float
-        Declared or observed bounds; nan for a categorical column.
-    categories : tuple of str
-        In order of their codes; empty for other kinds.
-    missing : bool
-        Whether missing values were seen (or declared possible); only then are rules about
-        missing values among the candidates.
-    cuts : float64 array
-        Rising candidate thresholds, read as ``x <= cut``.
-    """
+    """Name, kind, bounds or categories, and candidate thresholds of one feature."""
 
     name: str
     kind: Kind
-    low: float = np.nan
+    low: float = np.nan  # declared or observed bounds; nan for a categorical column
     high: float = np.nan
     categories: tuple[str, ...] = ()
-    missing: bool = False
-    cuts: NDArray[np.float64] = field(default_factory=lambda: NO_CUTS)
+    missing: bool = False  # seen or declared; only then may a split ask for missing values
+    # rising; a value goes left if x <= threshold
+    thresholds: NDArray[np.float64] = field(default_factory=lambda: NO_THRESHOLDS)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -56,8 +47,8 @@ class Column:
                 f"column {self.name!r}: bounds must be finite and in order, "
                 f"got [{self.low}, {self.high}]."
             )
-        if self.cuts is not NO_CUTS:
-            object.__setattr__(self, "cuts", _check_cuts(self.name, self.cuts))
+        if self.thresholds is not NO_THRESHOLDS:
+            object.__setattr__(self, "thresholds", _check_thresholds(self.name, self.thresholds))
 
     def _check_categories(self) -> None:
         if len(self.categories) == 0:
@@ -78,23 +69,23 @@ class Column:
     @property
     def n_bins(self) -> int:
         """Bins without the one for missing values."""
-        return len(self.categories) if self.is_categorical else len(self.cuts) + 1
+        return len(self.categories) if self.is_categorical else len(self.thresholds) + 1
 
-    def with_cuts(self, cuts: NDArray[np.float64]) -> "Column":
-        """The same column with other candidate cuts."""
+    def with_thresholds(self, thresholds: NDArray[np.float64]) -> "Column":
+        """The same column with other candidate thresholds."""
         if self.is_categorical:
-            raise ValueError(f"column {self.name!r}: a categorical column has no cuts.")
-        return self._copy(_check_cuts(self.name, cuts))
+            raise ValueError(f"column {self.name!r}: a categorical column has no thresholds.")
+        return self._copy(_check_thresholds(self.name, thresholds))
 
     def bare(self) -> "Column":
-        """The same column without its candidate cuts."""
-        return self if self.cuts is NO_CUTS else self._copy(NO_CUTS)
+        """The same column without its candidate thresholds."""
+        return self if self.thresholds is NO_THRESHOLDS else self._copy(NO_THRESHOLDS)
 
-    def _copy(self, cuts: NDArray[np.float64]) -> "Column":
+    def _copy(self, thresholds: NDArray[np.float64]) -> "Column":
         """A copy that is not checked again: on few rows that would cost as much as the fit."""
         copy = object.__new__(Column)
-        copy.__dict__.update(self.__dict__, cuts=cuts)
-        copy.__dict__.pop("_key", None)  # which was made with the other cuts
+        copy.__dict__.update(self.__dict__, thresholds=thresholds)
+        copy.__dict__.pop("_key", None)  # which was made with the other thresholds
         return copy
 
     def key(self) -> tuple[Any, ...]:
@@ -104,7 +95,14 @@ class Column:
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         bounds = () if self.is_categorical else (float(self.low), float(self.high))
-        return (self.name, self.kind, bounds, self.categories, self.missing, self.cuts.tobytes())
+        return (
+            self.name,
+            self.kind,
+            bounds,
+            self.categories,
+            self.missing,
+            self.thresholds.tobytes(),
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Column) and self._key == other._key)
@@ -113,11 +111,144 @@ class Column:
         return hash(self.key())
 
 
-def _check_cuts(name: str, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
-    checked = np.array(cuts, dtype=np.float64)
+def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    checked = np.array(thresholds, dtype=np.float64)
     if len(checked) and not (
         (checked[1:] > checked[:-1]).all() and -np.inf < checked[0] and checked[-1] < np.inf
     ):
-        raise ValueError(f"column {name!r}: cuts must be finite and rise.")
+        raise ValueError(f"column {name!r}: thresholds must be finite and rise.")
     checked.flags.writeable = False
     return checked
+
+
+Figures = tuple[
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.bool_],
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Names, ranges, missing values and categories of the columns of some rows.
+
+    Examples
+    --------
+    >>> parts = [Summary.of(Table.read(rows)) for rows in ([[1, 0.5]], [[4, None]])]
+    >>> [(column.kind, column.low, column.high) for column in (parts[0] + parts[1]).columns()]
+    [('integer', 1.0, 4.0), ('numeric', 0.5, 0.5)]
+    """
+
+    names: tuple[str, ...]
+    n_rows: int
+    figures: Figures  # from `summarise_columns`; of text only missing values are counted
+    found: tuple[frozenset[str] | None, ...]  # categories that occur; None for numbers
+    declared: dict[str, tuple[str, ...]]  # categories declared by the data's type or the user
+
+    @classmethod
+    def of(cls, table: Table, categories: Mapping[str, tuple[str, ...]] | None = None) -> "Summary":
+        """Look at the rows once; `categories` take the place of those that the data declare."""
+        names = table.names or tuple(f"x{j}" for j in range(table.n_columns))
+        declared = {**table.declared, **(categories or {})}
+        if table.matrix is not None and not declared:
+            figures = summarise_columns(table.matrix)
+            return cls(names, table.n_rows, figures, (None,) * len(names), {})
+        parts, found = [], []
+        for j, (name, values) in enumerate(zip(names, table.columns, strict=True)):
+            by_value = values.dtype == object or name in declared
+            found.append(_categories_in(table.text(j)) if by_value else None)
+            parts.append(
+                _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
+            )
+        whole = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
+        return cls(names, table.n_rows, whole, tuple(found), declared)  # type: ignore[arg-type]
+
+    def __add__(self, other: "Summary") -> "Summary":
+        check_same_names(self.names, other.names)
+        low, high, missing, infinite, whole = self.figures
+        figures = (
+            np.minimum(low, other.figures[0]),
+            np.maximum(high, other.figures[1]),
+            missing + other.figures[2],
+            infinite + other.figures[3],
+            whole & other.figures[4],
+        )
+        found = tuple(self._found_with(other, index) for index in range(len(self.names)))
+        declared = {
+            # in order of appearance, as categories unite when parts are put together
+            name: tuple(dict.fromkeys(self.declared.get(name, ()) + other.declared.get(name, ())))
+            for name in {**self.declared, **other.declared}
+        }
+        return Summary(self.names, self.n_rows + other.n_rows, figures, found, declared)
+
+    def _found_with(self, other: "Summary", index: int) -> frozenset[str] | None:
+        """Categories of both; a part without any value of a column goes with either kind."""
+        one, two = self.found[index], other.found[index]
+        if one is not None and two is not None:
+            return one | two
+        numbers = self if one is None else other
+        if one is two or numbers.figures[2][index] == numbers.n_rows:
+            return one if two is None else two
+        raise ValueError(
+            f"column {self.names[index]!r} holds text in some parts of the data and numbers in "
+            "others: turn it into one of them."
+        )
+
+    def columns(self, bounds: Bounds | None = None) -> tuple[Column, ...]:
+        """The columns as observed; declared bounds take the place of observed ones."""
+        return tuple(self._columns(bounds or {}))
+
+    def _columns(self, bounds: Bounds) -> Iterator[Column]:
+        low, high, missing, infinite, whole = self.figures
+        bad = [name for name, n in zip(self.names, infinite, strict=True) if n]
+        if bad:
+            raise ValueError(infinite_error(bad))
+        for j, name in enumerate(self.names):
+            if missing[j] == self.n_rows:
+                raise ValueError(
+                    f"column {name!r} holds no value at all, only missing ones: drop it."
+                )
+            found = self.found[j]
+            if found is not None:
+                yield _categorical(name, found, self.declared.get(name), bool(missing[j]))
+                continue
+            kind: Kind = "integer" if whole[j] else "numeric"
+            if whole[j] and low[j] == 0 and high[j] == 1:
+                kind = "binary"
+            least, most = bounds.get(name, (low[j], high[j]))
+            yield Column(name, kind, float(least), float(most), missing=bool(missing[j]))
+
+
+def _categorical(
+    name: str, found: frozenset[str], declared: tuple[str, ...] | None, missing: bool
+) -> Column:
+    known = declared if declared is not None else tuple(sorted(found))
+    if len(known) > MAX_CATEGORIES and declared is not None:
+        known = tuple(category for category in known if category in found)
+    gone = missing or len(found - set(known)) > 0
+    return Column(name, "categorical", categories=known, missing=gone)
+
+
+def _categories_in(text: TextValues) -> frozenset[str]:
+    counts = np.bincount(text.of_row + 1, minlength=len(text.values) + 1)[1:]
+    return frozenset(text.values[k] for k in np.flatnonzero(counts))
+
+
+def _count_missing(text: TextValues) -> Figures:
+    missing, none = np.array([(text.of_row < 0).sum()]), np.zeros(1, np.int64)
+    return np.array([np.inf]), np.array([-np.inf]), missing, none, np.ones(1, np.bool_)
+
+
+def check_same_names(names: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse parts whose columns differ."""
+    if tuple(names) != tuple(others):
+        differ = [name for name in (*names, *others) if (name in names) != (name in others)]
+        what = f"{quote(differ)} only in some" if differ else "in another order"
+        raise ValueError(f"parts of the data have different columns: {what}.")
+
+
+def infinite_error(names: Sequence[str]) -> str:
+    """The message about columns that hold infinity."""
+    return f"column(s) {quote(names)} hold infinity: clip such values, or mark them missing."

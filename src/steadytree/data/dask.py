@@ -1,4 +1,4 @@
-"""Dask collections as parts: aligned, looked at, binned once on the workers, then counted there."""
+"""Dask collections as parts: aligned, summarised, binned once on the workers, counted there."""
 
 import operator
 import sys
@@ -13,14 +13,14 @@ from steadytree._base.optional import require
 from steadytree.data._kernels import SplitArrays
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.out_of_core import DataSummary, label_codes, named
+from steadytree.data.out_of_core import DataSummary, class_indices, named
 from steadytree.data.sources import Parted, Pass, pass_over
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, is_dask
 
 ADDED_AT_ONCE = 8
 SMALL = 10_000  # open nodes; what is to be done with more of them is sent once
-Part = tuple[NDArray[Any], NDArray[np.int32]]  # codes (p, n) and labels
+Part = tuple[NDArray[Any], NDArray[np.int32]]  # binned (p, n) and labels
 Ready = tuple[NDArray[Any], NDArray[np.int32], SplitArrays]
 
 
@@ -38,12 +38,7 @@ def check_both_dask(X: Any, y: Any) -> None:
 class DaskParts:
     """Partitions of X with their labels, on a cluster or wherever Dask computes.
 
-    Parameters
-    ----------
-    X : dask array (n, p) or dask dataframe
-    y : dask array (n,), series or dataframe of one column
-    client : distributed.Client, optional
-        By default the active client, and without one Dask's own scheduler.
+    Without a client the active one is used, and without any Dask's own scheduler.
     """
 
     def __init__(self, X: Any, y: Any, client: Any = None) -> None:
@@ -67,12 +62,12 @@ class DaskParts:
         *self._parts, occupied = self.runner.keep([*parts, occupied])
         return self.runner.get(occupied) > 0
 
-    def source(self, rules: SplitTable, n_classes: int) -> "DaskRows":
+    def source(self, splits: SplitTable, n_classes: int) -> "DaskRows":
         """The binned partitions as a source of counts."""
-        shared = self.runner.share(rules)
+        shared = self.runner.share(splits)
         ready = self.runner.keep([self.runner.call(_ready, part, shared) for part in self._parts])
         self._parts = []
-        return DaskRows(ready, rules, n_classes, self.runner)
+        return DaskRows(ready, splits, n_classes, self.runner)
 
     # ---- for learners that read rows in their own way ----
     def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
@@ -99,24 +94,17 @@ class DaskRows(Parted):
     """Binned partitions on the workers; a level is one task a partition, and a sum.
 
     Tasks change nothing in place, so that what a lost worker held can be computed again.
-
-    Parameters
-    ----------
-    parts : list of delayed Ready
-    rules : SplitTable
-    n_classes : int
-    run : Runner
     """
 
     def __init__(
-        self, parts: Sequence[Any], rules: SplitTable, n_classes: int, run: "Runner"
+        self, parts: Sequence[Any], splits: SplitTable, n_classes: int, run: "Runner"
     ) -> None:
-        super().__init__(rules, n_classes)
+        super().__init__(splits, n_classes)
         self._parts, self._run = parts, run
         self.start()
 
     def restart(self) -> None:
-        self._done: list[Any] = [None] * len(self._parts)  # slots and counts of each part
+        self._done: list[Any] = [None] * len(self._parts)  # nodes of the rows and counts, by part
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
         given = self._run.share(todo) if todo.place.size > SMALL else Parcel(todo)
@@ -136,12 +124,7 @@ class Parcel:
 
 
 class Runner:
-    """Dask's verbs, on one client where there is one.
-
-    Parameters
-    ----------
-    client : distributed.Client or None
-    """
+    """Calls of Dask, on one client if there is one."""
 
     def __init__(self, client: Any = None) -> None:
         self._dask = require("dask", extra="dask", purpose="learning from a Dask collection")
@@ -172,7 +155,7 @@ class Runner:
         return list(self._dask.persist(*values, optimize_graph=False, **self._where))
 
     def take(self, kept: Any) -> Any:
-        """A result that was kept, asked for without another task."""
+        """A result that was kept, fetched without another task."""
         distributed = sys.modules.get("distributed")
         futures = distributed.futures_of(kept) if distributed else []
         return futures[0].result() if futures else self.get(kept)
@@ -187,13 +170,7 @@ class Runner:
 def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, sample: NDArray[Any]) -> Any:
     """``function`` of every partition as a dask array, computed when that is.
 
-    Parameters
-    ----------
-    function : callable
-        Takes rows and returns an array with an entry a row.
-    X : dask array or dataframe
-    sample : array
-        What function returns for no rows: its type, and its width where it has one.
+    `function` returns one entry a row; `sample` is what it returns for no rows.
     """
     require("dask", extra="dask", purpose="predicting for a Dask collection")
     if not hasattr(X, "numblocks"):
@@ -217,7 +194,7 @@ def _encode(number: int, X: Any, y: Any, shared: tuple[FeatureSpace, NDArray[Any
     space, classes = shared
     try:
         table = Table.read(X)
-        return space.codes_of(table), label_codes(y, table.n_rows, classes)
+        return space.bin_table(table), class_indices(y, table.n_rows, classes)
     except (ValueError, TypeError) as error:
         raise named(f"partition {number}", error) from None
 
@@ -226,22 +203,22 @@ def _occupied(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[
     return shared[0].occupied(part[0]).astype(np.int64)
 
 
-def _ready(part: Part, rules: SplitTable) -> Ready:
+def _ready(part: Part, splits: SplitTable) -> Ready:
     # arrays that came over a network cannot be written to, and kernels are compiled for those apart
-    table = SplitArrays(*(np.array(array) for array in rules.table))
-    return np.ascontiguousarray(rules.recode(part[0])), part[1], table
+    table = SplitArrays(*(np.array(array) for array in splits.table))
+    return np.ascontiguousarray(splits.merge_bins(part[0])), part[1], table
 
 
 def _step(
     part: Ready, before: tuple[NDArray[np.int32], Any] | None, given: Pass | Parcel
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    codes, labels, table = part
+    binned, labels, table = part
     todo = given.value if isinstance(given, Parcel) else given
-    slots = np.zeros(len(labels), np.int32) if before is None else before[0]
+    node_of_row = np.zeros(len(labels), np.int32) if before is None else before[0]
     if todo.moves:
-        slots = slots.copy()
-    moves = [type(splits)(*(np.array(array) for array in splits)) for splits in todo.moves]
-    return slots, pass_over(codes, labels, slots, table, todo._replace(moves=moves))
+        node_of_row = node_of_row.copy()
+    moves = [type(level)(*(np.array(array) for array in level)) for level in todo.moves]
+    return node_of_row, pass_over(binned, labels, node_of_row, table, todo._replace(moves=moves))
 
 
 def _add_counts(done: Sequence[tuple[Any, NDArray[np.int64]]]) -> NDArray[np.int64]:

@@ -1,6 +1,10 @@
 """Dataset: rows and labels that a user passed, read once."""
 
+import hashlib
+import json
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +23,7 @@ class Dataset:
     """
 
     table: Table
-    labels: NDArray[Any] | None = None
+    labels: Any = None  # array, if labels were passed
     weights: NDArray[np.float64] | None = None
     given: Any = None  # X in the form it was passed, for estimators of other packages
     rows: NDArray[Any] | None = None  # the rows of `given` that the table holds; None is all
@@ -43,17 +47,50 @@ class Dataset:
         return Dataset(self.table.take(kept), labels, weights, self.given, rows)
 
     def form_for(self, estimator: Any) -> Any:
-        """X as an estimator's ``fit`` takes it: the table for learners of this package.
+        """X as an estimator's ``fit`` takes it: the Dataset for learners of this package.
 
         Any other estimator, also a subclass with a ``fit`` of its own, gets the form that the
         user passed.
         """
         fit = getattr(type(estimator), "fit", None)
         if getattr(fit, "__module__", "").partition(".")[0] == __name__.partition(".")[0]:
-            return self.table
+            return self
         return self.native
 
     @property
     def native(self) -> Any:
         """The rows in the form the user passed them in."""
         return self.given if self.rows is None else Table.pick(self.given, self.rows)
+
+
+def hash_data(X: Any, y: Any) -> str:
+    """Hash of names, values and labels of a data set, in the order given.
+
+    Examples
+    --------
+    >>> hash_data([[0.5], [1.5]], ["a", "b"])[:12]
+    '8170eed43824'
+    >>> hash_data([[0.5], [1.5]], ["a", "b"]) == hash_data([[0.5], [1.5]], ["b", "a"])
+    False
+    """
+    table = Table.read(X)
+    digest = hashlib.sha256(_json([table.names, table.n_rows]))
+    for column in table.columns:
+        if column.dtype == object:
+            digest.update(_json(column.tolist()))
+        else:
+            numbers = np.array(column, dtype="<f8")
+            numbers[np.isnan(numbers)] = np.nan  # one bit pattern for all that are missing
+            digest.update((numbers + 0.0).tobytes())  # and none for minus zero
+    digest.update(_json([str(label) for label in label_array(y).tolist()]))
+    return digest.hexdigest()
+
+
+def hash_file(path: str | PathLike[str]) -> str:
+    """Hash of a file's bytes, as the command ``sha256sum`` prints it."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

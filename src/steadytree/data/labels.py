@@ -46,11 +46,11 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(
             f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."
         )
-    gone = _missing_labels(y)
-    if gone.any():
+    missing = _missing_labels(y)
+    if missing.any():
         raise ValueError(
-            f"Input y contains NaN. {gone.sum()} label(s) are missing, the first in row "
-            f"{int(gone.argmax())}: drop those rows or label them."
+            f"Input y contains NaN. {missing.sum()} label(s) are missing, the first in row "
+            f"{int(missing.argmax())}: drop those rows or label them."
         )
     if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
         raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
@@ -88,8 +88,8 @@ def place_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
     """
     if not set(labels) & set(known):
         labels, known = ([label_as_text(label) for label in each] for each in (labels, known))
-    place = {label: index for index, label in enumerate(known)}
-    return [place.get(label, UNKNOWN) for label in labels]
+    position = {label: index for index, label in enumerate(known)}
+    return [position.get(label, UNKNOWN) for label in labels]
 
 
 def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:

@@ -1,13 +1,15 @@
 """Binned rows in a folder on disk, mapped into memory a block at a time."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -15,41 +17,30 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.files import write_text_atomically
-from steadytree.data._kernels import SplitArrays, recode
+from steadytree._base.files import locked, write_text_atomically
+from steadytree.data._kernels import SplitArrays, merge_bins
+from steadytree.data.binning import bin_index_type
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.memmap_files import (
-    OWN,
-    alone,
-    claim,
-    digest,
-    no_room,
-    own_path,
-    reserve,
-    sweep,
-)
 from steadytree.data.sources import Parted, Pass, pass_over
-from steadytree.data.splits import SplitTable, smallest_code_type
+from steadytree.data.splits import SplitTable
 
 VERSION = 2
 CONTENTS = "map.json"
 NAMES = ("codes", "labels")
 Say = Callable[[str], None]
+OWN = ("slots", "codes", "labels")  # followed by the fit's token
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+CHUNK = 1 << 20
 
 
 class MapFolder:
-    """A folder of codes, labels and the nodes that rows are in; block by block, feature by feature.
+    """A folder of binned rows, labels and the nodes of rows; by block and feature.
 
     Fits may share a folder. Each writes files of its own and keeps open what it reads; a map is
     moved to its place when it is whole, with the size and digest of each file in its table of
-    contents, and is used again only where they are right.
-
-    Parameters
-    ----------
-    path : path-like, optional
-        Kept by this name, and used again for the same files and grid; by default a temporary
-        folder that `close` removes.
+    contents, and is used again only where they are right. Without a path the folder is temporary,
+    and `close` removes it.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
@@ -85,9 +76,9 @@ class MapFolder:
 
     # ---- writing ----
     def begin(self, space: FeatureSpace, n_rows: int) -> None:
-        """Make room for the codes of a space; refuses where the disk has none."""
+        """Make room for the bins of a space; an error if the disk has none."""
         self.sizes, self.n_features = [], len(space)
-        self.dtype = smallest_code_type(max(column.n_bins for column in space))
+        self.dtype = bin_index_type(max(column.n_bins for column in space))
         needed = n_rows * sum(self._widths.values())
         if needed > shutil.disk_usage(self.path).free:
             raise no_room(needed, self.path)
@@ -99,29 +90,29 @@ class MapFolder:
     @property
     def _widths(self) -> dict[str, int]:
         """Bytes that a row takes in each file."""
-        codes = self.n_features * np.dtype(self.dtype).itemsize
-        return {"codes": codes, "labels": 4, "slots": 4}
+        binned = self.n_features * np.dtype(self.dtype).itemsize
+        return {"codes": binned, "labels": 4, "slots": 4}
 
-    def append(self, codes: NDArray[Any], labels: NDArray[np.int32]) -> None:
+    def append(self, binned: NDArray[Any], labels: NDArray[np.int32]) -> None:
         """Write one block behind the others."""
-        for name, array in (("codes", codes), ("labels", labels)):
+        for name, array in (("codes", binned), ("labels", labels)):
             self._files[name].write(np.ascontiguousarray(array).data)
         self.sizes.append(len(labels))
 
-    def recode(self, rules: SplitTable) -> None:
+    def merge_bins(self, splits: SplitTable) -> None:
         """Codes of the merged bins in place of those of the full grid."""
         self._files["codes"].flush()
-        if rules.new_code is None:
+        if splits.merged_bin is None:
             return
         for first, size in self.blocks():
-            codes = self.codes(first, size, "r+")
-            recode(codes, rules.space.bin_offsets, rules.new_code, codes)
+            binned = self.binned(first, size, "r+")
+            merge_bins(binned, splits.space.bin_offsets, splits.merged_bin, binned)
 
-    def clear_slots(self) -> None:
+    def clear_nodes(self) -> None:
         """Put all rows into node 0."""
-        slots = self._files["slots"]
-        slots.truncate(0)
-        reserve({slots: 4 * sum(self.sizes)}, self.path)
+        node_of_row = self._files["slots"]
+        node_of_row.truncate(0)
+        reserve({node_of_row: 4 * sum(self.sizes)}, self.path)
 
     # ---- reading ----
     def blocks(self) -> Iterator[tuple[int, int]]:
@@ -131,7 +122,7 @@ class MapFolder:
             yield first, size
             first += size
 
-    def codes(self, first: int, size: int, mode: Any = "c") -> NDArray[Any]:
+    def binned(self, first: int, size: int, mode: Any = "c") -> NDArray[Any]:
         """Codes (p, size) of one block."""
         offset = first * self.n_features * np.dtype(self.dtype).itemsize
         return self._map("codes", self.dtype, mode, offset, (self.n_features, size))
@@ -139,7 +130,7 @@ class MapFolder:
     def labels(self, first: int, size: int) -> NDArray[np.int32]:
         return self._map("labels", np.int32, "c", 4 * first, (size,))
 
-    def slots(self, first: int, size: int) -> NDArray[np.int32]:
+    def node_of_row(self, first: int, size: int) -> NDArray[np.int32]:
         """The node of each row; what is written here is written to the disk."""
         return self._map("slots", np.int32, "r+", 4 * first, (size,))
 
@@ -219,35 +210,26 @@ class MapFolder:
 
 
 class MappedRows(Parted):
-    """The rows of a map as a source; no more than one block of them is in memory.
+    """The rows of a map as a source; no more than one block of them is in memory."""
 
-    Parameters
-    ----------
-    folder : MapFolder
-    rules : SplitTable
-    n_classes : int
-    say : callable
-        Told which level is counted.
-    """
-
-    def __init__(self, folder: MapFolder, rules: SplitTable, n_classes: int, say: Say) -> None:
-        super().__init__(rules, n_classes)
+    def __init__(self, folder: MapFolder, splits: SplitTable, n_classes: int, say: Say) -> None:
+        super().__init__(splits, n_classes)
         self._folder, self._say = folder, say
         self._n_passes = 0
         self.start()
 
     def restart(self) -> None:
-        self._folder.clear_slots()
+        self._folder.clear_nodes()
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
         self._n_passes += 1
-        table: SplitArrays = self._rules.table
-        shape = (todo.n_counted, self._rules.n_bins, self._n_classes)
+        table: SplitArrays = self._splits.table
+        shape = (todo.n_counted, self._splits.n_bins, self._n_classes)
         total = np.zeros(shape, np.int64)
         n_rows = sum(self._folder.sizes)
         for first, size in self._folder.blocks():
-            codes, labels = self._folder.codes(first, size), self._folder.labels(first, size)
-            total += pass_over(codes, labels, self._folder.slots(first, size), table, todo)
+            binned, labels = self._folder.binned(first, size), self._folder.labels(first, size)
+            total += pass_over(binned, labels, self._folder.node_of_row(first, size), table, todo)
             self._say(f"pass {self._n_passes}: {first + size:,} of {n_rows:,} rows counted")
         return total
 
@@ -302,11 +284,117 @@ def _column_dict(column: Column) -> dict[str, Any]:
     bounds = [None, None] if column.is_categorical else [column.low, column.high]
     listed = [column.name, column.kind, bounds, list(column.categories), column.missing]
     keys = ("name", "kind", "bounds", "categories", "missing")
-    return dict(zip(keys, listed, strict=True)) | {"cuts": column.cuts.tolist()}
+    return dict(zip(keys, listed, strict=True)) | {"cuts": column.thresholds.tolist()}
 
 
 def _column(found: dict[str, Any]) -> Column:
     low, high = (np.nan if bound is None else bound for bound in found["bounds"])
     categories = tuple(found["categories"])
     column = Column(found["name"], found["kind"], low, high, categories, found["missing"])
-    return column if column.is_categorical else column.with_cuts(np.array(found["cuts"]))
+    return column if column.is_categorical else column.with_thresholds(np.array(found["cuts"]))
+
+
+# ---- files of one fit, in a folder that other fits may use too ----
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One process at a time, for moments; where folders cannot be locked, digests have to do."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield
+        return
+    try:
+        with locked(handle):
+            yield
+    finally:
+        os.close(handle)
+
+
+def own_path(folder: Path, name: str, token: str) -> Path:
+    """Where a fit writes a file that no other fit writes."""
+    return folder / f"{name}-{token}.bin"
+
+
+def claim(folder: Path, token: str) -> IO[bytes]:
+    """The file that says that a fit is alive, as long as it is open."""
+    file = own_path(folder, "slots", token).open("x+b")
+    _is_free(file)
+    return file
+
+
+def sweep(folder: Path) -> None:
+    """Remove the files of fits that were killed."""
+    begun = [file.stem.partition("-") for file in folder.iterdir()]
+    for token in {token for name, dash, token in begun if name in OWN and dash}:
+        alive = own_path(folder, "slots", token)
+        with contextlib.suppress(OSError):  # open elsewhere, where open files cannot be removed
+            if alive.exists():
+                with alive.open("rb") as file:
+                    if not _is_free(file):
+                        continue
+                alive.unlink()
+            for name in OWN[1:]:
+                own_path(folder, name, token).unlink(missing_ok=True)
+
+
+def _is_free(file: IO[bytes]) -> bool:
+    """Take the lock of a file, unless a living fit has it."""
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+    return True
+
+
+def reserve(sizes: Mapping[IO[bytes], int], folder: Path) -> None:
+    """Give files their sizes, on the disk too: a mapped page without room kills the process.
+
+    Raises
+    ------
+    OSError
+        Where the disk has not enough room for all; it says how much is needed.
+    """
+    try:
+        for file, size in sizes.items():
+            if size and hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                _write_zeros(file, size)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        for file in sizes:
+            with contextlib.suppress(OSError):  # what is left in a buffer has no room either
+                file.truncate(0)
+        raise no_room(sum(sizes.values()), folder) from None
+
+
+def _write_zeros(file: IO[bytes], size: int) -> None:
+    zeros = bytes(CHUNK)
+    os.lseek(file.fileno(), 0, os.SEEK_SET)
+    left = size
+    while left > 0:
+        left -= os.write(file.fileno(), zeros[: min(CHUNK, left)])
+    os.fsync(file.fileno())
+    file.seek(0)
+
+
+def no_room(needed: int, folder: Path) -> OSError:
+    """What to say where the disk is full."""
+    free = shutil.disk_usage(folder).free
+    return OSError(
+        f"the binned rows need {needed / 1e9:.3g} GB, and {str(folder)!r} has {free / 1e9:.3g} "
+        "GB left: name a folder on another disk with cache=."
+    )
+
+
+def digest(file: IO[bytes]) -> str:
+    """What tells a file's content from any other."""
+    found = hashlib.blake2b(digest_size=32)
+    file.seek(0)
+    while part := file.read(CHUNK):
+        found.update(part)
+    return found.hexdigest()

@@ -1,4 +1,4 @@
-"""Rows that are elsewhere, on a cluster or on disk: a fit made ready in two passes over them."""
+"""Rows on a cluster or on disk: a fit is prepared in two passes over them."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.binning import Grid
-from steadytree.data.feature_space import FeatureSpace, Summary
+from steadytree.data.column import Summary
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.sources import Source
 from steadytree.data.splits import SplitTable
@@ -20,18 +21,11 @@ NOTHING: Distinct = (np.empty(0), np.empty(0, np.int64))
 
 @dataclass(frozen=True, eq=False)
 class DataSummary:
-    """Summary of the columns, the labels that occur, and distinct values where the grid needs them.
-
-    Parameters
-    ----------
-    summary : Summary
-    labels : array of the distinct labels
-    distinct : tuple of (values, counts) a column, or None
-        None for an equidistant grid, whose cuts follow from the ranges alone.
-    """
+    """Summary of the columns, the labels that occur, and distinct values if the grid needs them."""
 
     summary: Summary
-    labels: NDArray[Any]
+    labels: NDArray[Any]  # distinct ones
+    # values and counts of each column; None for an equidistant grid, which needs ranges only
     distinct: tuple[Distinct, ...] | None = None
 
     @classmethod
@@ -54,12 +48,12 @@ class DataSummary:
             distinct = tuple(_merge(name, one, two) for name, one, two in pairs)
         return DataSummary(summary, _merge_labels(self.labels, other.labels), distinct)
 
-    def space(self, grid: Grid, n_cuts: int) -> FeatureSpace:
-        """The columns with their candidate cuts, as all rows together give them."""
+    def space(self, grid: Grid, n_thresholds: int) -> FeatureSpace:
+        """The columns with their candidate thresholds, as all rows together give them."""
         if self.summary.n_rows == 0:
             raise ValueError("X has 0 sample(s) while a minimum of 1 is required.")
         bare = FeatureSpace(self.summary.columns())
-        return bare.with_cuts_at(grid, n_cuts, self.distinct or ())
+        return bare.with_thresholds_at(grid, n_thresholds, self.distinct or ())
 
 
 def _distinct(values: NDArray[Any]) -> Distinct:
@@ -89,11 +83,11 @@ def _merge_labels(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
     return np.unique(both)
 
 
-def label_codes(y: Any, n_rows: int, classes: NDArray[Any]) -> NDArray[np.int32]:
+def class_indices(y: Any, n_rows: int, classes: NDArray[Any]) -> NDArray[np.int32]:
     """Place of each label among the classes of all parts."""
     labels = check_labels(y, n_rows)
-    places = np.searchsorted(classes, labels)
-    inside = np.minimum(places, len(classes) - 1)
+    indices = np.searchsorted(classes, labels)
+    inside = np.minimum(indices, len(classes) - 1)
     if not (classes[inside] == labels).all():
         raise ValueError(
             "y holds a label that was not there when it was first read: data that are read twice "
@@ -119,21 +113,21 @@ class OutOfCore(Protocol):
         """First pass: ranges, categories and labels of all rows."""
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Second pass: bin all rows, keep the codes, tell which bins any row is in."""
+        """Second pass: bin and keep all rows; flag the bins that hold any."""
 
-    def source(self, rules: SplitTable, n_classes: int) -> Source:
+    def source(self, splits: SplitTable, n_classes: int) -> Source:
         """The binned rows as a source of counts."""
 
 
 def make_ready(
     parts: OutOfCore, grid: Grid, n_thresholds: int
 ) -> tuple[FeatureSpace, NDArray[Any], Source]:
-    """Space with cuts, classes, and the source; all as rows in memory would give them."""
+    """Space with thresholds, classes, and the source; all as rows in memory would give them."""
     known = parts.recall(grid, n_thresholds)
     if known is None:
         look = parts.look(grid)
         space = look.space(grid, n_thresholds)
         known = space, look.labels, parts.encode(space, look.labels)
     space, classes, occupied = known
-    rules = SplitTable.of(space, occupied)
-    return space, classes, parts.source(rules, len(classes))
+    splits = SplitTable.of(space, occupied)
+    return space, classes, parts.source(splits, len(classes))

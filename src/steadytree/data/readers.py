@@ -39,16 +39,6 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     too, unless commas stand between fields), else text; empty fields, ``NA``, ``NaN``, ``null``
     and ``?`` are missing. A column without a name is called ``(unnamed 1)``, by its place.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Ends in ``.csv``, ``.tsv``, ``.txt``, ``.parquet`` or ``.pq``.
-    skip : names of columns to leave out
-
-    Returns
-    -------
-    table : Table
-
     Examples
     --------
     >>> import tempfile
@@ -68,13 +58,7 @@ def read_cells(
     """Some columns of a file, each cell by itself, for `Schema` to read.
 
     Cells of a csv file are text (None is missing). Whether they may have a decimal comma is
-    decided by the delimiter alone, and no message tells anything of a row.
-
-    Parameters
-    ----------
-    path : str or path-like
-    names : names of the columns to read
-    as_they_stand : texts that are never read as numbers with a decimal comma
+    decided by the delimiter alone; texts in `as_they_stand` never do. No message reveals a row.
     """
     path, is_csv = _check_path(path)
     found = column_names(path)
@@ -108,9 +92,9 @@ def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
 def _read_csv(path: Path, skip: Collection[str]) -> Table:
     with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
         delimiter, names = _read_header(path, file)
-        kept = [place for place, name in enumerate(names) if name not in skip]
+        kept = [index for index, name in enumerate(names) if name not in skip]
         columns = _read_columns(path, file, delimiter, len(names), kept)
-    return Table(tuple(names[place] for place in kept), columns, {})
+    return Table(tuple(names[index] for index in kept), columns, {})
 
 
 def _text_columns(
@@ -118,12 +102,12 @@ def _text_columns(
 ) -> list[NDArray[Any]]:
     with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
         delimiter, header = _read_header(path, file)
-        places = [header.index(name) for name in names]
+        indices = [header.index(name) for name in names]
         parts: list[list[NDArray[Any]]] = [[np.empty(0, object)] for _ in names]
         try:
             for block in _blocks(path, file, delimiter, len(header)):
-                for part, place in zip(parts, places, strict=True):
-                    part.append(_texts(block[place]))
+                for part, index in zip(parts, indices, strict=True):
+                    part.append(_texts(block[index]))
         except (csv.Error, ValueError):  # whose words tell of the row, so they are not kept
             raise _bad_row(path) from None
     columns = [np.concatenate(part) for part in parts]
@@ -184,7 +168,7 @@ def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
         raise ValueError(
             f"{str(path)!r} begins with numbers: add a first line that names the columns."
         )
-    names = [name or f"(unnamed {place})" for place, name in enumerate(header, start=1)]
+    names = [name or f"(unnamed {index})" for index, name in enumerate(header, start=1)]
     check_unique(names)
     return delimiter, names
 
@@ -195,17 +179,17 @@ def _read_columns(
     """The kept columns; the file is read again where one of them turned to text late."""
     text = dict.fromkeys(kept, False)
     while True:
-        parts: dict[int, list[NDArray[Any]]] = {place: [] for place in kept}
+        parts: dict[int, list[NDArray[Any]]] = {index: [] for index in kept}
         n_blocks = 0
         file.seek(0)
         for columns in _blocks(path, file, delimiter, n_columns):
             n_blocks += 1
-            for place in kept:
+            for index in kept:
                 numbers = None
-                if not text[place]:
-                    numbers = _numbers(columns[place], decimal_comma=delimiter != ",")
-                    text[place] = numbers is None
-                parts[place].append(_texts(columns[place]) if numbers is None else numbers)
+                if not text[index]:
+                    numbers = _numbers(columns[index], decimal_comma=delimiter != ",")
+                    text[index] = numbers is None
+                parts[index].append(_texts(columns[index]) if numbers is None else numbers)
         if not any(len({block.dtype for block in part}) > 1 for part in parts.values()):
             break
     if n_blocks == 0:
@@ -227,10 +211,10 @@ def _blocks(
             return
         if any(len(row) != n_columns for row in rows):
             rows = [row for row in rows if row]
-            for place, row in enumerate(rows, start=n_before + 1):
+            for index, row in enumerate(rows, start=n_before + 1):
                 if len(row) != n_columns:
                     raise ValueError(
-                        f"{str(path)!r}: row {place} has {len(row)} field(s) where the header has "
+                        f"{str(path)!r}: row {index} has {len(row)} field(s) where the header has "
                         f"{n_columns}: it begins {quote(row[:2])}. Mend or delete that row."
                     )
         n_before += len(rows)

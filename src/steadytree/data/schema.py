@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from steadytree._base.files import write_text_atomically
 from steadytree.data.cell_reader import (
     canonical,
+    indices,
     numbers,
     numeric_types,
-    places,
     read_columns,
     read_labels,
 )
-from steadytree.data.column import Column, Kind
-from steadytree.data.feature_space import Bounds, Categories, FeatureSpace
+from steadytree.data.column import Bounds, Column, Kind
+from steadytree.data.feature_space import Categories, FeatureSpace
 from steadytree.data.table import check_unique, quote
 
 _LOG = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class Schema:
         check_unique((*bounds, *categories))
         _check_names(names, bounds, categories, self.kinds, self.missing)
         classes = tuple(_plain(label) for label in self.classes)
-        if len(classes) < 2 or len(_places(classes)) < len(classes):
+        if len(classes) < 2 or len(_indices(classes)) < len(classes):
             raise ValueError(
                 f"Schema: classes must list two or more labels that differ, got {len(classes)}."
             )
@@ -107,15 +107,15 @@ class Schema:
         """The columns as a feature space, in order."""
         columns = []
         for name in self.names:
-            gone = name in self.missing
+            missing = name in self.missing
             if name in self.bounds:
                 low, high = self.bounds[name]
                 kind = self.kinds.get(name, "numeric")
-                columns.append(Column(name, kind, low, high, missing=gone))
+                columns.append(Column(name, kind, low, high, missing=missing))
             else:
                 declared = FeatureSpace.declare(categories={name: self.categories[name]})[0]
                 columns.append(Column(name, "categorical", categories=declared.categories))
-                if gone:
+                if missing:
                     columns[-1] = declared
         for column in columns:
             _check_categories(column)
@@ -131,11 +131,11 @@ class Schema:
         """
         columns, n_rows = read_columns(X, self.names)
         values = np.empty((n_rows, len(self.names)))
-        for place, (column, cells) in enumerate(zip(self.space, columns, strict=True)):
+        for index, (column, cells) in enumerate(zip(self.space, columns, strict=True)):
             if column.is_categorical:
-                values[:, place] = places(cells, _places(column.categories), np.nan)
+                values[:, index] = indices(cells, _indices(column.categories), np.nan)
             else:
-                values[:, place] = np.clip(numbers(cells), column.low, column.high)
+                values[:, index] = np.clip(numbers(cells), column.low, column.high)
         return values
 
     def encode_labels(self, y: Any) -> NDArray[np.int32]:
@@ -143,7 +143,7 @@ class Schema:
 
         Labels are compared as text: 1, 1.0, True and "1" are one class.
         """
-        return places(read_labels(y), _places(self.classes), NO_CLASS).astype(np.int32)
+        return indices(read_labels(y), _indices(self.classes), NO_CLASS).astype(np.int32)
 
     # ---- files ----
     @classmethod
@@ -213,7 +213,7 @@ def _check_names(
 
 
 def _check_categories(column: Column) -> None:
-    if len(_places(column.categories)) < len(column.categories):
+    if len(_indices(column.categories)) < len(column.categories):
         raise ValueError(
             f"Schema: categories of {column.name!r} hold one value in two forms, such as 1 and "
             "1.0: keep one."
@@ -243,10 +243,10 @@ def _plain(label: Any) -> Any:
     return int(label) if isinstance(label, bool) else label
 
 
-def _places(listed: Sequence[Any]) -> dict[str, int]:
+def _indices(listed: Sequence[Any]) -> dict[str, int]:
     """Place of each declared value by its canonical text."""
     texts = [canonical(value) for value in listed]
-    return {text: place for place, text in enumerate(texts) if text is not None}
+    return {text: index for index, text in enumerate(texts) if text is not None}
 
 
 FILL_IN = "fill in"

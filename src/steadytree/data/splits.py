@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.data._kernels import SplitArrays, list_rules, recode
-from steadytree.data.binning import smallest_code_type
+from steadytree.data._kernels import SplitArrays, list_splits, merge_bins
+from steadytree.data.binning import bin_index_type
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 
@@ -22,7 +22,7 @@ class SplitTable:
 
     space: FeatureSpace
     table: SplitArrays  # for the kernels
-    new_code: Integers | None  # merged bin of every full bin; None if nothing was merged
+    merged_bin: Integers | None  # merged bin of every full bin; None if nothing was merged
 
     @classmethod
     def of(cls, space: FeatureSpace, occupied: NDArray[np.bool_] | None = None) -> "SplitTable":
@@ -36,19 +36,14 @@ class SplitTable:
         n_categories = np.array(space.n_categories)
         has_missing = np.array([column.missing for column in space], dtype=np.int64)
         flags = np.ones(space.bin_offsets[-1], np.bool_) if occupied is None else occupied
-        bins, n_rules, new_code, rules = list_rules(
+        bins, n_splits, merged_bin, splits = list_splits(
             flags, space.bin_offsets, n_categories, has_missing
         )
-        table = SplitArrays(
-            _running(bins + has_missing),
-            bins,
-            n_categories > 0,
-            _running(n_rules),
-            np.repeat(np.arange(len(space)), n_rules),
-            *rules,
-            _running(np.array([_n_candidates(column) for column in space])),
-        )
-        return cls(space, table, None if occupied is None else new_code)
+        feature = np.repeat(np.arange(len(space)), n_splits)
+        offsets = _running(bins + has_missing), bins, n_categories > 0, _running(n_splits)
+        candidates = _running(np.array([_n_candidates(column) for column in space]))
+        table = SplitArrays(*offsets, feature, *splits, candidates)  # type: ignore[call-arg]
+        return cls(space, table, None if occupied is None else merged_bin)
 
     @classmethod
     def declared(cls, space: FeatureSpace, n_bins: int) -> "SplitTable":
@@ -84,7 +79,7 @@ class SplitTable:
         return int(self.table.bin_offsets[-1])
 
     @property
-    def n_rules(self) -> int:
+    def n_splits(self) -> int:
         return len(self)
 
     @property
@@ -112,19 +107,21 @@ class SplitTable:
             self.table.by_value[feature] & (bin_ >= 0),
         )
 
-    def recode(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def merge_bins(self, binned: NDArray[Any]) -> NDArray[Any]:
         """Bins of the full grid as merged bins, in the smallest type that fits."""
-        if self.new_code is None:
-            return codes
-        dtype = smallest_code_type(int(self.table.bin_sizes.max(initial=0)))
-        return recode(codes, self.space.bin_offsets, self.new_code, np.empty(codes.shape, dtype))
+        if self.merged_bin is None:
+            return binned
+        dtype = bin_index_type(int(self.table.bin_sizes.max(initial=0)))
+        return merge_bins(
+            binned, self.space.bin_offsets, self.merged_bin, np.empty(binned.shape, dtype)
+        )
 
     def goes_left(
-        self, codes: NDArray[Any], split: int, rows: Integers | None = None
+        self, binned: NDArray[Any], split: int, rows: Integers | None = None
     ) -> NDArray[np.bool_]:
         """Which rows a declared split sends left; of some rows only, where they are listed."""
         feature, bin_, by_value = (array[split] for array in self.arrays)
-        found = codes[feature]
+        found = binned[feature]
         if rows is not None:  # before the comparison, so that the work is that of these rows
             found = found[rows]
         return found == bin_ if by_value else found <= bin_
@@ -158,7 +155,7 @@ def _n_candidates(column: Column) -> int:
         n = len(column.categories)
         splits = n if n > 2 else n - 1
     else:
-        splits = len(column.cuts)
+        splits = len(column.thresholds)
     return splits * 2 + 1 if column.missing else splits
 
 

@@ -16,7 +16,7 @@ class TextValues(NamedTuple):
     """The distinct values of a column as text, and which of them each row has; -1 is missing."""
 
     values: tuple[str, ...]
-    index: NDArray[np.int64]
+    of_row: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Table:
         matrix = None if self.matrix is None else self.matrix[kept]
         columns = [column[kept] for column in self.columns] if matrix is None else list(matrix.T)
         texts = {j: self.text(j) for j, column in enumerate(self.columns) if column.dtype == object}
-        texts = {j: TextValues(text.values, text.index[kept]) for j, text in texts.items()}
+        texts = {j: TextValues(text.values, text.of_row[kept]) for j, text in texts.items()}
         return Table(self.names, columns, self.declared, matrix, self.types, texts)
 
     def text(self, j: int) -> TextValues:
@@ -122,8 +122,8 @@ class Table:
             listed = column_text(self.columns[j])
             distinct = (value for value in dict.fromkeys(listed) if value is not None)
             position = {value: k for k, value in enumerate(distinct)}
-            index = np.array([position.get(value, -1) for value in listed], dtype=np.int64)
-            self._texts[j] = TextValues(tuple(position), index)
+            of_row = [-1 if value is None else position[value] for value in listed]
+            self._texts[j] = TextValues(tuple(position), np.array(of_row, dtype=np.int64))
         return self._texts[j]
 
     @staticmethod

@@ -223,7 +223,7 @@ class Holder:
 
     def _block(self, candidates: SplitTable) -> BlockRows:
         every = np.arange(len(self._labels))
-        binned = candidates.space.codes(self._values)
+        binned = candidates.space.binned(self._values)
         return BlockRows(binned, self._labels, len(self.schema.classes), every)
 
     def _numbers(

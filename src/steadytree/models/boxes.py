@@ -1,4 +1,4 @@
-"""Rebase: the same decisions, told over another list of columns."""
+"""Boxes of a tree's leaves, and the same tree over other columns or classes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,28 +21,16 @@ class Boxes:
 
     A number x is in when ``low < x <= high``; a category when its flag in `categories` is set;
     a missing value (or unknown category) where `missing` is set. The boxes of a tree are
-    disjoint and cover everything. Edges of a single-precision tree are given in float64, so
+    disjoint and cover everything. Bounds of a single-precision tree are given in float64, so
     that ``low < x <= high`` holds for x exactly when the tree sends its float32 form there.
-
-    Parameters
-    ----------
-    leaf : int64 array (n_leaves,)
-        The leaf's node in the tree.
-    label : int64 array (n_leaves,)
-        Index of the leaf's class.
-    low, high : float64 arrays (n_leaves, n_features)
-        -inf and inf where nothing was asked, and for categories.
-    missing : bool array (n_leaves, n_features)
-    categories : bool array (n_leaves, n_features, n_categories)
-        All set for numbers, up to the widest column.
     """
 
-    leaf: NDArray[np.int64]
-    label: NDArray[np.int64]
-    low: NDArray[np.float64]
+    leaf: NDArray[np.int64]  # (n_leaves,), the leaf's node in the tree
+    label: NDArray[np.int64]  # (n_leaves,), index of the leaf's class
+    low: NDArray[np.float64]  # (n_leaves, n_features), -inf if unbounded, and for categories
     high: NDArray[np.float64]
-    missing: NDArray[np.bool_]
-    categories: NDArray[np.bool_]
+    missing: NDArray[np.bool_]  # (n_leaves, n_features)
+    categories: NDArray[np.bool_]  # (n_leaves, n_features, n_categories), all set for numbers
 
     @classmethod
     def of(cls, tree: Tree) -> "Boxes":
@@ -50,7 +38,7 @@ class Boxes:
         n, p, width = tree.n_nodes, len(tree.space), tree.subset.shape[1]
         low, high = np.full((n, p), -np.inf), np.full((n, p), np.inf)
         missing, categories = np.ones((n, p), bool), np.ones((n, p, width), bool)
-        edge = exact_edges(tree)
+        threshold = exact_thresholds(tree)
         by_value = tree.space.categorical
         for node in np.flatnonzero(tree.left != LEAF):
             j = tree.feature[node]
@@ -61,9 +49,9 @@ class Boxes:
                 if by_value[j]:
                     categories[child, j] &= tree.subset[node] == is_left
                 elif is_left:
-                    high[child, j] = min(high[child, j], edge[node])
+                    high[child, j] = min(high[child, j], threshold[node])
                 else:
-                    low[child, j] = max(low[child, j], edge[node])
+                    low[child, j] = max(low[child, j], threshold[node])
         leaves = np.flatnonzero(tree.is_leaf)
         sizes = np.array([len(column.categories) for column in tree.space])
         categories &= (np.arange(width) < sizes[:, None]) | ~by_value[:, None]
@@ -72,7 +60,7 @@ class Boxes:
 
     @property
     def is_empty(self) -> NDArray[np.bool_]:
-        """Leaves that no row can reach: a question was asked again with an answer already known."""
+        """Leaves that no row can reach, since splits above contradict each other."""
         number = self.low < self.high
         category = self.categories.any(axis=2) if self.categories.shape[2] else number
         # a column is either numbers (all category flags set) or categories (infinite bounds)
@@ -85,38 +73,37 @@ class Boxes:
         for j in range(self.low.shape[1]):
             x = values[:, j, None]
             within = (self.low[:, j] < x) & (x <= self.high[:, j])
-            code = np.nan_to_num(values[:, j], nan=0.0).astype(np.int64)
             width = self.categories.shape[2]
             if width:
-                flags = self.categories[:, j][:, np.clip(code, 0, width - 1)].T
-                within &= flags
+                category = np.nan_to_num(values[:, j], nan=0.0).astype(np.int64)
+                within &= self.categories[:, j][:, np.clip(category, 0, width - 1)].T
             inside &= np.where(np.isnan(x), self.missing[:, j], within)
         return inside
 
 
-def exact_edges(tree: Tree) -> NDArray[np.float64]:
-    """Thresholds t' with ``x <= t'`` in float64 just where the tree answers yes to x.
+def exact_thresholds(tree: Tree) -> NDArray[np.float64]:
+    """Thresholds t' with ``x <= t'`` in float64 exactly where the tree sends x left.
 
     For a single-precision tree that is the largest float64 that rounds to a float32 not above
     the threshold: the midpoint to the next float32 when ties round down to it, else just below.
     """
     if not tree.single_precision:
         return tree.threshold
-    edges = tree.threshold.copy()
-    finite = np.isfinite(edges)
+    thresholds = tree.threshold.copy()
+    finite = np.isfinite(thresholds)
     with np.errstate(over="ignore"):
-        below = edges[finite].astype(np.float32)
+        below = thresholds[finite].astype(np.float32)
     one_less = np.nextafter(below, -np.float32(np.inf))
-    below = np.where(below.astype(np.float64) > edges[finite], one_less, below)
+    below = np.where(below.astype(np.float64) > thresholds[finite], one_less, below)
     above = np.nextafter(below, np.float32(np.inf))
     middle = (below.astype(np.float64) + above.astype(np.float64)) / 2
     rounds_down = middle.astype(np.float32) == below
-    edges[finite] = np.where(rounds_down, middle, np.nextafter(middle, -np.inf))
-    return edges
+    thresholds[finite] = np.where(rounds_down, middle, np.nextafter(middle, -np.inf))
+    return thresholds
 
 
 def rebase(tree: Tree, space: FeatureSpace) -> Tree:
-    """The tree over another space that holds at least the columns it asks about.
+    """The tree over another space that holds at least the columns of its splits.
 
     It decides as before on every row. A category that the tree did not know went where missing
     values go, so it goes there by name now.
@@ -132,29 +119,29 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
     """
     if tree.space is space or tree.space == space:
         return tree
-    asked = np.unique(tree.feature[tree.feature != LEAF])
-    place = np.full(len(tree.space) + 1, LEAF)  # the last entry maps LEAF to itself
+    used = np.unique(tree.feature[tree.feature != LEAF])
+    position = np.full(len(tree.space) + 1, LEAF)  # the last entry maps LEAF to itself
     names = {name: j for j, name in enumerate(space.names)}
-    absent = [tree.space[j].name for j in asked if tree.space[j].name not in names]
+    absent = [tree.space[j].name for j in used if tree.space[j].name not in names]
     if absent:
         raise ValueError(
             f"the tree asks about {quote(absent)}, but the columns are {quote(names)}."
         )
     width = max(len(column.categories) for column in space)
     subset = np.zeros((tree.n_nodes, width), bool)
-    for j in asked:
+    for j in used:
         old, new = tree.space[j], space[names[tree.space[j].name]]
         _check_kinds(old, new)
-        place[j] = names[old.name]
+        position[j] = names[old.name]
         if old.is_categorical:
             nodes = np.flatnonzero(tree.feature == j)
-            code = {category: k for k, category in enumerate(old.categories)}
+            index = {category: k for k, category in enumerate(old.categories)}
             for k, category in enumerate(new.categories):
-                known = category in code
+                known = category in index
                 subset[nodes, k] = (
-                    tree.subset[nodes, code[category]] if known else tree.missing_left[nodes]
+                    tree.subset[nodes, index[category]] if known else tree.missing_left[nodes]
                 )
-    return replace(tree, space=space, feature=place[tree.feature], subset=subset)
+    return replace(tree, space=space, feature=position[tree.feature], subset=subset)
 
 
 def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
@@ -171,13 +158,7 @@ def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
 
 
 def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
-    """One space for trees over the same columns: widest bounds, all categories.
-
-    Raises
-    ------
-    ValueError
-        If names differ, or one name stands for numbers here and for categories there.
-    """
+    """One space for trees over the same columns: widest bounds, all categories."""
     first = spaces[0]
     if all(space is first or space == first for space in spaces[1:]):
         return first
@@ -244,14 +225,14 @@ def with_classes(tree: Tree, classes: NDArray[Any]) -> Tree:
     known = {label: k for k, label in enumerate(np.asarray(classes).tolist())}
     if list(known) == tree.classes.tolist():
         return tree
-    place = [known.setdefault(label, len(known)) for label in tree.classes.tolist()]
+    index = [known.setdefault(label, len(known)) for label in tree.classes.tolist()]
     value = np.zeros((tree.n_nodes, len(known)))
-    value[:, place] = tree.value
+    value[:, index] = tree.value
     return replace(tree, classes=np.array(list(known)), value=value)
 
 
 def with_labels(tree: Tree, labels: NDArray[Any]) -> Tree:
-    """The tree with its classes told as in `labels`, where only text and numbers differ.
+    """The tree with its classes written as in `labels`, where only text and numbers differ.
 
     Examples
     --------
@@ -261,18 +242,13 @@ def with_labels(tree: Tree, labels: NDArray[Any]) -> Tree:
     ['0', '1']
     """
     known, own = labels.tolist(), tree.classes.tolist()
-    places = place_labels(own, known)
-    told = [
-        label if place == UNKNOWN else known[place]
-        for label, place in zip(own, places, strict=True)
-    ]
-    if told == own:
-        return tree
-    return replace(tree, classes=np.array(told))
+    pairs = zip(own, place_labels(own, known), strict=True)
+    classes = [label if index == UNKNOWN else known[index] for label, index in pairs]
+    return tree if classes == own else replace(tree, classes=np.array(classes))
 
 
 def in_double(tree: Tree) -> Tree:
     """The tree with thresholds that decide in float64 just as it decides in float32."""
     if not tree.single_precision:
         return tree
-    return replace(tree, threshold=exact_edges(tree), single_precision=False)
+    return replace(tree, threshold=exact_thresholds(tree), single_precision=False)

@@ -89,7 +89,7 @@ class TreeBuilder:
         for j, k in zip(feature.tolist(), index.tolist(), strict=True):
             column = self.splits.space[j]
             last = np.nan if column.is_categorical else np.inf
-            found.append(float(column.cuts[k]) if k < len(column.cuts) else last)
+            found.append(float(column.thresholds[k]) if k < len(column.thresholds) else last)
         return found
 
     def _subsets(

@@ -1,4 +1,4 @@
-"""Category questions as one-hot columns, for readers that know only thresholds."""
+"""Splits on categories as one-hot columns, for libraries that know only thresholds."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -37,30 +37,21 @@ def make_additive(tree: Tree) -> Tree:
 
 
 MAX_NODES = 50_000
-NUMBER = -1  # in place of a category: the column is asked as it stands
+NUMBER = -1  # instead of a category: the column itself
 
 # What can still arrive at a node, by categorical feature: its categories, and missing values.
 Open = dict[int, tuple[frozenset[int], bool]]
-Place = tuple[int, Open]
-# Feature and category asked about, threshold, whether missing goes left, and where answers lead.
-Question = tuple[tuple[int, int], float, bool, Place, Place]
+Branch = tuple[int, Open]
+# Feature and category, threshold, whether missing goes left, and what follows left and right.
+Split = tuple[tuple[int, int], float, bool, Branch, Branch]
 
 
 def one_hot(tree: Tree, X: Any) -> Any:
-    """X with the columns that the exported tree asks about: numbers, and 0 or 1 per category.
+    """X with the columns of the exported tree: numbers, and 0 or 1 per category.
 
     A missing value, or a category the tree does not know, is nan in all columns of its feature.
-
-    Parameters
-    ----------
-    tree : Tree
-        The tree that is exported, not the exported one.
-    X : array-like or frame of shape (n_samples, n_features)
-
-    Returns
-    -------
-    columns : array, or a frame of the same library where X is one
-        Columns are named ``feature=category`` and stand in order of the features.
+    Columns are named ``feature=category``, in order of the features; a frame gives a frame of the
+    same library. `tree` is the tree that is exported, not the exported one.
 
     Examples
     --------
@@ -76,22 +67,22 @@ def one_hot(tree: Tree, X: Any) -> Any:
     """
     values = tree.space.encode(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    expanded, asked = _expand(tree)
+    expanded, columns = _expand(tree)
     matrix = values
-    if asked != [(j, NUMBER) for j in range(len(tree.space))]:
-        matrix = np.stack([_column(values[:, j], category) for j, category in asked], axis=1)
+    if columns != [(j, NUMBER) for j in range(len(tree.space))]:
+        matrix = np.stack([_column(values[:, j], category) for j, category in columns], axis=1)
     if not isinstance(frame, nw.DataFrame):
         return matrix
-    columns = dict(zip(expanded.space.names, matrix.T, strict=True))
-    return nw.to_native(nw.from_dict(columns, backend=nw.get_native_namespace(frame)))
+    named = dict(zip(expanded.space.names, matrix.T, strict=True))
+    return nw.to_native(nw.from_dict(named, backend=nw.get_native_namespace(frame)))
 
 
 def one_hot_tree(tree: Tree) -> Tree:
-    """The same decisions asked by thresholds alone, of the columns that `one_hot` makes.
+    """The same decisions by thresholds alone, on the columns that `one_hot` makes.
 
-    A set of one category, or of all but one, is one question; a larger one becomes a chain of
-    questions, one for each category of the set or of its complement, with copies of what follows.
-    Only categories that can still arrive are asked about. The weight of a leaf is shared equally
+    A set of one category, or of all but one, is one split; a larger one becomes a chain of
+    splits, one for each category of the set or of its complement, with copies of what follows.
+    Only categories that can still arrive get a split. The weight of a leaf is shared equally
     by its copies. A tree without categorical columns is returned as it is.
     """
     return _expand(tree)[0]
@@ -108,19 +99,19 @@ class _Nodes:
     """Nodes of the expanded tree, as they are made: parents first."""
 
     source: list[int] = field(default_factory=list)
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    column: list[tuple[int, int]] = field(default_factory=list)  # feature and category
     threshold: list[float] = field(default_factory=list)
     missing_left: list[bool] = field(default_factory=list)
     children: list[list[int]] = field(default_factory=list)
 
-    def add(self, source: int, asked: tuple[int, int], threshold: float, missing: bool) -> int:
+    def add(self, source: int, column: tuple[int, int], threshold: float, missing: bool) -> int:
         if len(self.source) == MAX_NODES:
             raise ValueError(
                 f"the tree's sets of categories need more than {MAX_NODES:,} nodes when each "
-                "category is asked alone: use a smaller tree, or group the categories."
+                "category gets a split of its own: use a smaller tree, or group the categories."
             )
         self.source.append(source)
-        self.asked.append(asked)
+        self.column.append(column)
         self.threshold.append(threshold)
         self.missing_left.append(missing)
         self.children.append([LEAF, LEAF])
@@ -133,19 +124,19 @@ def _expand(tree: Tree) -> tuple[Tree, list[tuple[int, int]]]:
         return tree, [(j, NUMBER) for j in range(len(tree.space))]
     sizes = _subtree_sizes(tree)
     nodes = _Nodes()
-    waiting: list[tuple[Place, int, int]] = [((0, {}), LEAF, 0)]
+    waiting: list[tuple[Branch, int, int]] = [((0, {}), LEAF, 0)]
     while waiting:
         (node, still_open), parent, side = waiting.pop()
-        node = _skip_answered(tree, node, still_open)
+        node = _skip_decided(tree, node, still_open)
         if tree.left[node] == LEAF:
             row = nodes.add(node, (LEAF, NUMBER), np.nan, False)
         else:
-            asked, threshold, missing, left, right = _question(tree, node, still_open, sizes)
-            row = nodes.add(node, asked, threshold, missing)
+            column, threshold, missing, left, right = _next_split(tree, node, still_open, sizes)
+            row = nodes.add(node, column, threshold, missing)
             waiting += [(right, row, 1), (left, row, 0)]
         if parent != LEAF:
             nodes.children[parent][side] = row
-    columns = _columns_asked(tree.space, nodes)
+    columns = _columns_used(tree.space, nodes)
     return _assemble(tree, nodes, columns), columns
 
 
@@ -165,8 +156,8 @@ def _arriving(tree: Tree, node: int, still_open: Open) -> tuple[list[set[int]], 
     return [left, set(categories) - left], missing
 
 
-def _skip_answered(tree: Tree, node: int, still_open: Open) -> int:
-    """The first node from here whose answer is still open, or a leaf."""
+def _skip_decided(tree: Tree, node: int, still_open: Open) -> int:
+    """The first node from here whose split is not decided yet, or a leaf."""
     while tree.left[node] != LEAF and tree.space[tree.feature[node]].is_categorical:
         (left, right), missing = _arriving(tree, node, still_open)
         to_left = bool(left) or (missing and bool(tree.missing_left[node]))
@@ -177,8 +168,8 @@ def _skip_answered(tree: Tree, node: int, still_open: Open) -> int:
     return node
 
 
-def _question(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64]) -> Question:
-    """One threshold question on the way through the node."""
+def _next_split(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64]) -> Split:
+    """The next split by a threshold on the way through the node."""
     feature = int(tree.feature[node])
     children = int(tree.left[node]), int(tree.right[node])
     if not tree.space[feature].is_categorical:
@@ -186,43 +177,43 @@ def _question(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64])
         threshold, missing_left = float(tree.threshold[node]), bool(tree.missing_left[node])
         return (feature, NUMBER), threshold, missing_left, left, right
 
-    def place(at: int, categories: set[int], missing: bool) -> Place:
+    def branch(at: int, categories: set[int], missing: bool) -> Branch:
         return at, {**still_open, feature: (frozenset(categories), missing)}
 
     sides, missing = _arriving(tree, node, still_open)
     if not all(sides):  # what is there goes one way, and what is missing the other
         here = 0 if sides[0] else 1
-        present = place(children[here], sides[here], False)
+        present = branch(children[here], sides[here], False)
         return (
             (feature, min(sides[here])),
             np.inf,
             False,
             present,
-            place(children[1 - here], set(), True),
+            branch(children[1 - here], set(), True),
         )
-    # each category but one of the side asked about adds a question and a copy of that side
+    # each category but one of the chosen side adds a split and a copy of that side
     costs = [(len(sides[k]) - 1) * (1 + int(sizes[children[k]])) for k in (0, 1)]
-    asked = int(costs[1] < costs[0])
-    category = min(sides[asked])
-    missing_is_yes = missing and bool(tree.missing_left[node]) == (asked == 0)
-    more = sides[asked] - {category}
-    yes = place(children[asked], {category}, missing_is_yes)
-    no = place(
-        node if more else children[1 - asked],
-        more | sides[1 - asked],
+    chosen = int(costs[1] < costs[0])
+    category = min(sides[chosen])
+    missing_is_yes = missing and bool(tree.missing_left[node]) == (chosen == 0)
+    more = sides[chosen] - {category}
+    yes = branch(children[chosen], {category}, missing_is_yes)
+    no = branch(
+        node if more else children[1 - chosen],
+        more | sides[1 - chosen],
         missing and not missing_is_yes,
     )
     return (feature, category), 0.5, not missing_is_yes, no, yes
 
 
-def _columns_asked(space: FeatureSpace, nodes: _Nodes) -> list[tuple[int, int]]:
-    used = {asked for asked in nodes.asked if asked[1] != NUMBER}
+def _columns_used(space: FeatureSpace, nodes: _Nodes) -> list[tuple[int, int]]:
+    used = {column for column in nodes.column if column[1] != NUMBER}
     used |= {(j, NUMBER) for j, column in enumerate(space) if not column.is_categorical}
     return sorted(used) or [(0, 0)]  # a table needs a column
 
 
 def _assemble(tree: Tree, nodes: _Nodes, columns: list[tuple[int, int]]) -> Tree:
-    place = {asked: j for j, asked in enumerate(columns)} | {(LEAF, NUMBER): LEAF}
+    position = {split: j for j, split in enumerate(columns)} | {(LEAF, NUMBER): LEAF}
     source, children = np.array(nodes.source), np.array(nodes.children)
     is_leaf = children[:, 0] == LEAF
     copies = np.bincount(source[is_leaf], minlength=tree.n_nodes)
@@ -231,7 +222,7 @@ def _assemble(tree: Tree, nodes: _Nodes, columns: list[tuple[int, int]]) -> Tree
         Tree(
             FeatureSpace(tuple(_one_column(tree.space[j], category) for j, category in columns)),
             tree.classes,
-            np.array([place[asked] for asked in nodes.asked]),
+            np.array([position[split] for split in nodes.column]),
             np.array(nodes.threshold),
             children[:, 0],
             children[:, 1],

@@ -1,4 +1,4 @@
-"""RiskTable: what totals of a card have meant so far."""
+"""RiskTable: risk by total of a scorecard, among the training rows."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,30 +12,15 @@ from steadytree.models.scorecard import Scorecard
 
 @dataclass(frozen=True)
 class RiskRow:
-    """One total of one class.
+    """One total of one class."""
 
-    Parameters
-    ----------
-    label : the class whose risk it is
-    total : int
-        Points with the offset.
-    n_rows, n_label : float
-        Training rows (or their summed weights) with this total, and those of the class.
-    share : float
-        Of them, the share of the class.
-    interval : tuple of two floats
-        Wilson interval of the share, 95 %.
-    risk : float
-        What the card says; the share itself above two classes, where totals of one class alone
-        do not settle it.
-    """
-
-    label: Any
-    total: int
-    n_rows: float
-    n_label: float
-    share: float
-    interval: tuple[float, float]
+    label: Any  # the class whose risk it is
+    total: int  # points with the offset
+    n_rows: float  # training rows (or their summed weights) with this total
+    n_label: float  # those of the class
+    share: float  # n_label / n_rows
+    interval: tuple[float, float]  # 95 % Wilson interval of the share
+    # the scorecard's risk; above two classes the share, since one class's total does not give it
     risk: float
 
     @classmethod
@@ -77,13 +62,13 @@ class RiskTable:
         """Count rows with given totals (as `Scorecard.score` returns them) and class indices."""
         weights = np.ones(len(labels)) if weights is None else weights
         rows: list[RiskRow] = []
-        for place in [1] if card.is_binary else range(len(card.classes)):
-            own = totals if card.is_binary else totals[:, place]
+        for index in [1] if card.is_binary else range(len(card.classes)):
+            own = totals if card.is_binary else totals[:, index]
             for total in np.unique(own):
                 here = own == total
                 n_rows = float(weights[here].sum())
-                n_label = min(float(weights[here & (labels == place)].sum()), n_rows)
-                label = card.classes[place : place + 1].tolist()[0]
+                n_label = min(float(weights[here & (labels == index)].sum()), n_rows)
+                label = card.classes[index : index + 1].tolist()[0]
                 rows.append(RiskRow.of(card, label, int(total), n_rows, n_label))
         return cls(tuple(rows))
 

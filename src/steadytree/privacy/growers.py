@@ -12,7 +12,7 @@ from steadytree.data._kernels import SplitArrays, child_counts
 from steadytree.data.dask import DaskParts, DaskRows
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import NO_CLASS, Schema
-from steadytree.data.sources import Rows, Source, Splits
+from steadytree.data.sources import LevelSplits, Rows, Source
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
 from steadytree.models.builder import TreeBuilder
@@ -52,7 +52,7 @@ class RowsInMemory:
 
     def binned(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Bins (p, n) of all rows, and their labels."""
-        return candidates.space.codes(self._values), self._labels
+        return candidates.space.binned(self._values), self._labels
 
     def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts, level by level."""
@@ -106,7 +106,7 @@ def _sizes(part: Encoded) -> tuple[int, int]:
 
 
 def _bin_part(part: Encoded, space: FeatureSpace) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    return space.codes(np.array(part[0])), part[1]
+    return space.binned(np.array(part[0])), part[1]
 
 
 def _ready(
@@ -114,7 +114,7 @@ def _ready(
 ) -> tuple[NDArray[Any], NDArray[np.int32], SplitArrays]:
     # copies, since arrays received over a network are read-only
     own = SplitArrays(*(np.array(array) for array in table))
-    return space.codes(np.array(part[0])), np.array(part[1]), own
+    return space.binned(np.array(part[0])), np.array(part[1]), own
 
 
 # ---- growers ----
@@ -157,12 +157,12 @@ def grow_greedy(
     class counts (leaves, classes) of its leaves, to be noised before they are released.
     """
     source.start()
-    table = source.rules.table
+    table = source.splits.table
     chosen: list[list[int]] = []
     for depth, epsilon in enumerate(epsilons):
         if depth:
             yes = np.arange(2**depth, step=2)
-            source.advance(Splits(np.array(chosen[-1]), yes, yes + 1))
+            source.advance(LevelSplits(np.array(chosen[-1]), yes, yes + 1))
         counts = source.count(0, 2**depth).values
         entropy = criterion == "entropy"
         scores = impurity_scores(counts, table.bin_offsets, *candidates.arrays, entropy)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.fingerprint import hash_data
+from steadytree.data.dataset import hash_data
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import Accuracy, accuracy, label_indices

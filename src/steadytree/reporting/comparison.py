@@ -9,7 +9,7 @@ from typing import Any
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
-from steadytree.data.fingerprint import hash_data
+from steadytree.data.dataset import hash_data
 from steadytree.data.schema import Schema
 from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.formatting import format_comparison

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.fingerprint import hash_file
+from steadytree.data.dataset import hash_file
 from steadytree.data.readers import column_names, read_data
 from steadytree.data.table import Table, quote
 from steadytree.metrics.sampling import hold_out

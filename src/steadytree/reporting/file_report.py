@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
-from steadytree.data.dataset import Dataset
-from steadytree.data.fingerprint import hash_data
+from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.table import quote
 from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.build import build_report

@@ -12,7 +12,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.boxes import exact_edges
+from steadytree.models.boxes import exact_thresholds
 from steadytree.models.scorecard import Condition, Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
@@ -368,7 +368,7 @@ def _node_table(tree: Tree, moves: Moves) -> NodeTable:
     sizes = np.array([len(column.categories) for column in tree.space])
     parent, asked, before, low, high, allowed, missing = narrow_nodes(
         tree.feature,
-        exact_edges(tree),
+        exact_thresholds(tree),
         tree.left,
         tree.right,
         tree.missing_left,

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
-from steadytree.data.binning import quantile_cuts
+from steadytree.data.binning import quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
@@ -257,11 +257,15 @@ def _with_cuts(
                 raise ValueError(f"cuts of {column.name!r}: categories are asked about one by one.")
             columns.append(column)
         elif column.name in declared:
-            columns.append(column.with_cuts(_declared_cuts(column.name, declared[column.name])))
+            columns.append(
+                column.with_thresholds(_declared_cuts(column.name, declared[column.name]))
+            )
         elif column.kind in ("integer", "binary"):
-            columns.append(column.with_cuts(_whole_cuts(column) + (0.0 if steps[j] else 0.5)))
+            columns.append(column.with_thresholds(_whole_cuts(column) + (0.0 if steps[j] else 0.5)))
         else:
-            columns.append(column.with_cuts(quantile_cuts(values[:, j], n_thresholds, weights)))
+            columns.append(
+                column.with_thresholds(quantile_thresholds(values[:, j], n_thresholds, weights))
+            )
     return FeatureSpace(tuple(columns))
 
 

@@ -157,7 +157,7 @@ def _distances_and_tags(
     out = tuple(np.zeros(n, kind) for kind in kinds)  # label, size, tag and distance
     single = np.unique(removed[:, 0])
     leave_out(*prepared.arrays, np.arange(n), single, np.uint64(0), prepared.max_depth, out)
-    return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]]
+    return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]].astype(np.uint64)
 
 
 def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:

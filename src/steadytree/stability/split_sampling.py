@@ -105,7 +105,7 @@ class SplitSampler:
         prepared, table = self._prepared, self._prepared.splits.table
         splits = np.full(len(positions), -1)
         thresholds = np.full(len(positions), -1)
-        scores = np.full((len(positions), prepared.splits.n_rules), -1.0)
+        scores = np.full((len(positions), prepared.splits.n_splits), -1.0)
         for node, position in enumerate(positions):
             depth = (int(position) + 1).bit_length() - 1
             levels = min(prepared.lookahead, prepared.max_depth - depth)
@@ -145,6 +145,6 @@ def _describe(
         category = column.categories[first] if named else None
         bound = np.nan if named else np.inf
         return SplitProbability(column.name, bound, bound, category, missing_left, probability)
-    thresholds = np.append(column.cuts, np.inf)
+    thresholds = np.append(column.thresholds, np.inf)
     low, high = float(thresholds[first]), float(thresholds[last])
     return SplitProbability(column.name, low, high, None, missing_left, probability)

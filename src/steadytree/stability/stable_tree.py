@@ -235,7 +235,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def _fit_out_of_core(self, parts: OutOfCore) -> "StableTreeClassifier":
         space, classes, source = make_ready(parts, self.grid, self.n_thresholds)
         no_rows = np.empty((len(space), 0), np.uint8), np.empty(0, np.int32)
-        splits = source.rules
+        splits = source.splits
         how = self._sampling(splits), self.max_depth
         self._fit_from(PreparedFit(space, *no_rows, classes, splits, *how), source)
         return self
@@ -267,11 +267,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         classes, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
         values = space.encode(data)
-        space = space.with_cuts(values, self.grid, self.n_thresholds, weights)
-        binned = space.codes(values)
+        space = space.with_thresholds(values, self.grid, self.n_thresholds, weights)
+        binned = space.binned(values)
         splits = SplitTable.of(space, space.occupied(binned))
-        binned, lookahead = splits.recode(binned), min(self.lookahead, self.max_depth)
-        _check_lookahead(splits.n_rules, binned.size, lookahead, weights)
+        binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
+        _check_lookahead(splits.n_splits, binned.size, lookahead, weights)
         return PreparedFit(
             space,
             binned,

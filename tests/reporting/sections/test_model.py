@@ -85,7 +85,7 @@ def test_stability_is_that_of_the_functions(found, case):
         shown = "(an answer)" if feature == "(leaf)" else feature
         assert named[shown][where] == share
     for one in section["cuts"]:
-        assert one["cuts"] == facts.cuts[one["feature"]].tolist()
+        assert one["cuts"] == facts.thresholds[one["feature"]].tolist()
     others = [one for one in exact.alternatives if one.distance > 0][:3]
     assert [one["share"] for one in section["alternatives"]] == [one.share for one in others]
 

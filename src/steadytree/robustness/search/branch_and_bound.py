@@ -364,7 +364,9 @@ def _search_few_rows(depth: int, sharp: bool) -> None:
 def _small_problem() -> Problem:
     random = np.random.default_rng(0)
     columns = [
-        Column(f"x{j}", "integer", 0.0, float(HIGHEST)).with_cuts(np.arange(HIGHEST, dtype=float))
+        Column(f"x{j}", "integer", 0.0, float(HIGHEST)).with_thresholds(
+            np.arange(HIGHEST, dtype=float)
+        )
         for j in range(N_COLUMNS)
     ]
     space = FeatureSpace(tuple(columns))

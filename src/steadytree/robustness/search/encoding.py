@@ -64,7 +64,8 @@ def tree_of(
 
     def grow(index: int, height: int, rows: NDArray[np.int64]) -> int:
         own, chosen = len(nodes), int(encoding[index])
-        totals.append(np.bincount(labels[rows], weights[rows], len(classes)))
+        counts = np.bincount(labels[rows], weights[rows], len(classes))
+        totals.append(counts.astype(np.float64))
         nodes.append((-1, LEAF, LEAF, -1 - chosen))
         if chosen >= 0:
             on_left = goes_left(problem.splits[chosen], space, values[rows])

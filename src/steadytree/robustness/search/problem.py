@@ -116,7 +116,7 @@ def list_splits(space: FeatureSpace) -> tuple[Split, ...]:
     for j, k, way in zip(
         table.feature.tolist(), table.first.tolist(), table.missing_left, strict=True
     ):
-        thresholds, n_categories = space[j].cuts, len(space[j].categories)
+        thresholds, n_categories = space[j].thresholds, len(space[j].categories)
         if k < n_categories:
             found.append(Split(j, np.nan, k, bool(way)))
         else:
@@ -153,8 +153,9 @@ def _price(column: Column, split: Split, moves: Moves, x: Floats) -> tuple[NDArr
         left = x <= cut
         left_cost = _interval_cost(moves, j, x, -np.inf, cut)
         right_cost = _interval_cost(moves, j, x, cut, np.inf)
-        size = len(column.categories) if column.is_categorical else len(column.cuts) + 1
-        bins = np.arange(size) <= (size if np.isinf(cut) else np.searchsorted(column.cuts, cut))
+        size = len(column.categories) if column.is_categorical else len(column.thresholds) + 1
+        last = size if np.isinf(cut) else np.searchsorted(column.thresholds, cut)
+        bins = np.arange(size) <= last
     left = np.where(missing, split.missing_left, left)
     appears = moves.missing[j]
     left_cost = np.where(missing, 0.0 if split.missing_left else appears, left_cost)
@@ -172,7 +173,7 @@ def _price(column: Column, split: Split, moves: Moves, x: Floats) -> tuple[NDArr
 def _bins_of(column: Column, x: Floats, n_bins: int) -> NDArray[np.int64]:
     missing = np.isnan(x)
     known = np.where(missing, 0.0, x)
-    found = known if column.is_categorical else np.searchsorted(column.cuts, known)
+    found = known if column.is_categorical else np.searchsorted(column.thresholds, known)
     return np.where(missing, n_bins - 1, found).astype(np.int64)
 
 

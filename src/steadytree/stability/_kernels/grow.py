@@ -3,7 +3,7 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels import rule_goes_left
+from steadytree.data._kernels import split_goes_left
 from steadytree.distance._kernels import node_distance
 from steadytree.models._kernels import flatten
 from steadytree.stability._kernels.choose import COUNT, INVALID, sample_split, score_splits
@@ -78,7 +78,7 @@ def partition_rows(binned, rows, table, split):
     n_left, n_right = 0, 0
     for index in range(rows.shape[0]):
         row = rows[index]
-        if rule_goes_left(binned[feature, row], table, split):
+        if split_goes_left(binned[feature, row], table, split):
             left[n_left] = row
             n_left += 1
         else:

@@ -8,7 +8,7 @@ all rows that lead to the same new winner share one evaluation of the new childr
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.data._kernels import rule_goes_left
+from steadytree.data._kernels import split_goes_left
 from steadytree.models._kernels import hash_feature, hash_node, join, largest_uniform, leaf_tag
 from steadytree.stability._kernels.choose import (
     COUNT,
@@ -185,7 +185,7 @@ def win_without(binned, row, candidates, after, table, noise, sampling, own):
     best = INVALID
     for index in range(candidates.shape[0]):
         split = candidates[index]
-        goes_left = rule_goes_left(binned[table.feature[split], row], table, split)
+        goes_left = split_goes_left(binned[table.feature[split], row], table, split)
         own[index] = after[index, 0 if goes_left else 1]
         best = max(best, own[index])
     winner, winning_key = -1, -np.inf
@@ -227,7 +227,7 @@ def winners_without(
         class_ = labels[row]
         if n_observed - (totals[class_] == 1) < 2:
             continue
-        goes_left = rule_goes_left(binned[table.feature[winner], row], table, winner)
+        goes_left = split_goes_left(binned[table.feature[winner], row], table, winner)
         still = of_winner[class_, 0 if goes_left else 1]
         result[index], best = win_without(
             binned, row, candidates, after[class_], table, noise, sampling, own
@@ -306,7 +306,7 @@ def flag_left(binned, rows, table, split):
     """Which rows a split sends left."""
     flags = np.empty(rows.shape[0], dtype=np.bool_)
     for index in range(rows.shape[0]):
-        flags[index] = rule_goes_left(binned[table.feature[split], rows[index]], table, split)
+        flags[index] = split_goes_left(binned[table.feature[split], rows[index]], table, split)
     return flags
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from steadytree.data import blocks as data_files
-from steadytree.data import memmap as mapped_rows
+from steadytree.data import memmap
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.data.row_sets import check_same_fit
 
@@ -114,7 +114,7 @@ def test_what_a_killed_fit_left_is_removed_and_what_a_living_one_has_is_not(tmp_
     cache.mkdir()
     for name in ("slots-a.bin", "codes-a.bin", "labels-b.bin"):
         (cache / name).write_bytes(b"half")
-    living = mapped_rows.MapFolder(cache)
+    living = memmap.MapFolder(cache)
     own = set(contents(cache))
     assert len(own) == 1
     StableTreeClassifier(epsilon=0).fit_files(folder, "label", cache=cache)

@@ -1,0 +1,77 @@
+"""Grids of thresholds, and the bins between them."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steadytree.data.binning import even_bins, midpoint_thresholds, quantile_thresholds
+from steadytree.data.column import Column
+from steadytree.data.feature_space import FeatureSpace
+
+
+def test_a_bin_is_left_of_a_threshold_exactly_if_its_values_are_at_most_the_threshold():
+    rng = np.random.default_rng(0)
+    X = rng.choice([0.0, 0.1, 0.25, 0.5, 3.0, np.nan], (200, 3))
+    for grid in ("equidistant", "quantile", "midpoint"):
+        space = FeatureSpace.observe(X).with_thresholds(X, grid, 7)
+        binned = space.binned(X)
+        for j, column in enumerate(space):
+            present = ~np.isnan(X[:, j])
+            for q, threshold in enumerate(column.thresholds):
+                np.testing.assert_array_equal(
+                    binned[j, present] <= q,
+                    X[present, j] <= threshold,
+                    err_msg=f"{grid} {threshold}",
+                )
+            assert (binned[j, ~present] == column.n_bins).all()
+
+
+def test_bins_take_one_byte_if_they_fit():
+    X = np.random.default_rng(0).random((300, 1))
+    assert FeatureSpace.observe(X).with_thresholds(X, n_thresholds=200).binned(X).dtype == np.uint8
+    assert FeatureSpace.observe(X).with_thresholds(X, n_thresholds=500).binned(X).dtype == np.uint16
+
+
+def test_equidistant_thresholds_span_the_bounds_and_integers_get_integers():
+    X = np.array([[0.0, 1.0, 0.0, 7.0], [2.5, 4.0, 1.0, 7.0]])
+    space = FeatureSpace.observe(X).with_thresholds(X, n_thresholds=11)
+    np.testing.assert_allclose(space[0].thresholds, np.linspace(0, 2.5, 11), rtol=1e-7)
+    np.testing.assert_array_equal(space[1].thresholds, [1, 2, 3])
+    np.testing.assert_array_equal(space[2].thresholds, [0.5])
+    assert len(space[3].thresholds) == 0
+
+
+def test_thresholds_are_float32_numbers_where_that_changes_no_split():
+    X = np.linspace(0, 1, 41)[:, None]
+    for grid in ("equidistant", "quantile", "midpoint"):
+        thresholds = FeatureSpace.observe(X).with_thresholds(X, grid, 500)[0].thresholds
+        np.testing.assert_array_equal(thresholds, thresholds.astype(np.float32))
+    close = 1e9 + np.arange(5.0)[:, None] / 4  # float32 cannot tell these apart
+    thresholds = FeatureSpace.observe(close).with_thresholds(close, "midpoint")[0].thresholds
+    np.testing.assert_array_equal(thresholds, (close[1:, 0] + close[:-1, 0]) / 2)
+
+
+@given(st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=30))
+def test_midpoints_divide_every_pair_of_neighbours(values):
+    distinct = np.unique(np.array(values))
+    thresholds = midpoint_thresholds("x", np.array(values))
+    assert len(thresholds) == len(distinct) - 1
+    assert ((distinct[:-1] <= thresholds) & (thresholds < distinct[1:])).all()
+
+
+def test_quantiles_of_weights_and_of_repeated_rows_agree():
+    rng = np.random.default_rng(1)
+    values, weights = rng.normal(size=300), rng.integers(1, 5, 300)
+    by_weight = quantile_thresholds(values, 20, weights.astype(float))
+    np.testing.assert_array_equal(by_weight, quantile_thresholds(np.repeat(values, weights), 20))
+    assert len(by_weight) == 20
+
+
+def test_even_bins_of_declared_columns():
+    np.testing.assert_array_equal(even_bins(Column("a", "numeric", 0.0, 1.0), 4), [0.25, 0.5, 0.75])
+    np.testing.assert_array_equal(even_bins(Column("a", "integer", 0.0, 3.0), 8), [0, 1, 2])
+    np.testing.assert_array_equal(even_bins(Column("a", "integer", 0.0, 10.0), 4), [2, 5, 7])
+    thresholds = even_bins(Column("a", "numeric", 0.0, 0.7), 7)
+    np.testing.assert_array_equal(thresholds, thresholds.astype(np.float32))
+    close = even_bins(Column("a", "numeric", 1e9, 1e9 + 1), 4)  # float32 cannot tell these apart
+    np.testing.assert_array_equal(close, 1e9 + np.array([0.25, 0.5, 0.75]))
