@@ -21,4 +21,4 @@ class MissingModules:
 def install() -> None:
     """Add the finder once, behind all others."""
     if not any(isinstance(finder, MissingModules) for finder in sys.meta_path):
-        sys.meta_path.append(MissingModules())  # type: ignore[arg-type]
+        sys.meta_path.append(MissingModules())
