@@ -213,8 +213,10 @@ def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | 
     try:
         content = read(reply)
         code = refusal_code(content)
-    except MessageError:
-        raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}") from None
+    except MessageError as error:
+        raise ValueError(
+            f"holder {name!r} does not speak this protocol: {error} {NOTHING}"
+        ) from None
     if code is not None:
         if code not in PASSING:
             raise ValueError(f"holder {name!r} refused to begin: {MEANING[code]}. {NOTHING}")

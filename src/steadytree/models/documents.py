@@ -1,7 +1,7 @@
 """Trees and scorecards as plain values that JSON can hold, and back; every value is checked."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import compress
 from typing import Annotated, Any, Literal
@@ -126,28 +126,34 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
     >>> tree_from_dict(tree_to_dict(tree)) == tree
     True
     """
-    names = ("feature", "threshold", "missing_left", "left", "right", "weight", "value", "subset")
+    names = ("left", "feature", "threshold", "missing_left", "right", "weight", "value", "subset")
     rows = zip(*(getattr(tree, name).tolist() for name in names), strict=True)
     document = TreeDocument(
         note=tree.note or UNSET,
         classes=_plain_labels(tree.classes),
         single_precision=bool(tree.single_precision),
         features=[_column_document(column) for column in tree.space],
-        nodes=[_node_document(tree.space, row) for row in rows],
+        nodes=[],
     )
-    return msgspec.to_builtins(document)
+    return msgspec.to_builtins(document) | {
+        "nodes": [_plain_node(tree.space, *row) for row in rows]
+    }
 
 
-def _node_document(space: FeatureSpace, row: tuple[Any, ...]) -> NodeDocument:
-    feature, threshold, missing_left, left, right, weight, value, subset = row
+def _plain_node(space: FeatureSpace, left: int, *row: Any) -> dict[str, Any]:
+    """What `NodeDocument` would be written as, in less time."""
+    feature, threshold, missing_left, right, weight, value, subset = row
     if left == LEAF:
-        return NodeDocument(weight=weight, value=value)
-    column, missing = space[feature], "left" if missing_left else "right"
-    split: dict[str, Any] = {"in_": list(compress(column.categories, subset))}
-    if not column.is_categorical:
-        split = {"at_most": str(threshold) if math.isinf(threshold) else threshold}
-    split |= {"feature": column.name, "missing": missing, "left": left, "right": right}
-    return NodeDocument(**split, weight=weight, value=value)
+        return {"weight": weight, "value": value}
+    column = space[feature]
+    split: dict[str, Any] = {"feature": column.name}
+    if column.is_categorical:
+        split["in"] = list(compress(column.categories, subset))
+    else:
+        split["at_most"] = str(threshold) if math.isinf(threshold) else threshold
+    missing = "left" if missing_left else "right"
+    children = {"missing": missing, "left": left, "right": right}
+    return {**split, **children, "weight": weight, "value": value}
 
 
 def tree_from_dict(content: Mapping[str, Any]) -> Tree:
@@ -270,7 +276,7 @@ def _condition_document(
 ) -> ConditionDocument:
     value: dict[str, Any] = {}
     if condition.sort == "among":
-        value = {"in_": _names(column, condition.categories)}
+        value = {"in_": [str(column.categories[index]) for index in condition.categories]}
     elif condition.sort in ("at_least", "below"):
         value = {condition.sort: condition.threshold}
     return ConditionDocument(feature=str(column.name), sort=condition.sort, points=points, **value)
@@ -346,10 +352,6 @@ def _space(features: list[ColumnDocument]) -> FeatureSpace:
             values = {"categories": tuple(each.categories)}  # type: ignore[arg-type]
         columns.append(Column(each.name, each.kind, missing=each.missing, **values))
     return FeatureSpace(tuple(columns))
-
-
-def _names(column: Column, indices: Iterable[int]) -> list[str]:
-    return [str(column.categories[index]) for index in indices]
 
 
 def _category_indices(column: Column, names: Any) -> list[int]:
