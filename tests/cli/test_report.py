@@ -194,7 +194,9 @@ def test_limits_decide_the_exit_code(run, frame, tmp_path, least, code):
     found, out, err = run(*asked)
     assert found == code
     assert "Limits\n" in out
-    assert ("limit exceeded: share of rows predicted correctly (min_accuracy)" in err) == (code == 3)
+    assert ("limit exceeded: share of rows predicted correctly (min_accuracy)" in err) == (
+        code == 3
+    )
     assert "report.html" in names_in(tmp_path)
 
 
