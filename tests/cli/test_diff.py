@@ -63,7 +63,7 @@ def test_retrain_writes_a_near_tree_and_shows_the_diff(files):
     arguments += ["--previous", str(files / "old.tree.json"), "--trees", "4"]
     kept = run(app, [*arguments, "--max-loss", "100%", "--max-flips", "0"])
     assert kept.exit_code == 0, (kept.stdout, kept.exception)
-    assert "the same questions" in kept.stdout
+    assert "the same splits" in kept.stdout
     rows = pd.read_csv(files / "rows.csv")
     old = load(files / "old.tree.json")
     np.testing.assert_array_equal(load(out).predict(rows), old.predict(rows))

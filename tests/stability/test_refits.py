@@ -66,7 +66,7 @@ def test_columns_of_the_card_come_first_and_the_most_frequent_before_others():
 def test_cut_points_are_drawn(found):
     cuts = [c.threshold for card in found.scorecards for c in card.conditions if c.feature == 0]
     np.testing.assert_array_equal(found.thresholds("a"), np.sort(cuts))
-    assert "% of risk scores" in st.plot(found).svg
+    assert "% of fits" in st.plot(found).svg
 
 
 def test_an_empty_card_keeps_all_its_columns():

@@ -301,7 +301,7 @@ RESULTS: dict[type, tuple[str, Callable[[Any], Markup]]] = {
     Refits: ("Thresholds after retraining", lambda found: threshold_chart(tree_thresholds(found))),
     ScorecardRefits: (
         "Thresholds after retraining",
-        lambda found: threshold_chart(scorecard_thresholds(found), "risk score"),
+        lambda found: threshold_chart(scorecard_thresholds(found), "fit"),
     ),
     StabilityCurve: ("Stability curve", _plot_stability),
     CollectionFacts: ("Collection of trees", _plot_collection),
