@@ -122,8 +122,8 @@ def to_sklearn(model: Any) -> DecisionTreeClassifier:
     X)`` of ``steadytree.models.one_hot``. Weights are exported as they are where they are positive
     and add up, else inner nodes are summed from the leaves (`make_additive`); ``n_node_samples`` is
     the weight rounded, at least 1, and the impurity is Gini's. Names ``x0``, ``x1``, ... stand for
-    columns without names. scikit-learn and shap send missing values where the tree says; skl2onnx
-    (1.20) does not, for scikit-learn's own trees neither.
+    columns without names. scikit-learn and shap send missing values where the tree does; skl2onnx
+    (1.20) does not, not for scikit-learn's own trees either.
 
     Parameters
     ----------
