@@ -33,6 +33,10 @@ def run_python(code):
     return done.stdout
 
 
+def test_public_names_are_few():
+    assert len(steadytree.__all__) == len(set(steadytree.__all__)) <= 40
+
+
 def test_every_public_name_is_there():
     assert all(hasattr(steadytree, name) for name in steadytree.__all__)
     assert set(steadytree.__all__) <= set(dir(steadytree))

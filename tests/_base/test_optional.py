@@ -1,12 +1,16 @@
-"""A missing extra is explained in one line."""
+"""A missing extra is explained in one line, and frames are made by the library at hand."""
 
 import pathlib
 import sys
 import tomllib
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
-from steadytree._base.optional import require
+from steadytree._base import optional
+from steadytree._base.optional import require, to_frame
 
 PYPROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 BRINGS = {
@@ -18,6 +22,7 @@ BRINGS = {
     "plot": "matplotlib",
     "frame": "pandas",
 }
+COLUMNS = {"leaves": np.array([4, 7]), "origin": np.array(["a", "b"])}
 FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}
 
 
@@ -46,8 +51,28 @@ def test_present_module_is_returned():
     assert require("json.decoder", extra="plot", purpose="reading") is sys.modules["json.decoder"]
 
 
-def test_broken_module_tells_its_own_story(tmp_path, monkeypatch):
+def test_broken_module_raises_its_own_error(tmp_path, monkeypatch):
     (tmp_path / "half_installed.py").write_text("import its_missing_dependency\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="its_missing_dependency"):
         require("half_installed", extra="plot", purpose="plotting")
+
+
+def test_a_frame_is_one_of_pandas():
+    found = to_frame(COLUMNS)
+    assert isinstance(found, pd.DataFrame)
+    assert found.to_dict("list") == {"leaves": [4, 7], "origin": ["a", "b"]}
+
+
+def test_a_frame_is_one_of_polars_where_pandas_is_missing(monkeypatch):
+    monkeypatch.setattr(optional, "find_spec", lambda name: None if name == "pandas" else "there")
+    found = to_frame(COLUMNS)
+    assert isinstance(found, pl.DataFrame)
+    assert found.to_dict(as_series=False) == {"leaves": [4, 7], "origin": ["a", "b"]}
+
+
+def test_a_frame_needs_pandas_or_polars(monkeypatch):
+    monkeypatch.setattr(optional, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'steadytree\[frame\]'"):
+        to_frame(COLUMNS)

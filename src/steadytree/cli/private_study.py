@@ -126,15 +126,15 @@ def answer(
         known = _check_hello(ask, content)
         reply = _ask(ask, content)
     path = write_answer_file(question, content, reply, bool(known["private"]), keys)
-    so_far, whole = known["spent"] + content["epsilon"], content["epsilon of the study"]
+    so_far, announced = known["spent"] + content["epsilon"], content["epsilon of the study"]
     if as_json:
-        told = {"study": content["study"], "question": content["number"]}
-        cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": whole}
-        echo_json({**told, **cost, "written": [str(path)]})
+        request = {"study": content["study"], "question": content["number"]}
+        cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": announced}
+        echo_json({**request, **cost, "written": [str(path)]})
         return
     typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
     typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
-    typer.echo(f"spent on the study so far: {so_far:.4g} of {whole:.4g}")
+    typer.echo(f"spent on the study so far: {so_far:.4g} of {announced:.4g}")
     say_written(path)
 
 
@@ -184,9 +184,9 @@ def _door(
     if socket is not None:
         from steadytree.federated.framing import carry
 
-        def through(letter: bytes) -> bytes:
+        def through(message: bytes) -> bytes:
             try:
-                return carry(str(socket), letter, 600.0)
+                return carry(str(socket), message, 600.0)
             except OSError:
                 raise ValueError(f"no gateway serves at {str(socket)!r}: start it.") from None
 
@@ -228,10 +228,10 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
     if not known["enough"]:
         typer.echo("refused: less is left than the study's epsilon. Nothing was spent.", err=True)
         raise typer.Exit(LIMIT_EXCEEDED)
-    whole = content["epsilon of the study"]
-    if known["spent"] + content["epsilon"] > whole * (1 + 1e-9):
+    announced = content["epsilon of the study"]
+    if known["spent"] + content["epsilon"] > announced * (1 + 1e-9):
         typer.echo(
-            f"refused: with this question the study would cost more than the {whole:g} that it "
+            f"refused: with this question the study would cost more than the {announced:g} that it "
             "announces. Nothing was spent.",
             err=True,
         )

@@ -1,0 +1,14 @@
+"""Wilson's interval against scipy's."""
+
+import pytest
+from scipy.stats import binomtest
+
+from steadytree._base.intervals import wilson_interval
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
+@pytest.mark.parametrize(("correct", "rows"), [(0, 5), (5, 5), (171, 200), (1, 1), (33, 1000)])
+def test_interval_is_that_of_wilson(correct, rows, level):
+    expected = binomtest(correct, rows).proportion_ci(level, method="wilson")
+    found = wilson_interval(correct, rows, level)
+    assert found == pytest.approx((expected.low, expected.high), abs=1e-12)
