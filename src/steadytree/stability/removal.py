@@ -153,11 +153,12 @@ def _distances_and_tags(
     if removed.shape[1] > 1 or (sampling.coupling != GUMBEL and sampling.sharpness > 0):
         _, distances, tags = regrow_without(*prepared.arrays, removed, prepared.max_depth)
         return distances.astype(np.float64), tags
-    kinds = (np.int64, np.int64, np.uint64, np.int64)
-    out = tuple(np.zeros(n, kind) for kind in kinds)  # label, size, tag and distance
+    label, size, distance = np.zeros((3, n), np.int64)
+    tag = np.zeros(n, np.uint64)
     single = np.unique(removed[:, 0])
+    out = label, size, tag, distance
     leave_out(*prepared.arrays, np.arange(n), single, np.uint64(0), prepared.max_depth, out)
-    return out[3][removed[:, 0]].astype(np.float64), out[2][removed[:, 0]].astype(np.uint64)
+    return distance[removed[:, 0]].astype(np.float64), tag[removed[:, 0]]
 
 
 def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
