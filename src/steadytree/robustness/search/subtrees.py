@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.bounds import split_rows
-from steadytree.robustness._kernels.cost import PriceIntervals
+from steadytree.robustness._kernels.cost import PriceIntervals, split_rows
 from steadytree.robustness._kernels.lists import (
     add_leaves,
     join_pairs,
