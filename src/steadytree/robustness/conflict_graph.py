@@ -237,8 +237,8 @@ class Distinct:
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Order by block and sweep column, where blocks start, and columns to compare in turn.
 
-        `compared` are the rows or their ranks. ``gaps(j, values)`` tells after which values of a
-        column there is a gap; rows on its two sides are never close, so rows are only compared
+        `compared` are the rows or their ranks. ``gaps(j, values)`` flags the values of a column
+        that a gap follows; rows on its two sides are never close, so rows are only compared
         where all such columns agree.
         """
         parts, distinct = [], np.empty(compared.shape[1], np.int64)
