@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from steadytree.riskscore._kernels import ALWAYS, DOWN, NEVER, UP, BoostTable
-from steadytree.robustness._kernels.scorecard_attack import CATEGORY, MISSING, NUMBER
-from steadytree.robustness.certify import cells_of
+from steadytree.robustness._kernels.attack import CATEGORY, MISSING, NUMBER
+from steadytree.robustness.certify import bins_of
 from steadytree.robustness.perturbation import LARGEST
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.robustness.reference_attack import random_perturbation
@@ -135,7 +135,7 @@ def lies_in(x, sort, low, high):
     return {NUMBER: low < x <= high, CATEGORY: x == low, MISSING: False}[sort]
 
 
-def cell_cost(x, sort, box, price):
+def bin_cost(x, sort, box, price):
     low, high, least, greatest = box
     up, down, appear = price
     if lies_in(x, sort, low, high):
@@ -149,7 +149,7 @@ def cell_cost(x, sort, box, price):
     return (x - greatest) * down if x > high else (least - x) * up
 
 
-def cell_value(x, sort, box):
+def bin_value(x, sort, box):
     if lies_in(x, sort, box[0], box[1]):
         return x
     if sort == CATEGORY:
@@ -157,21 +157,21 @@ def cell_value(x, sort, box):
     return float(np.clip(0.0 if math.isnan(x) else x, box[2], box[3]))
 
 
-def row_costs(x, cells, price, cost, home):
-    for entry, column in enumerate(cells.column):
-        for cell in range(cells.start[entry], cells.start[entry + 1]):
-            cost[cell] = cell_cost(x[column], cells.sort[cell], cells.box[cell], price[column])
-            if lies_in(x[column], cells.sort[cell], *cells.box[cell, :2]):
-                home[entry] = cell
+def row_costs(x, bins, price, cost, home):
+    for entry, column in enumerate(bins.column):
+        for bin_ in range(bins.start[entry], bins.start[entry + 1]):
+            cost[bin_] = bin_cost(x[column], bins.sort[bin_], bins.box[bin_], price[column])
+            if lies_in(x[column], bins.sort[bin_], *bins.box[bin_, :2]):
+                home[entry] = bin_
 
 
 def ways_to_gain(gain, cost, entry_of, order, needed, n_columns):
-    """Every choice of at most one cell a column that gains enough: its costs."""
+    """Every choice of at most one bin a column that gains enough: its costs."""
     options = [[None, *(c for c in order if entry_of[c] == entry)] for entry in range(n_columns)]
     for picked in itertools.product(*options):
-        cells = [cell for cell in picked if cell is not None]
-        if sum(gain[cell] for cell in cells) >= needed:
-            yield [cost[cell] for cell in cells]
+        bins = [bin_ for bin_ in picked if bin_ is not None]
+        if sum(gain[bin_] for bin_ in bins) >= needed:
+            yield [cost[bin_] for bin_ in bins]
 
 
 def least_largest(gain, cost, entry_of, order, needed, n_columns):
@@ -184,18 +184,18 @@ def least_total(gain, cost, entry_of, order, needed, n_columns):
     return min((sum(costs) for costs in ways), default=np.inf), None
 
 
-def nearest_card_change(X, own, cells, price, largest):
-    """Every combination of cells tried; the witness is not compared."""
+def nearest_card_change(X, own, bins, price, largest):
+    """Every combination of bins tried; the witness is not compared."""
     distance = np.full(len(X), np.inf)
-    n_columns = len(cells.column)
-    ranges = [range(cells.start[k], cells.start[k + 1]) for k in range(n_columns)]
+    n_columns = len(bins.column)
+    ranges = [range(bins.start[k], bins.start[k + 1]) for k in range(n_columns)]
     for row, x in enumerate(X):
-        cost, home = np.empty(len(cells.sort)), np.empty(n_columns, np.int64)
-        row_costs(x, cells, price, cost, home)
+        cost, home = np.empty(len(bins.sort)), np.empty(n_columns, np.int64)
+        row_costs(x, bins, price, cost, home)
         for picked in itertools.product(*ranges):
-            total = cells.offset + sum((cells.points[cell] for cell in picked), 0)
+            total = bins.offset + sum((bins.points[bin_] for bin_ in picked), 0)
             if np.argmax(total) != own[row]:
-                costs = [cost[cell] for cell in picked]
+                costs = [cost[bin_] for bin_ in picked]
                 size = max(costs, default=0.0) if largest else sum(costs)
                 distance[row] = min(distance[row], size)
     return distance, None
@@ -268,25 +268,25 @@ def card_tables(case):
         scorecard.space.encode(random_rows_of_card(rng, scorecard, max(case.n, 1))), float
     )
     prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
-    return scorecard, rows[:6], cells_of(scorecard, moves), prices, moves.norm == LARGEST
+    return scorecard, rows[:6], bins_of(scorecard, moves), prices, moves.norm == LARGEST
 
 
-def for_cell(case, with_price=True):
+def for_bin(case, with_price=True):
     while True:
-        _, rows, cells, prices, _ = card_tables(case)
-        reachable = np.flatnonzero((cells.sort != MISSING) & ~(cells.box[:, 2] > cells.box[:, 3]))
-        if not len(cells.sort) or (not with_price and not len(reachable)):
+        _, rows, bins, prices, _ = card_tables(case)
+        reachable = np.flatnonzero((bins.sort != MISSING) & ~(bins.box[:, 2] > bins.box[:, 3]))
+        if not len(bins.sort) or (not with_price and not len(reachable)):
             continue
-        cell = int(case.rng.choice(len(cells.sort) if with_price else reachable))
-        entry = int(np.searchsorted(cells.start, cell, side="right")) - 1
-        column = cells.column[entry]
-        one = (float(rows[0, column]), int(cells.sort[cell]), cells.box[cell])
+        bin_ = int(case.rng.choice(len(bins.sort) if with_price else reachable))
+        entry = int(np.searchsorted(bins.start, bin_, side="right")) - 1
+        column = bins.column[entry]
+        one = (float(rows[0, column]), int(bins.sort[bin_]), bins.box[bin_])
         return (*one, prices[column]) if with_price else one
 
 
 def for_row(case):
-    _, rows, cells, prices, _ = card_tables(case)
-    return rows[0], cells, prices, np.zeros(len(cells.sort)), np.zeros(len(cells.column), np.int64)
+    _, rows, bins, prices, _ = card_tables(case)
+    return rows[0], bins, prices, np.zeros(len(bins.sort)), np.zeros(len(bins.column), np.int64)
 
 
 def for_gains(case):
@@ -299,8 +299,8 @@ def for_gains(case):
 
 
 def for_change(case):
-    scorecard, rows, cells, prices, largest = card_tables(case)
-    return rows, scorecard.answer_encoded(rows), cells, prices, largest
+    scorecard, rows, bins, prices, largest = card_tables(case)
+    return rows, scorecard.answer_encoded(rows), bins, prices, largest
 
 
 CASES = {
@@ -337,8 +337,8 @@ CASES = {
         0.0,
         float(case.rng.choice([1.0, np.inf])),
     ),
-    "cell_cost": for_cell,
-    "cell_value": lambda case: for_cell(case, with_price=False),
+    "bin_cost": for_bin,
+    "bin_value": lambda case: for_bin(case, with_price=False),
     "row_costs": for_row,
     "least_largest": for_gains,
     "least_total": for_gains,

@@ -23,13 +23,13 @@ def path_to(left, right, node):
 def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset):
     """Every node from its whole path, nothing carried over."""
     n, width = subset.shape
-    parent, asked, before = np.full(n, -1), np.full(n, -1), np.full(n, -1)
+    parent, column, before = np.full(n, -1), np.full(n, -1), np.full(n, -1)
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     allowed, missing = np.ones((n, width), bool), np.ones(n, bool)
     for node in range(1, n):
         path = path_to(left, right, node)
         parent[node] = path[-1][0]
-        asked[node] = j = feature[parent[node]]
+        column[node] = j = feature[parent[node]]
         allowed[node, n_categories[j] :] = False
         same = [(above, below) for above, below in path if feature[above] == j]
         before[node] = same[-2][1] if len(same) > 1 else -1
@@ -42,7 +42,7 @@ def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset)
                 high[node] = min(high[node], edge[above])
             else:
                 low[node] = max(low[node], edge[above])
-    return parent, asked, before, low, high, allowed, missing
+    return parent, column, before, low, high, allowed, missing
 
 
 def only_labels(left, right, label):
@@ -89,7 +89,7 @@ def deepest(node, nodes):
     """The deepest node of each column on the path to a node."""
     tightest = {}
     while node > 0:
-        tightest.setdefault(int(nodes.asked[node]), node)
+        tightest.setdefault(int(nodes.column[node]), node)
         node = nodes.parent[node]
     return tightest
 
@@ -168,11 +168,11 @@ def for_value(case):
     if tree.n_nodes == 1:
         return for_value(case)
     node = int(case.rng.integers(1, tree.n_nodes))
-    return rows[0, nodes.asked[node]], node, nodes.asked[node], nodes, moves
+    return rows[0, nodes.column[node]], node, nodes.column[node], nodes, moves
 
 
 def for_nearest_value(case):
-    while True:  # only asked where some value fits
+    while True:  # only used where some value fits
         x, node, column, nodes, moves = for_value(case)
         if nodes.flags[node, 1]:
             return x, node, column, nodes, moves

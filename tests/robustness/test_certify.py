@@ -26,7 +26,7 @@ def candidates(tree, moves, j, x):
     at = exact_thresholds(tree)[(tree.feature == j)]
     at = at[np.isfinite(at)]
     ends = np.concatenate([at, np.nextafter(at, np.inf)])
-    if moves.whole[j]:
+    if moves.integer[j]:
         ends = np.concatenate([np.floor(at), np.floor(at) + 1])
     return [x, *reachable(moves, j, x, ends)]
 
@@ -34,7 +34,7 @@ def candidates(tree, moves, j, x):
 def reachable(moves, j, x, ends):
     """Those of the ends within the bounds, and the bounds: a row outside may come in that far."""
     bounds = np.array([moves.low[j], moves.high[j]])
-    bounds = np.array([np.ceil(bounds[0]), np.floor(bounds[1])]) if moves.whole[j] else bounds
+    bounds = np.array([np.ceil(bounds[0]), np.floor(bounds[1])]) if moves.integer[j] else bounds
     ends = np.concatenate([ends, bounds[np.isfinite(bounds)]])
     ends = ends[(ends >= moves.low[j]) & (ends <= moves.high[j])]
     inside = np.clip(0.0, moves.low[j], moves.high[j])

@@ -24,7 +24,7 @@ def candidates(card, moves, j, x):
     at = np.array([c.threshold for c in card.conditions if c.feature == j])
     at = at[np.isfinite(at)]
     ends = np.concatenate([at, np.nextafter(at, -np.inf)])
-    if moves.whole[j]:
+    if moves.integer[j]:
         ends = np.concatenate([np.ceil(at), np.ceil(at) - 1])
     return [x, *reachable(moves, j, x, ends)]
 

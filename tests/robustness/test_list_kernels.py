@@ -5,12 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from steadytree.robustness._kernels import bounds as robust_bounds
+from steadytree.robustness._kernels import cost as robust_cost
 from steadytree.robustness._kernels import lists as robust_lists
-from steadytree.robustness._kernels import pairs as robust_better
 from steadytree.robustness._kernels import pairs as robust_pairs
-from steadytree.robustness._kernels import search as robust_descent
-from steadytree.robustness._kernels import search as robust_exact
+from steadytree.robustness._kernels import search as robust_search
 from steadytree.robustness.search.bounds import own_rows
 from tests.robustness import reference_lists as twins
 from tests.robustness import reference_search as cases
@@ -29,7 +27,7 @@ def test_stump_bound():
     n_questions = 0
     for seed in SEEDS:
         ours, theirs = (copies(cases.for_bound(Case(seed))) for _ in range(2))
-        robust_bounds.stump_bound(*ours)
+        robust_cost.stump_bound(*ours)
         twins.stump_bound(*theirs)
         alike(ours[-1], theirs[-1])
         n_questions += (theirs[-1] < cases.leaf_loss(*theirs[:2]) - 1e-9).any()
@@ -42,7 +40,7 @@ def test_two_level_bound(most):
     for seed in SEEDS:
         rows, table, intervals, penalty, bound = cases.for_bound(Case(seed))
         expected, stump = np.empty_like(bound), np.empty_like(bound)
-        robust_bounds.two_level_bound(rows, table, intervals, (penalty, most), bound)
+        robust_cost.two_level_bound(rows, table, intervals, (penalty, most), bound)
         twins.two_level_bound(rows, table, intervals, (penalty, most), expected)
         twins.stump_bound(rows, table, intervals, penalty, stump)
         alike(bound, expected)
@@ -60,7 +58,7 @@ def test_exact_two_levels_lies_above_the_bound_of_two_levels():
         intervals = intervals._replace(limit=np.inf) if intervals.shared else intervals
         leaf, own = cases.leaf_loss(rows, table), own_rows(table, rows)
         found, expected = np.full((2, len(intervals.offset)), leaf)
-        robust_exact.exact_two_levels(path, own, intervals, charge[0], found)
+        robust_search.exact_two_levels(path, own, intervals, charge[0], found)
         twins.exact_two_levels(path, own, intervals, charge[0], expected)
         alike(found, expected)
         crude = np.empty_like(found)
@@ -73,7 +71,7 @@ def test_exact_two_levels_lies_above_the_bound_of_two_levels():
 def test_exact_two_levels_never_raises_a_bound():
     path, rows, _, table, intervals, charge, _, _ = cases.for_list(Case(0))
     bound = np.zeros(len(intervals.offset))
-    robust_exact.exact_two_levels(path, own_rows(table, rows), intervals, charge[0], bound)
+    robust_search.exact_two_levels(path, own_rows(table, rows), intervals, charge[0], bound)
     assert (bound == 0).all()
 
 
@@ -255,7 +253,7 @@ def test_hash_costs():
     for n in (1, 4):
         costs = rng.choice([0.0, -0.0, 0.5, 1.0, 2.0, 4.0, np.inf], (500, n)) + 0.0
         for shared in (False, True):
-            keys = [tuple(key) for key in robust_better.hash_costs(costs, 2.0, shared).tolist()]
+            keys = [tuple(key) for key in robust_pairs.hash_costs(costs, 2.0, shared).tolist()]
             same = twins.hash_costs(costs, 2.0, shared)
             assert [keys.index(key) for key in keys] == same.tolist()
             for half in zip(*keys, strict=True):  # each half of a key tells them apart too
@@ -274,7 +272,7 @@ def test_improve_plan_ends_where_no_single_change_is_better(depth):
         costs = np.empty(len(table.label))
         before = cases.encoding_value(encoding, depth, table, spending, costs)
         one_step = twins.improve_encoding(encoding, depth, table, spending, order)
-        value = robust_descent.improve_encoding(encoding, depth, table, spending, order)
+        value = robust_search.improve_encoding(encoding, depth, table, spending, order)
         assert value == pytest.approx(cases.encoding_value(encoding, depth, table, spending, costs))
         assert value <= before + 1e-9
         assert twins.improve_encoding(encoding, depth, table, spending, order) >= value - 1e-9
@@ -297,6 +295,6 @@ def test_improve_plan_finds_the_best_question_of_a_single_node():
         for node in range(3):
             asked = (start.copy(), 2, table, spending, np.array([node]))
             expected = twins.improve_encoding(*asked)
-            assert robust_descent.improve_encoding(*asked) == pytest.approx(expected)
+            assert robust_search.improve_encoding(*asked) == pytest.approx(expected)
             better[node] += expected < before - 1e-9
     assert (better > 2).all()

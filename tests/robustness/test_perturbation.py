@@ -26,7 +26,7 @@ def test_costs_of_each_column():
     np.testing.assert_array_equal(moves.up, [0.5, np.inf, 1.0, np.inf])
     np.testing.assert_array_equal(moves.down, [np.inf, np.inf, 1.0, np.inf])
     np.testing.assert_array_equal(moves.missing, [np.inf, np.inf, 0.2, np.inf])
-    np.testing.assert_array_equal(moves.whole, [True, False, False, True])
+    np.testing.assert_array_equal(moves.integer, [True, False, False, True])
     np.testing.assert_array_equal(moves.high, [np.inf, np.inf, np.inf, 1.0])
 
 
@@ -36,7 +36,7 @@ def test_one_number_is_for_every_feature():
 
 def test_whole_can_be_said():
     moves = Perturbation(step_cost=3, whole=["income"]).moves(SPACE)
-    np.testing.assert_array_equal(moves.whole, [False, True, False, False])
+    np.testing.assert_array_equal(moves.integer, [False, True, False, False])
 
 
 @pytest.mark.parametrize("scope", ["row", "mean", "total"])
@@ -179,7 +179,7 @@ def test_wrong_readings_are_refused():
         Perturbation.from_readings(np.ones((5, 1)), np.ones((5, 1)))
     with pytest.raises(ValueError, match="coverage must be between"):
         Perturbation.from_readings(np.ones((5, 1)), np.ones((5, 1)), coverage=1)
-    with pytest.raises(ValueError, match="no pair of readings"):
+    with pytest.raises(ValueError, match="no pair of measurements"):
         Perturbation.from_readings([[1.0], [2.0]], [[np.nan], [np.nan]], coverage=0.5)
 
 

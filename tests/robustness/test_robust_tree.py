@@ -128,7 +128,7 @@ def test_no_tree_is_better(block, local_search, monkeypatch):
 def test_depth_4_equals_every_labelling_of_four_bits(seed, shared, sharp, monkeypatch):
     """With 4 binary columns every labelling of the 16 intervals is a tree of depth 4."""
     if sharp:  # the bounds for hard instances, without a good tree to begin with
-        monkeypatch.setattr(search, "DEAR", -1)
+        monkeypatch.setattr(search, "MANY_LISTED", -1)
         monkeypatch.setattr(Search, "_descend", lambda search: None)
     rng = np.random.default_rng(seed)
     n = 30
@@ -170,7 +170,7 @@ def test_sharper_bounds_change_no_optimum(seed, monkeypatch):
     noise = Perturbation(step_cost=1.2, budget=0.1, scope="mean" if seed % 3 else "row")
     fits = []
     for dear in (-1, math.inf):
-        monkeypatch.setattr(search, "DEAR", dear)
+        monkeypatch.setattr(search, "MANY_LISTED", dear)
         # lists that are soon too long: better bounds, smaller steps, then longer lists
         monkeypatch.setattr(lists, "FIRST_ROOM", 4 if dear < 0 else 2048)
         monkeypatch.setattr(bounds, "USUAL_LIST", 10 if dear < 0 else 1_000_000_000)

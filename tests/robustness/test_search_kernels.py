@@ -5,13 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from steadytree.robustness._kernels import bounds as robust_bounds
 from steadytree.robustness._kernels import cost as robust_cost
 from steadytree.robustness._kernels import lists as robust_lists
-from steadytree.robustness._kernels import pairs as robust_better
 from steadytree.robustness._kernels import pairs as robust_pairs
-from steadytree.robustness._kernels import search as robust_descent
-from steadytree.robustness._kernels import search as robust_exact
+from steadytree.robustness._kernels import search as robust_search
 from steadytree.robustness.search.bounds import own_rows
 from tests.robustness import reference_search as twins
 from tests.test_kernels import Case
@@ -33,7 +30,7 @@ def at_most(most):
     """The bound of two levels with so many splits, called as the others are."""
 
     def bounded(rows, table, intervals, penalty, bound):
-        robust_bounds.two_level_bound(rows, table, intervals, (penalty, most), bound)
+        robust_cost.two_level_bound(rows, table, intervals, (penalty, most), bound)
 
     return bounded
 
@@ -41,7 +38,7 @@ def at_most(most):
 @pytest.mark.parametrize(
     ("kernel", "twin"),
     [
-        (robust_bounds.stump_bound, twins.every_stump_bound),
+        (robust_cost.stump_bound, twins.every_stump_bound),
         (at_most(2), twins.every_two_question_bound),
         (at_most(3), twins.every_two_level_bound),
     ],
@@ -65,11 +62,11 @@ def test_exact_bounds_are_the_least_over_every_tree_of_two_levels():
         intervals = intervals._replace(limit=np.inf) if intervals.shared else intervals
         bound = np.full(len(intervals.offset), twins.leaf_loss(rows, table))
         own = own_rows(table, rows)
-        robust_exact.exact_two_levels(path, own, intervals, charge[0], bound)
+        robust_search.exact_two_levels(path, own, intervals, charge[0], bound)
         expected = least_of_every_tree(path, rows, table, intervals, charge[0])
         np.testing.assert_allclose(bound, expected, atol=1e-9)
         crude = np.empty_like(bound)
-        robust_bounds.two_level_bound(rows, table, intervals, (charge[0], 3), crude)
+        robust_cost.two_level_bound(rows, table, intervals, (charge[0], 3), crude)
         assert (crude <= bound + 1e-9).all()
         n_sharper += (crude < bound - 1e-9).any()
     assert n_sharper > 2
@@ -121,7 +118,7 @@ def test_equal_costs_have_equal_hashes_and_others_not():
     costs = rng.choice([0.0, 0.5, 1.0, 4.0, np.inf], (3000, 6))
     for shared in (False, True):
         plain = [tuple(twins.plain_cost(c, 2.0, shared) for c in row) for row in costs]
-        keys = [tuple(key) for key in robust_better.hash_costs(costs, 2.0, shared).tolist()]
+        keys = [tuple(key) for key in robust_pairs.hash_costs(costs, 2.0, shared).tolist()]
         assert len(set(plain)) == len(set(keys)) == len(set(zip(plain, keys, strict=True)))
 
 
@@ -215,10 +212,10 @@ def test_descent_never_gets_worse():
         problem = twins.random_problem_with_questions(case)
         costs = np.empty(len(problem.table.label))
         encoding = np.array([0, 0, -1, -2, 0, -2, -1], np.int32)
-        before = robust_descent.encoding_value(encoding, 2, problem.table, problem.spending, costs)
-        value = robust_descent.improve_encoding(
+        before = robust_search.encoding_value(encoding, 2, problem.table, problem.spending, costs)
+        value = robust_search.improve_encoding(
             encoding, 2, problem.table, problem.spending, np.array([2, 0, 1])
         )
-        after = robust_descent.encoding_value(encoding, 2, problem.table, problem.spending, costs)
+        after = robust_search.encoding_value(encoding, 2, problem.table, problem.spending, costs)
         assert after == pytest.approx(value)
         assert after <= before + 1e-9

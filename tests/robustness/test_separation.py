@@ -63,7 +63,7 @@ def test_nearest_enemies_of_many_rows(kind):
         "wide": rng.integers(0, 3, (300, 5)) * 7.0,
     }[kind]
     y = rng.integers(0, 3, 300)
-    found = Distinct.of(X, y, 3).nearest_other_class()[Distinct.of(X, y, 3).place]
+    found = Distinct.of(X, y, 3).nearest_other_class()[Distinct.of(X, y, 3).distinct_row]
     expected = np.where(y[:, None] != y[None], distances(X), np.inf).min(axis=1)
     np.testing.assert_array_equal(found, expected)
 
@@ -120,7 +120,10 @@ def test_more_than_two_classes_have_no_hyperplane():
         ({"scale": {"x0": 0.0}}, "scale of 'x0' must be a number above 0, got 0.0"),
         ({"scale": {"x0": "a"}}, "scale of 'x0' must be a number above 0, got 'a'"),
         ({"scale": 2.0}, "scale must map names to numbers, got 2.0"),
-        ({"X": [["a"], ["b"]], "scale": {"x0": 2.0}}, "scale of 'x0': its categories are 1 apart"),
+        (
+            {"X": [["a"], ["b"]], "scale": {"x0": 2.0}},
+            "scale of 'x0': its categories are always 1 apart",
+        ),
         ({"scale": {"x0": 1e-320}}, "column 'x0' reaches from 0 to 1, too far"),
         ({"X": [[-1.7e308], [1.7e308]]}, r"reaches from -1.7e\+308 to 1.7e\+308, too far"),
         ({"time_limit": "a"}, "time_limit must be above 0 seconds, got 'a'"),

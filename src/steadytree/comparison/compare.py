@@ -44,7 +44,7 @@ NOT_REPEATED = {
 # what is fitted together compiles much the same; long ones first keep all processes busy
 ORDER = ("robust", "cart", "private", "score", "stable", "pareto")
 HELD_OUT = "share of held-out rows"
-Say = Callable[[str], None]
+OnProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +103,8 @@ class Results:
         names = dict.fromkeys(name for one in self.results for name in one.measurements)
         found: dict[str, list[Any]] = {"learner": [one.name for one in self.results]}
         for name in names:
-            measurements = [one.measurements.get(name) for one in self.results]
-            found[name] = [None if reading is None else reading.value for reading in measurements]
+            each = [one.measurements.get(name) for one in self.results]
+            found[name] = [None if one is None else one.value for one in each]
         return found | {"epsilon": [one.epsilon for one in self.results]}
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def compare_learners(
     settings: Settings,
     n_folds: int = 5,
     n_jobs: int | None = None,
-    say: Say | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Results:
     """Fit and measure every learner; see `steadytree.compare`."""
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
@@ -147,27 +147,29 @@ def compare_learners(
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
     case = sample, labels, parts, noise
-    results, refusals = _measure_all(learners, case, n_jobs, say or _silent)
+    results, refusals = _measure_all(learners, case, n_jobs, on_progress or (lambda message: None))
     note = " ".join([rows.note, *refusals]).strip()
-    stated = settings.perturbation is not None
-    share = float(counts.max() / len(labels))
-    depth = settings.max_depth
-    return Results(tuple(results), noise, stated, len(labels), n_folds, depth, note, share)
-
-
-def _silent(message: str) -> None:
-    """Say nothing."""
+    return Results(
+        tuple(results),
+        noise,
+        settings.perturbation is not None,
+        len(labels),
+        n_folds,
+        settings.max_depth,
+        note,
+        float(counts.max() / len(labels)),
+    )
 
 
 def _measure_all(
-    learners: dict[str, Any], case: tuple[Any, ...], n_jobs: int | None, say: Say
+    learners: dict[str, Any], case: tuple[Any, ...], n_jobs: int | None, on_progress: OnProgress
 ) -> tuple[list[Result], list[str]]:
     """Results in the order of the learners, and a sentence for each that refuses these rows."""
     named = list(learners)
     queue = sorted(named, key=lambda name: ORDER.index(name) if name in ORDER else -1)
     if n_jobs in (None, 1):
         queue = named
-    say(f"comparing {queue[0]} (1 of {len(queue)})")
+    on_progress(f"comparing {queue[0]} (1 of {len(queue)})")
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     found = {}
     jobs = (delayed(_measure_or_refuse)(name, learners[name], *case) for name in queue)
@@ -175,7 +177,7 @@ def _measure_all(
         found[name] = result
         done = len(found)
         if done < len(queue):
-            say(f"comparing {queue[done]} ({done + 1} of {len(queue)})")
+            on_progress(f"comparing {queue[done]} ({done + 1} of {len(queue)})")
     refused = {name: one for name in named if isinstance(one := found[name], UnsuitableDataError)}
     if len(refused) == len(named):
         raise refused[named[0]]
@@ -184,7 +186,7 @@ def _measure_all(
 
 
 def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | UnsuitableDataError]:
-    """One learner that cannot take these rows should not keep the others from being compared."""
+    """A learner that refuses these rows does not keep the others from being compared."""
     try:
         return name, _measure(name, *case)
     except UnsuitableDataError as error:
@@ -200,10 +202,10 @@ def _measure(
     noise: Perturbation,
 ) -> Result:
     # compiles what it needs, so that folds are timed fairly
-    whole = fit_or_refuse(fresh(learner), X, labels)
+    fitted = fit_or_refuse(fresh(learner), X, labels)
     folds = [
-        _measure_fold(_seeded(learner, place), X, labels, fit, held, noise)
-        for place, (fit, held) in enumerate(parts)
+        _measure_fold(_seeded(learner, fold), X, labels, fit, held, noise)
+        for fold, (fit, held) in enumerate(parts)
     ]
     measurements = _pooled(folds, X)
     exact, notes = False, []
@@ -214,14 +216,18 @@ def _measure(
         exact = is_repeatable(learner)
         found = average_sensitivity(learner, X, labels, repeats=None if exact else REPEATS)
         measurements["sensitivity"], measurements["changed trees"] = found.measurements[:2]
-    epsilon = getattr(getattr(whole, "privacy_", None), "epsilon", None)
-    if epsilon is not None and not whole.privacy_.private:
+    epsilon = getattr(getattr(fitted, "privacy_", None), "epsilon", None)
+    if epsilon is not None and not fitted.privacy_.private:
         notes.append("fitted with a seed, and bounds may come from the data: for comparison only")
-    if getattr(whole, "proven_", True) is False:
-        notes.append(f"the search ended by its {whole.status_}, so a better tree may exist")
-    curve = _pooled_curve([fold.certificate for fold in folds])
+    if getattr(fitted, "proven_", True) is False:
+        notes.append(f"the search ended by its {fitted.status_}, so a better tree may exist")
+    right, distance = (
+        np.concatenate([getattr(fold.certificate, name) for fold in folds])
+        for name in ("right", "distance")
+    )
+    curve = thin_curve(right, distance)
     about = DESCRIPTIONS.get(name, type(learner).__name__)
-    return Result(name, about, measurements, epsilon, exact, tuple(notes), curve, whole)
+    return Result(name, about, measurements, epsilon, exact, tuple(notes), curve, fitted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,11 +257,11 @@ def _measure_fold(
     return _Fold(*found, plain, plain.predict(X), seconds)
 
 
-def _seeded(learner: Any, place: int) -> Any:
+def _seeded(learner: Any, fold: int) -> Any:
     """A copy; noise for privacy differs from fold to fold, as it would from fit to fit."""
     copy = fresh(learner)
     seed = copy.get_params().get("testing_seed")
-    return copy if seed is None else copy.set_params(testing_seed=seed + place + 1)
+    return copy if seed is None else copy.set_params(testing_seed=seed + fold + 1)
 
 
 def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
@@ -266,10 +272,10 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
         "accuracy": Measurement("accuracy", right / rows, meaning, wilson_interval(right, rows))
     }
     if all(area is not None for area in areas):
-        mean = np.array(areas, float)
-        found["AUC"] = Measurement(
-            "AUC", float(mean.mean()), "mean over folds, with Student's interval", _within(mean)
-        )
+        meaning = "mean over folds, with Student's interval"
+        low, high = mean_interval(np.array(areas, float))
+        within = max(float(low), 0.0), min(float(high), 1.0)
+        found["AUC"] = Measurement("AUC", float(np.mean(areas)), meaning, within)
     found["size"] = _size([fold.model for fold in folds])
     pairs = list(combinations(folds, 2))
     differ = float(np.mean([np.mean(a.answers != b.answers) for a, b in pairs]))
@@ -318,24 +324,10 @@ def _size(models: list[Tree | Scorecard]) -> Measurement:
     return Measurement("size", float(np.mean(counts)), meaning, unit=unit)
 
 
-def _within(values: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = mean_interval(values)
-    return max(float(low), 0.0), min(float(high), 1.0)
-
-
-def _pooled_curve(
-    certificates: list[Certificate], most: int = 200
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Certified accuracy of all held-out rows at some of the sizes where it drops."""
-    right = np.concatenate([one.right for one in certificates])
-    distance = np.concatenate([one.distance for one in certificates])
-    return thin_curve(right, distance, most)
-
-
 def thin_curve(
     right: NDArray[np.bool_], distance: NDArray[np.float64], most: int = 200
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Share right and further than a size from another answer, at 0 and up to `most` sizes."""
+    """Share correct and farther than a size from another prediction, at 0 and `most` sizes."""
     finite = np.unique(distance[right & np.isfinite(distance)])
     if len(finite) > most:
         finite = finite[np.linspace(0, len(finite) - 1, most).round().astype(np.int64)]
@@ -347,6 +339,6 @@ def thin_curve(
     return sizes, beyond / len(right)
 
 
-def _plain(reading: Measurement) -> dict[str, Any]:
-    interval = None if reading.interval is None else list(reading.interval)
-    return reading.to_dict() | {"interval": interval}
+def _plain(measured: Measurement) -> dict[str, Any]:
+    interval = None if measured.interval is None else list(measured.interval)
+    return measured.to_dict() | {"interval": interval}

@@ -21,7 +21,7 @@ from steadytree.stability.stable_tree import StableTreeClassifier
 
 
 def fit_or_refuse(learner: Any, X: Any, labels: NDArray[Any]) -> Any:
-    """Fit; an error is a refusal where the learner's tags say that it does not take such rows."""
+    """Fit; an error is a refusal where the learner's tags exclude such rows."""
     try:
         return learner.fit(X, labels)
     except ValueError as error:
@@ -148,7 +148,7 @@ def _whole_cuts(X: Any) -> dict[str, Any]:
 
 
 def observed_schema(X: Any, y: Any) -> Schema:
-    """A schema read off the data: for trying out only, since it tells what is in them."""
+    """A schema read off the data, which reveals their bounds: for comparisons only."""
     space = FeatureSpace.observe(X)
     numbers = [column for column in space if not column.is_categorical]
     return Schema(

@@ -84,18 +84,18 @@ ROUNDING = 1e-7  # share of a threshold and its range below which it has not mov
 
 @dataclass(frozen=True)
 class NodeChange:
-    """One place of the two trees laid over each other."""
+    """One position of the two trees laid over each other."""
 
     # "same"; "moved", the same feature with another threshold, set of categories or side for
     # missing values; "replaced", another feature; "relabelled", a leaf with another label;
     # "grown", there is more in the new tree; "cut", there is less
     status: Status
-    old: int  # node of each tree at this place, -1 where it has none
+    old: int  # node of each tree at this position, -1 where it has none
     new: int
-    parent: int  # place above, -1 at the root
-    side: str  # "yes" or "no" as the place above is answered, empty at the root
+    parent: int  # position above, -1 at the root
+    side: str  # "yes" or "no" by the split above, empty at the root
     depth: int
-    left: int  # places below, -1 where both trees end
+    left: int  # positions below, -1 where both trees end
     right: int
 
 
@@ -144,14 +144,14 @@ class TreeChanges:
 
     old: Tree  # over one space
     new: Tree
-    nodes: tuple[NodeChange, ...]  # in the order root, left, right; places are indices into it
+    nodes: tuple[NodeChange, ...]  # in the order root, left, right; positions are indices into it
     distance: float | None  # path distance; None where no bounds are known to measure it in
     rows: RowChanges | None  # where rows were given
     classes: tuple[ClassChange, ...] = ()  # classes that are new, gone, or known to neither tree
 
     @property
     def counts(self) -> dict[Status, int]:
-        """Number of places by status."""
+        """Number of positions by status."""
         found = [node.status for node in self.nodes]
         return {status: found.count(status) for status in STATUSES}
 
@@ -200,7 +200,7 @@ def _read(model: Any, X: Any) -> tuple[Tree, bool]:
 
 
 def _overlay(old: Tree, new: Tree) -> tuple[NodeChange, ...]:
-    """Places of both trees, root first, then all to the left, then all to the right."""
+    """Positions of both trees, root first, then all to the left, then all to the right."""
     nodes: list[NodeChange] = []
     _visit(old, new, nodes, (0, 0), NONE, "", 0)
     return tuple(nodes)
@@ -215,17 +215,17 @@ def _visit(
     side: str,
     depth: int,
 ) -> int:
-    """Add a place and all below it; returns its number."""
-    place = len(nodes)
+    """Add a position and all below it; returns its index."""
+    index = len(nodes)
     status = _status(old, new, *pair)
     nodes.append(NodeChange(status, *pair, parent, side, depth, NONE, NONE))
     below = [_children(tree, node) for tree, node in zip((old, new), pair, strict=True)]
     if any(child != NONE for children in below for child in children):
         lefts, rights = ((below[0][k], below[1][k]) for k in (0, 1))
-        left = _visit(old, new, nodes, lefts, place, "yes", depth + 1)
-        right = _visit(old, new, nodes, rights, place, "no", depth + 1)
-        nodes[place] = NodeChange(status, *pair, parent, side, depth, left, right)
-    return place
+        left = _visit(old, new, nodes, lefts, index, "yes", depth + 1)
+        right = _visit(old, new, nodes, rights, index, "no", depth + 1)
+        nodes[index] = NodeChange(status, *pair, parent, side, depth, left, right)
+    return index
 
 
 def _children(tree: Tree, node: int) -> tuple[int, int]:
@@ -244,10 +244,10 @@ def _status(old: Tree, new: Tree, a: int, b: int) -> Status:
         return "same" if same else "relabelled"
     if old.feature[a] != new.feature[b]:
         return "replaced"
-    return "same" if _same_question(old, new, a, b) else "moved"
+    return "same" if _same_split(old, new, a, b) else "moved"
 
 
-def _same_question(old: Tree, new: Tree, a: int, b: int) -> bool:
+def _same_split(old: Tree, new: Tree, a: int, b: int) -> bool:
     column = old.space[int(old.feature[a])]
     if column.missing and old.missing_left[a] != new.missing_left[b]:
         return False
@@ -259,7 +259,7 @@ def _same_question(old: Tree, new: Tree, a: int, b: int) -> bool:
 
 
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:
-    """Place of each row's class; one that neither tree knows is added to the classes."""
+    """Index of each row's class; one that neither tree knows is added to the classes."""
     labels, inverse = distinct_labels(y)
     places = place_labels(labels, classes)
     for k, place in enumerate(places):

@@ -99,7 +99,7 @@ def largest_distance(normalise: bool | int, *trees: Tree) -> float:
 
 
 def check_same_features(a: Tree, b: Tree) -> None:
-    """Refuse trees over different columns, and say which."""
+    """Refuse trees over different columns; the error names these."""
     only_a, only_b = (
         set(a.space.names) - set(b.space.names),
         set(b.space.names) - set(a.space.names),

@@ -67,7 +67,7 @@ class Accuracy:
             Measurement("accuracy", self.accuracy, "share of rows it gets right", self.interval),
             Measurement("majority baseline", self.baseline, always),
             Measurement(
-                "balanced accuracy", self.balanced, "share right, all classes counting alike"
+                "balanced accuracy", self.balanced, "mean over classes of the share that is right"
             ),
         ]
         if self.auc is not None:
@@ -124,14 +124,14 @@ def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Index of each label in the classes; labels are compared as text if none fits as it is."""
     labels, inverse = distinct_labels(y)
     known = classes.tolist()
-    places = place_labels(labels, known)
-    unknown = [str(label) for label, place in zip(labels, places, strict=True) if place == UNKNOWN]
+    indices = place_labels(labels, known)
+    unknown = [str(label) for label, k in zip(labels, indices, strict=True) if k == UNKNOWN]
     if unknown:
         raise ValueError(
             f"y holds the label(s) {quote(sorted(unknown))}, but the model knows {quote(known)}: "
             "leave those rows out, or fit a tree on data that has them."
         )
-    return np.array(places, dtype=np.int64)[inverse]
+    return np.array(indices, dtype=np.int64)[inverse]
 
 
 def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> float | None:
@@ -140,9 +140,8 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
     rows = np.bincount(truth, minlength=n_classes)
     if n_classes < 2 or (rows == 0).any():
         return None
-    asked = [1] if n_classes == 2 else range(n_classes)
     areas = []
-    for label in asked:
+    for label in [1] if n_classes == 2 else range(n_classes):
         ranks = rankdata(scores[:, label])[truth == label].sum()
         there, rest = int(rows[label]), len(truth) - int(rows[label])
         areas.append((ranks - there * (there + 1) / 2) / (there * rest))
@@ -152,7 +151,7 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
 def _plain_labels(y: Any) -> list[Any]:
     """Labels as plain Python values; refuses missing ones."""
     labels, inverse = distinct_labels(y)
-    return [labels[place] for place in inverse.tolist()]
+    return [labels[k] for k in inverse.tolist()]
 
 
 def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
@@ -166,18 +165,18 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(f"y must hold one label a row, got an array of shape {values.shape}.")
-    gone = _missing_rows(values)
-    if len(gone):
+    missing = _missing_rows(values)
+    if len(missing):
         raise ValueError(
-            f"y lacks the label of {len(gone)} row(s), the first being row {gone[0]}: "
+            f"y lacks the label of {len(missing)} row(s), the first being row {missing[0]}: "
             "drop those rows or label them."
         )
     if values.dtype.kind in "biuf":
         distinct, inverse = np.unique(values, return_inverse=True)
         return distinct.tolist(), inverse
     labels = values.tolist()
-    place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    return list(place), np.array([place[label] for label in labels], dtype=np.int64)
+    index = {label: k for k, label in enumerate(dict.fromkeys(labels))}
+    return list(index), np.array([index[label] for label in labels], dtype=np.int64)
 
 
 def _missing_rows(values: NDArray[Any]) -> NDArray[np.int64]:

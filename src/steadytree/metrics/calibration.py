@@ -38,11 +38,13 @@ class Calibration:
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        off = "mean difference between the stated share and the one that came true"
+        off = "mean difference between predicted probability and observed rate"
         return (
             Measurement("calibration error", self.error, off),
             Measurement(
-                "Brier score", self.brier, "mean squared error of stated shares; 0 is best"
+                "Brier score",
+                self.brier,
+                "mean squared error of predicted probabilities; 0 is best",
             ),
         )
 

@@ -30,17 +30,17 @@ class Complexity:
     def measurements(self) -> tuple[Measurement, ...]:
         """The sizes with what they mean."""
         return (
-            Measurement("leaves", self.n_leaves, "different answers it can end in"),
-            Measurement("depth", self.depth, "most questions asked of any row"),
-            Measurement("nodes", self.n_nodes, "questions and answers together"),
-            Measurement("features", self.n_features, "different columns asked about"),
+            Measurement("leaves", self.n_leaves, "number of leaves, each with a prediction"),
+            Measurement("depth", self.depth, "most splits on the path of any row"),
+            Measurement("nodes", self.n_nodes, "splits and leaves together"),
+            Measurement("features", self.n_features, "different columns in the splits"),
             Measurement(
                 "interpretation complexity",
                 self.n_questions,
-                "different questions: pairs of a column and a threshold or set of categories",
+                "different splits: pairs of a column and a threshold or set of categories",
             ),
             Measurement(
-                "mean questions", self.mean_questions, "questions asked of a row on average"
+                "mean questions", self.mean_questions, "splits on the path of a row on average"
             ),
         )
 
@@ -74,12 +74,11 @@ def complexity(model: Any, X: Any = None) -> Complexity:
     if card is not None:
         return _card_complexity(card)
     tree = as_tree(model)
-    asked = np.unique(tree.feature[~tree.is_leaf])
     return Complexity(
         n_leaves=tree.n_leaves,
         depth=tree.depth,
         n_nodes=tree.n_nodes,
-        n_features=len(asked),
+        n_features=len(np.unique(tree.feature[~tree.is_leaf])),
         n_questions=len(distinct_questions(tree)),
         mean_questions=_mean_questions(tree, X),
     )
@@ -103,15 +102,15 @@ def _totals(card: Scorecard) -> set[tuple[int, ...]]:
     """Totals that can occur: conditions on one column cannot hold in every combination."""
     totals = {tuple(card.offset.tolist())}
     for feature in sorted({condition.feature for condition in card.conditions}):
-        asked = [k for k, condition in enumerate(card.conditions) if condition.feature == feature]
+        own = [k for k, condition in enumerate(card.conditions) if condition.feature == feature]
         column = card.space[feature]
         tried = np.arange(float(len(column.categories)))
         if not column.is_categorical:  # from each threshold to the next all is the same
-            at = np.array([card.conditions[k].threshold for k in asked])
+            at = np.array([card.conditions[k].threshold for k in own])
             tried = np.append(np.ceil(at) if column.kind in ("integer", "binary") else at, -np.inf)
         tried = np.append(tried, np.nan)
-        held = np.stack([card.conditions[k].holds(tried) for k in asked], axis=1)
-        given = set(map(tuple, (held @ card.points[asked]).tolist()))
+        held = np.stack([card.conditions[k].holds(tried) for k in own], axis=1)
+        given = set(map(tuple, (held @ card.points[own]).tolist()))
         totals = {
             tuple(a + b for a, b in zip(total, points, strict=True))
             for total in totals
@@ -139,7 +138,7 @@ def _mean_questions(tree: Tree, X: Any) -> float:
     if X is not None:
         leaves = tree.apply(X)
         if len(leaves) == 0:
-            raise ValueError("X has no rows: the mean number of questions needs at least one.")
+            raise ValueError("X has no rows: the mean number of splits needs at least one.")
         return float(tree.node_depth[leaves].mean())
     leaves = np.flatnonzero(tree.is_leaf)
     weight = tree.weight[leaves]

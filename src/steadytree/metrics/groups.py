@@ -58,7 +58,7 @@ class Groups:
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        least = f"accuracy in the group it is least in, {self.worst.name!r}"
+        least = f"lowest accuracy of a group, {self.worst.name!r}"
         gap = "difference between the best and the worst group, of those of 30 rows or more"
         return (
             Measurement("least group accuracy", self.worst.accuracy, least, self.worst.interval),

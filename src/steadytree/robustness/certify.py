@@ -1,4 +1,4 @@
-"""Certify: how far inputs would have to move before a tree or card answers differently."""
+"""Certify: how far inputs must move before the prediction of a tree or scorecard changes."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -17,19 +17,17 @@ from steadytree.models.scorecard import Condition, Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
 from steadytree.robustness._kernels.attack import (
+    CATEGORY,
+    MISSING,
+    NUMBER,
+    BinTable,
     MoveTable,
     NodeTable,
     move_rows_into,
     narrow_nodes,
+    nearest_card_change,
     nearest_change,
     only_labels,
-)
-from steadytree.robustness._kernels.scorecard_attack import (
-    CATEGORY,
-    MISSING,
-    NUMBER,
-    CellTable,
-    nearest_card_change,
 )
 from steadytree.robustness.perturbation import LARGEST, Moves, Perturbation, check_whole
 
@@ -39,27 +37,26 @@ NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
 def nearest_other_total(
     card: Scorecard, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Size of the least move of each encoded row to an answer not its own, and where to."""
+    """Size of the least move of each encoded row to another prediction, and where it ends."""
     prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
-    # numbers may cost nothing to move, but staying is no move to another answer
-    return nearest_card_change(rows, own, cells_of(card, moves), prices, moves.norm == LARGEST)
+    return nearest_card_change(rows, own, bins_of(card, moves), prices, moves.norm == LARGEST)
 
 
-def cells_of(card: Scorecard, moves: Moves) -> CellTable:
-    """The card's columns cut into cells within which all points stay."""
+def bins_of(card: Scorecard, moves: Moves) -> BinTable:
+    """The scorecard's columns in bins within which no condition changes."""
     columns = sorted({condition.feature for condition in card.conditions})
     start, sorts, boxes, points = [0], [], [], []
     for j in columns:
-        places = [k for k, condition in enumerate(card.conditions) if condition.feature == j]
-        asked = [card.conditions[k] for k in places]
-        sort, box, probe = _column_cells(card, j, asked, moves)
-        held = np.stack([condition.holds(probe) for condition in asked], axis=1)
-        points.append(held @ card.class_points[places])
+        own = [k for k, condition in enumerate(card.conditions) if condition.feature == j]
+        conditions = [card.conditions[k] for k in own]
+        sort, box, probe = _column_bins(card, j, conditions, moves)
+        held = np.stack([condition.holds(probe) for condition in conditions], axis=1)
+        points.append(held @ card.class_points[own])
         sorts.append(sort)
         boxes.append(box)
         start.append(start[-1] + len(sort))
     n_classes = len(card.classes)
-    return CellTable(
+    return BinTable(
         np.array(columns, np.int64),
         np.array(start),
         np.concatenate([np.empty(0, np.int64), *sorts]),
@@ -69,10 +66,10 @@ def cells_of(card: Scorecard, moves: Moves) -> CellTable:
     )
 
 
-def _column_cells(
-    card: Scorecard, j: int, asked: list[Condition], moves: Moves
+def _column_bins(
+    card: Scorecard, j: int, conditions: list[Condition], moves: Moves
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Sort and box of each cell of a column, and a value in it."""
+    """Sort and box of each bin of a column, and a value in it."""
     column = card.space[j]
     if column.is_categorical:
         codes = np.arange(len(column.categories), dtype=float)
@@ -80,18 +77,15 @@ def _column_cells(
         box[:-1, 0] = codes
         sort = np.append(np.full(len(codes), CATEGORY), MISSING)
         return sort, box, np.append(codes, np.nan)
-    at = np.unique([c.threshold for c in asked if not np.isnan(c.threshold)])
-    # a cell reaches from one threshold to just below the next: low < x <= high in float64
+    at = np.unique([c.threshold for c in conditions if not np.isnan(c.threshold)])
+    # a bin reaches from one threshold to just below the next: low < x <= high in float64
     edges = np.concatenate([[-np.inf], np.nextafter(at, -np.inf), [np.inf]])
     low, high = edges[:-1], edges[1:]
     least, greatest = moves.ends(np.full(len(low), j), low, high)
     box = np.concatenate([np.stack([low, high, least, greatest], axis=1), [NO_BOX]])
     sort = np.append(np.full(len(low), NUMBER), MISSING)
-    inside = np.append(at, np.nan) if len(at) else np.array([np.nan])
-    probe = np.concatenate([[at[0] - 1 if len(at) else 0.0], inside])
-    if len(at):
-        probe[0] = np.nextafter(at[0], -np.inf)
-    return sort, box, probe
+    below = np.nextafter(at[0], -np.inf) if len(at) else 0.0
+    return sort, box, np.concatenate([[below], at, [np.nan]])
 
 
 @dataclass(frozen=True)
@@ -109,7 +103,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A row, the least move that changes its answer, and what the answer becomes."""
+    """A row, the least move that changes its prediction, and the prediction after it."""
 
     row: int
     size: float
@@ -186,16 +180,16 @@ class Certificate:
 
     @property
     def accuracy(self) -> float:
-        """Share of rows right as they are."""
+        """Share of rows that are correct as they are."""
         return float(self.right.mean())
 
     @property
     def baseline(self) -> float:
-        """Share right when always answering the most frequent class: no move can lower it."""
+        """Share of the most frequent class: always predicting it is not affected by moves."""
         return float(np.bincount(self.truth).max() / len(self.truth))
 
     def certified_accuracy(self, size: float | None = None) -> float:
-        """Share of rows that are right and stay so under every move of the given size.
+        """Share of rows that are correct and stay so under every move of the given size.
 
         By default the size is the perturbation's budget (1 is the declared radius).
         """
@@ -212,7 +206,7 @@ class Certificate:
 
     @cached_property
     def attacked(self) -> NDArray[np.int64]:
-        """Rows that the worst perturbation within the budget makes wrong, cheapest first."""
+        """Rows that the worst perturbation within the budget makes wrong, least cost first."""
         limit = self.perturbation.spend(len(self.truth))
         rows = np.flatnonzero(self.right & (self.distance <= limit))
         rows = rows[np.argsort(self.distance[rows], kind="stable")]
@@ -222,11 +216,11 @@ class Certificate:
 
     @property
     def worst_case_accuracy(self) -> float:
-        """Share of rows right after the worst perturbation within the budget."""
+        """Share of rows correct after the worst perturbation within the budget."""
         return float((self.right.sum() - len(self.attacked)) / len(self.truth))
 
     def counterexamples(self, most: int = 10) -> list[Counterexample]:
-        """The right rows that are easiest to turn wrong, with what would have to move."""
+        """The correct rows with the least moves to a wrong prediction, and these moves."""
         rows = np.flatnonzero(self.right & np.isfinite(self.distance))
         rows = rows[np.argsort(self.distance[rows], kind="stable")][:most]
         labels = self.classes.tolist()
@@ -266,14 +260,14 @@ class Certificate:
         """Plain values for JSON."""
         sizes, accuracies = self.curve()
         return {
-            "readings": [reading.to_dict() for reading in self.measurements()],
+            "readings": [one.to_dict() for one in self.measurements()],
             "perturbation": self.perturbation.to_dict(),
             "curve": {"size": sizes.tolist(), "certified_accuracy": accuracies.tolist()},
             "counterexamples": [example.to_dict() for example in self.counterexamples()],
         }
 
     def __str__(self) -> str:
-        lines = [str(reading) for reading in self.measurements()]
+        lines = [str(one) for one in self.measurements()]
         return "\n".join([*lines, *(f"  {example}" for example in self.counterexamples(3))])
 
     def _size(self, size: float | None) -> float:
@@ -291,10 +285,10 @@ class Certificate:
 
 
 def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
-    """How far each row would have to move before the model answers differently: exactly.
+    """Exact size of the least move of each row that changes the prediction.
 
-    A move may end at any float64 number (an integer in integer columns), and the witness given
-    for a row does get another answer. Rows within a rounding of 1e-9 of the budget count as
+    A move may end at any float64 number (an integer in integer columns), and the model does predict
+    another class at the witness of a row. Rows within a rounding of 1e-9 of the budget count as
     within it, so certified shares err on the safe side. No row's distance depends on other rows.
 
     Parameters
@@ -366,7 +360,7 @@ def nearest_other_answer(
 
 def _node_table(tree: Tree, moves: Moves) -> NodeTable:
     sizes = np.array([len(column.categories) for column in tree.space])
-    parent, asked, before, low, high, allowed, missing = narrow_nodes(
+    parent, column, before, low, high, allowed, missing = narrow_nodes(
         tree.feature,
         exact_thresholds(tree),
         tree.left,
@@ -375,12 +369,12 @@ def _node_table(tree: Tree, moves: Moves) -> NodeTable:
         sizes,
         tree.subset,
     )
-    least, greatest = moves.ends(asked, low, high)
+    least, greatest = moves.ends(column, low, high)
     box = np.stack([low, high, least, greatest], axis=1)
-    opened = np.where(moves.categorical[asked], allowed.any(axis=1), least <= greatest)
+    opened = np.where(moves.categorical[column], allowed.any(axis=1), least <= greatest)
     flags = np.stack([missing, opened], axis=1)
     only = only_labels(tree.left, tree.right, tree.label)
-    return NodeTable(tree.left, tree.right, parent, asked, before, box, flags, allowed, only)
+    return NodeTable(tree.left, tree.right, parent, column, before, box, flags, allowed, only)
 
 
 def _answers(model: Tree | Scorecard, rows: NDArray[np.float64]) -> NDArray[np.int64]:

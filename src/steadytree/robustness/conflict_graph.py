@@ -24,37 +24,37 @@ MOST_CLASSES = 62  # one bit each
 MOST_PAIRS = 50_000_000
 NO_PAIRS = np.empty((0, 2), np.int64)
 LADDER = (1e-3, 0.02, 0.1, 0.3)
-SLACK = 8  # roundings by which a sum of floats may be off: half of one each, and room to spare
+SLACK = 8  # roundings by which a sum of floats may be off, with a margin
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Rows as compared: numbers, a 0/1 column a category, and one for missing values."""
+    """Rows as compared: numbers, a 0/1 column for each category and for missing values."""
 
     values: NDArray[np.float64]  # (n, p): in units of the range or the scale, rounded
-    ranks: NDArray[np.int64]  # (n, p): place of each value among the different ones of its column
-    # the different values of each column, rising, in its own units and precision
+    ranks: NDArray[np.int64]  # (n, p): rank of each value among the distinct ones of its column
+    # the distinct values of each column, rising, in its own units and precision
     levels: tuple[NDArray[Any], ...]
     units: tuple[Fraction, ...]  # what counts as distance one
 
     @classmethod
     def of(cls, X: Any, scale: Mapping[str, float] | None = None) -> "Scaled":
-        """Read rows; a missing number stands at its column's least, and in a column of its own."""
+        """Read rows; a missing number becomes its column's least, and is marked in a new column."""
         table = Table.read(X)
         space = FeatureSpace.observe(table)
-        asked = _check_scale(space, scale)
+        given = _check_scale(space, scale)
         encoded = space.encode(table)
         columns: list[tuple[NDArray[Any], float | None]] = []
         for j, column in enumerate(space):
-            gone = np.isnan(encoded[:, j])
+            missing = np.isnan(encoded[:, j])
             if column.is_categorical:
                 columns += [(encoded[:, j] == k, 1.0) for k in range(len(column.categories))]
             else:
                 own = table.columns[j]  # in its own precision, in which it was written
-                filled = np.where(gone, own[~gone].min(), own) + own.dtype.type(0)
-                columns.append((filled, asked.get(column.name)))
-            if gone.any():
-                columns.append((gone, 1.0))
+                filled = np.where(missing, own[~missing].min(), own) + own.dtype.type(0)
+                columns.append((filled, given.get(column.name)))
+            if missing.any():
+                columns.append((missing, 1.0))
         return cls._joined(columns)
 
     @classmethod
@@ -118,17 +118,15 @@ def _check_scale(space: FeatureSpace, scale: Mapping[str, float] | None) -> Mapp
     """What counts as distance one in some columns; refused where that cannot be."""
     if scale is not None and not isinstance(scale, Mapping):
         raise ValueError(f"scale must map names to numbers, got {scale!r}.")
-    asked = scale or {}
-    unknown = [name for name in asked if name not in space.names]
+    given = scale or {}
+    unknown = [name for name in given if name not in space.names]
     if unknown:
         raise ValueError(f"scale names {quote(unknown)}, but X has {quote(space.names)}.")
     for column in space:
-        unit = asked.get(column.name, column.high - column.low)
-        if column.name in asked:
+        unit = given.get(column.name, column.high - column.low)
+        if column.name in given:
             if column.is_categorical:
-                raise ValueError(
-                    f"scale of {column.name!r}: its categories are 1 apart, whatever they are."
-                )
+                raise ValueError(f"scale of {column.name!r}: its categories are always 1 apart.")
             if not is_number(unit) or not 0 < unit < np.inf:
                 raise ValueError(
                     f"scale of {column.name!r} must be a number above 0, got {unit!r}."
@@ -140,7 +138,7 @@ def _check_scale(space: FeatureSpace, scale: Mapping[str, float] | None) -> Mapp
                 f"column {column.name!r} reaches from {column.low:g} to {column.high:g}, too "
                 "far in units of its scale: divide its values, or drop it."
             )
-    return asked
+    return given
 
 
 def is_number(value: Any) -> bool:
@@ -149,12 +147,12 @@ def is_number(value: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Distinct:
-    """Rows without repeats."""
+    """Distinct rows with the number of rows of each class."""
 
     rows: NDArray[np.float64]  # (m, p)
     counts: NDArray[np.int64]  # (m, n_classes): how often each stands in the data, by class
-    place: NDArray[np.int64]  # (n,): the distinct row of each row
-    # (m, p): place of each value among those of its column, of which `rows` may be rounded
+    distinct_row: NDArray[np.int64]  # (n,): index of each row among the distinct ones
+    # (m, p): rank of each value in its column, exact where `rows` are rounded
     ranks: NDArray[np.int64]
 
     @classmethod
@@ -170,10 +168,10 @@ class Distinct:
             each = [np.unique(column, return_inverse=True)[1].ravel() for column in X.T]
             ranks = np.stack(each, axis=1).astype(np.int64)
         key = _row_keys(np.ascontiguousarray(ranks))
-        _, first, place = np.unique(key, return_index=True, return_inverse=True)
-        place = place.ravel()
-        cells = np.bincount(place * n_classes + labels, minlength=len(first) * n_classes)
-        return cls(X[first] + 0.0, cells.reshape(len(first), n_classes), place, ranks[first])
+        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+        index = index.ravel()
+        counts = np.bincount(index * n_classes + labels, minlength=len(first) * n_classes)
+        return cls(X[first] + 0.0, counts.reshape(len(first), n_classes), index, ranks[first])
 
     @property
     def bits(self) -> NDArray[np.int64]:
@@ -208,7 +206,7 @@ class Distinct:
         """
         best = np.where((self.counts > 0).sum(axis=1) > 1, 0.0, np.inf)
         if self.counts.any(axis=0).sum() < 2:
-            return best  # one class has no enemy
+            return best  # there is no other class
         widest, second = self._longest_distances()
         for reach in (*(rung for rung in LADDER if rung < second), second):
             if not np.isinf(best).any() or (only_least and np.isfinite(best).any()):
@@ -239,8 +237,8 @@ class Distinct:
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Order by block and sweep column, where blocks start, and columns to compare in turn.
 
-        `compared` are the rows or their ranks. ``gaps(j, values)`` tells after which values of a
-        column there is a gap; rows on its two sides are never close, so rows are only compared
+        `compared` are the rows or their ranks. ``gaps(j, values)`` flags the values of a column
+        that a gap follows; rows on its two sides are never close, so rows are only compared
         where all such columns agree.
         """
         parts, distinct = [], np.empty(compared.shape[1], np.int64)
@@ -338,9 +336,9 @@ def _cut(weight_in: Any, weight_out: Any, left: Any, right: Any) -> tuple[Any, A
 
 def _two_sides(weight: Any, edges: Any, which: Any) -> NDArray[np.bool_]:
     first = which == 0
-    place = np.where(first, np.cumsum(first) - 1, np.cumsum(~first) - 1)
+    index = np.where(first, np.cumsum(first) - 1, np.cumsum(~first) - 1)
     ends = np.where(first[edges[:, :1]], edges, edges[:, ::-1])
-    ends = place[ends]
+    ends = index[ends]
     left, right, _ = _cut(weight[first], weight[~first], ends[:, 0], ends[:, 1])
     picked = np.empty(len(weight), bool)
     picked[first], picked[~first] = left, right
@@ -364,9 +362,9 @@ def _finish(
     picked = half == 1
     whole = float(weight[picked].sum())
     open_ = np.flatnonzero(half == 0.5)
-    place = np.full(len(weight), -1)
-    place[open_] = np.arange(len(open_))
-    inner = place[edges]
+    index = np.full(len(weight), -1)
+    index[open_] = np.arange(len(open_))
+    inner = index[edges]
     inner = inner[(inner >= 0).all(axis=1)]
     if len(inner) == 0:
         return picked, whole

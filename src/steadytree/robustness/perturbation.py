@@ -1,4 +1,4 @@
-"""Perturbation: what may happen to the inputs of a model."""
+"""Perturbation: how far inputs of a model may move, and at what cost."""
 
 import math
 import tomllib
@@ -29,7 +29,7 @@ class Moves:
     missing: NDArray[np.float64]  # (p,): cost of a missing value becoming any value
     low: NDArray[np.float64]  # (p,): values do not leave [low, high]
     high: NDArray[np.float64]
-    whole: NDArray[np.bool_]  # (p,): columns that move in whole steps
+    integer: NDArray[np.bool_]  # (p,): columns that move in whole steps
     categorical: NDArray[np.bool_]
     norm: int  # TOTAL or LARGEST
 
@@ -41,13 +41,13 @@ class Moves:
         All three are arrays of one length, or broadcast to one. No value fits where the least is
         above the greatest.
         """
-        whole = self.whole[column]
-        least = np.where(whole, np.floor(low) + 1.0, np.nextafter(low, np.inf))
-        greatest = np.where(whole, np.floor(high), high)
-        # nextafter(-inf) is the least finite number: nothing was asked there
+        integer = self.integer[column]
+        least = np.where(integer, np.floor(low) + 1.0, np.nextafter(low, np.inf))
+        greatest = np.where(integer, np.floor(high), high)
+        # nextafter(-inf) is the least finite number, which bounds nothing
         least = np.where(np.isneginf(low), -np.inf, least)
-        lowest = np.where(whole, np.ceil(self.low[column]), self.low[column])
-        highest = np.where(whole, np.floor(self.high[column]), self.high[column])
+        lowest = np.where(integer, np.ceil(self.low[column]), self.low[column])
+        highest = np.where(integer, np.floor(self.high[column]), self.high[column])
         least = np.maximum(least, lowest)
         # beyond the greatest number there is nothing to move to, as past a threshold of infinity
         greatest = np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
@@ -60,25 +60,24 @@ class Moves:
 
         Each row is looked at by itself, so that none depends on what others hold.
         """
-        fractions = self.whole & (rows != np.floor(rows)) & ~np.isnan(rows)
+        fractions = self.integer & (rows != np.floor(rows)) & ~np.isnan(rows)
         if not fractions.any():
             yield np.arange(len(rows)), self
             return
         patterns, group = np.unique(fractions, axis=0, return_inverse=True)
         for k, pattern in enumerate(patterns):
-            yield np.flatnonzero(group.ravel() == k), replace(self, whole=self.whole & ~pattern)
+            yield np.flatnonzero(group.ravel() == k), replace(self, integer=self.integer & ~pattern)
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
-    """Plain values of a TOML file; says which line is wrong where it cannot be read."""
+    """Plain values of a TOML file; an error names the line that cannot be read."""
     file = Path(path)
     if not file.is_file():
         raise FileNotFoundError(f"cannot read {str(path)!r}: no such file.")
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{str(path)!r} is not valid TOML: {error}.") from error
-    return values
 
 
 Scope = Literal["row", "mean", "total"]
@@ -106,7 +105,7 @@ class Perturbation:
     step_cost : mapping of name to float, or float for every feature, optional
         Cost of moving by one unit; infinity does not move.
     frozen : sequence of str
-        Features that do not move, whatever else is said; their missing values stay missing.
+        Features that do not move, whatever other parameters say; missing values stay missing.
     direction : mapping of name to {"both", "up", "down"}
         One-sided moves: "up" may only rise.
     missing_cost : mapping of name to float
@@ -159,7 +158,8 @@ class Perturbation:
         _check_budget(self.budget)
         OneOf(*SCOPES).check(self.scope, "scope")
         for parameter in ("frozen", "whole"):
-            self._check_list(parameter)
+            if getattr(self, parameter) is not None:
+                object.__setattr__(self, parameter, _names(parameter, getattr(self, parameter)))
         for parameter in ("direction", "missing_cost", "bounds"):
             given = getattr(self, parameter)
             if not isinstance(given, Mapping):
@@ -173,20 +173,12 @@ class Perturbation:
         pairs = {name: tuple(pair) for name, pair in self.bounds.items()}
         object.__setattr__(self, "bounds", pairs)
 
-    def _check_list(self, parameter: str) -> None:
-        given = getattr(self, parameter)
-        if given is None:
-            return
-        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-            raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
-        object.__setattr__(self, parameter, tuple(given))
-
-    # ---- made from other things ----
+    # ---- other constructors ----
     @classmethod
     def from_certainty(
         cls, certainty: Mapping[str, float] | float, confidence: float, **others: Any
     ) -> "Perturbation":
-        """Costs and budget from how sure one is that a value is what it seems.
+        """Costs and budget from the probability that a value is correct.
 
         A step of feature f costs ``log(1 / (1 - q_f))``, where q_f is the probability that the
         value has not moved, and all n rows together may spend ``-n log(confidence)``: the
@@ -263,8 +255,8 @@ class Perturbation:
         `coverage` of differences (the ceil((n + 1) coverage)-th smallest, so that a new pair is
         covered with at least that probability). With it, certainties are estimated
         (``q = n / (n + sum of |differences|)``, the maximum likelihood) and go through
-        `from_certainty`; columns are then expected in whole steps. A difference holds the noise
-        of both readings, so either is on the safe side for one reading.
+        `from_certainty`; columns should then hold integers. A difference holds the noise of both
+        measurements, so either estimate is on the safe side for a single one.
 
         Parameters
         ----------
@@ -277,13 +269,13 @@ class Perturbation:
             return cls(radius=estimate_radius(first, second, coverage), **others)
         return cls.from_certainty(estimate_certainty(first, second), confidence, **others)
 
-    # ---- what it means ----
+    # ---- meaning ----
     @property
     def norm(self) -> Literal["l_inf", "l1"]:
         return "l_inf" if self.radius is not None else "l1"
 
     def spend(self, total_weight: float) -> float:
-        """What may be spent by one row, or by all together where the budget is shared."""
+        """The budget of one row, or of all rows together where it is shared."""
         if self.budget is None:
             raise ValueError(
                 "this perturbation has no budget: give budget=, and scope='row', 'mean' or 'total'."
@@ -314,11 +306,11 @@ class Perturbation:
                 low[j], high[j] = 0.0, 1.0
             if column.name in self.bounds:
                 low[j], high[j] = self.bounds[column.name]
-        whole = np.array([self._moves_in_steps(column) for column in space])
+        integer = np.array([self._is_integer(column) for column in space])
         norm = LARGEST if self.radius is not None else TOTAL
-        return Moves(up, down, missing, low, high, whole, space.categorical, norm)
+        return Moves(up, down, missing, low, high, integer, space.categorical, norm)
 
-    def _moves_in_steps(self, column: Column) -> bool:
+    def _is_integer(self, column: Column) -> bool:
         if self.whole is None:
             return column.kind in ("integer", "binary")
         return column.name in self.whole
@@ -361,9 +353,15 @@ def certainty_cost(name: str, certainty: float) -> float:
     if not _is_number(certainty) or not 0 < certainty <= 1:
         raise ValueError(
             f"certainty of {name!r} must be in (0, 1], got {certainty}: the probability that a "
-            "value is what it seems."
+            "value is correct."
         )
     return np.inf if certainty == 1 else -math.log1p(-float(certainty))
+
+
+def _names(parameter: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
+    return tuple(given)
 
 
 def check_whole(noise: Perturbation, space: FeatureSpace, values: NDArray[np.float64]) -> None:
@@ -378,6 +376,11 @@ def check_whole(noise: Perturbation, space: FeatureSpace, values: NDArray[np.flo
             )
 
 
+def _check_budget(budget: float | None) -> None:
+    if budget is not None and not (_is_number(budget) and 0 <= budget < np.inf):
+        raise ValueError(f"budget must be a finite number of at least 0, got {budget!r}.")
+
+
 def _check_costs(parameter: str, given: PerFeature) -> None:
     if given is None:
         return
@@ -389,13 +392,6 @@ def _check_costs(parameter: str, given: PerFeature) -> None:
                 f"{parameter} of {name!r} must be {most} number of at least 0, got {value!r}: "
                 "list a feature in frozen if it does not move."
             )
-
-
-def _check_budget(budget: float | None) -> None:
-    if budget is None:
-        return
-    if not _is_number(budget) or not 0 <= budget < np.inf:
-        raise ValueError(f"budget must be a finite number of at least 0, got {budget!r}.")
 
 
 def _is_number(value: Any) -> bool:

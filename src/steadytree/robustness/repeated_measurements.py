@@ -1,4 +1,4 @@
-"""How far two readings of the same things lie apart."""
+"""How far two measurements of the same objects lie apart."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ def differences(first: Any, second: Any) -> dict[str, NDArray[np.float64]]:
     if one.n_rows != other.n_rows:
         raise ValueError(
             f"first has {one.n_rows} rows, second {other.n_rows}: "
-            "row i of both must be the same thing."
+            "row i of both must be the same object."
         )
     space = FeatureSpace.observe(one)
     table = other.select(space.names)
@@ -35,7 +35,7 @@ def differences(first: Any, second: Any) -> dict[str, NDArray[np.float64]]:
         found[column.name] = apart[~np.isnan(apart)]
         if len(found[column.name]) == 0:
             raise ValueError(
-                f"column {column.name!r} has no pair of readings: drop it, or freeze it."
+                f"column {column.name!r} has no pair of measurements: drop it, or freeze it."
             )
     return found
 

@@ -1,4 +1,4 @@
-"""RobustTreeClassifier: the tree that loses least to the worst perturbation, proven."""
+"""RobustTreeClassifier: the tree with the least loss under the worst perturbation, proven."""
 
 import math
 from collections.abc import Mapping
@@ -39,25 +39,25 @@ PARAMETERS: Parameters = {
 
 
 class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """The tree of given depth that keeps most rows right after the worst perturbation.
+    """The tree of given depth that keeps most rows correct after the worst perturbation.
 
-    The adversary sees the tree, then moves the rows as the perturbation allows, to turn as many
-    wrong as the budget can pay for. An exact search finds the tree against which it does worst;
+    The adversary sees the tree, then moves the rows as the perturbation allows, to make as many
+    wrong as the budget can pay for. An exact search finds the tree that loses least to it;
     when a limit of time or work is reached first, the best tree found is kept together with a bound
-    that no tree can exceed. Among equally good trees one with fewest questions is taken. Without a
+    that no tree can exceed. Among equally good trees one with fewest splits is taken. Without a
     perturbation it is the optimal tree of that depth.
 
     Parameters
     ----------
     max_depth : int, default=3
-        Most questions from root to leaf, 1 to 8; 2 to 4 can usually be proven.
+        Most splits from root to leaf, 1 to 8; 2 to 4 can usually be proven.
     perturbation : Perturbation, optional
         With a budget. By default nothing moves.
     time_limit : float, default=60
         Seconds after which the best tree so far is kept; compiling, which takes a while once after
         installation, does not count.
     regularisation : float, default=0
-        R in [0, 1): maximises (1 - R) times the rows kept right minus R times the questions.
+        R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits.
     n_thresholds : int, default=10
         Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
         whole numbers are split at every whole number between their bounds, or halfway between
@@ -65,15 +65,15 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
-        A tree to begin with, over the same questions; True is the one of the last fit, if any.
+        A tree to begin with, over the candidate splits; True is the one of the last fit, if any.
     solver : {"search", "mio"}, default="search"
         "mio" solves the paper's mixed-integer model with SCIP, to compare (extra ``mio``). It uses
-        one thread, draws nothing by chance and tells no progress.
+        one thread and no random numbers, and reports no progress.
     n_jobs : int, optional
-        Threads among which the questions at the root are shared; None is one, -1 all cores. The
+        Threads among which the splits at the root are shared; None is one, -1 all cores. The
         objective is the same for any number; of equally good trees another may be found.
     progress : callable, optional
-        Called with a `Progress` (seconds, incumbent, bound: lost weight) when either improves.
+        Called with a `Progress` (seconds, incumbent, bound: robust loss) when either improves.
     random_state : int, RandomState or None, default=None
         Seed of the trees that the search starts from; None is 0, so that a fit can be repeated.
     max_nodes : int, optional
@@ -85,20 +85,20 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     ----------
     tree_ : Tree
     objective_ : float
-        Weight of rows kept right, less the penalty ``R / (1 - R)`` for every question.
+        Weight of rows kept correct, less the penalty ``R / (1 - R)`` for every split.
     bound_ : float
-        No tree over these questions has a larger objective.
+        No tree over the candidate splits has a larger objective.
     optimality_gap_ : float
         ``(bound_ - objective_) / bound_``; 0 where proven.
     proven_ : bool
     status_ : str
         "proven", "time limit", "node limit", "interrupted" or "too many candidates".
     is_shortest_ : bool
-        Whether it is proven, too, that no equally good tree has fewer questions.
+        Whether it is proven, too, that no equally good tree has fewer splits.
     majority_ : float
-        Weight kept right by always answering the most frequent class, which no move can change.
+        Weight of the most frequent class: always predicting it is not affected by moves.
     n_questions_ : int
-        Candidate questions searched over.
+        Candidate splits searched over.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
@@ -115,7 +115,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     1.5
     """
 
-    _clock = CLOCK  # by which time_limit is told
+    _clock = CLOCK  # that measures time_limit
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
         moves = noise.moves(space.typed_like(data, fitted=True))
         check_whole(noise, space, values)
-        steps = moves.whole | np.isinf(np.minimum(moves.up, moves.down))
+        steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
         thresholds = self.cuts or {}, self.n_thresholds, weights
         self.space_ = _with_cuts(space, values, steps, *thresholds)
         counted = np.ones(len(values)) if weights is None else weights
@@ -242,10 +242,10 @@ def _with_cuts(
     n_thresholds: int,
     weights: NDArray[np.float64] | None,
 ) -> FeatureSpace:
-    """The space with candidate cuts: declared ones, every whole number, or between rows.
+    """The space with candidate thresholds: declared ones, every integer, or between rows.
 
-    Where a column of whole numbers does not move in steps (or not at all), a threshold at a whole
-    number would be crossed by the least move: it is asked about halfway to the next.
+    Where an integer column may move by less than a step, the least move would cross a threshold at
+    an integer: thresholds then lie halfway to the next.
     """
     unknown = [name for name in declared if name not in space.names]
     if unknown:
@@ -254,14 +254,16 @@ def _with_cuts(
     for j, column in enumerate(space):
         if column.is_categorical:
             if column.name in declared:
-                raise ValueError(f"cuts of {column.name!r}: categories are asked about one by one.")
+                raise ValueError(f"cuts of {column.name!r}: categories are split off one by one.")
             columns.append(column)
         elif column.name in declared:
             columns.append(
                 column.with_thresholds(_declared_cuts(column.name, declared[column.name]))
             )
         elif column.kind in ("integer", "binary"):
-            columns.append(column.with_thresholds(_whole_cuts(column) + (0.0 if steps[j] else 0.5)))
+            columns.append(
+                column.with_thresholds(_integer_thresholds(column) + (0.0 if steps[j] else 0.5))
+            )
         else:
             columns.append(
                 column.with_thresholds(quantile_thresholds(values[:, j], n_thresholds, weights))
@@ -276,11 +278,11 @@ def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
         raise ValueError(f"cuts of {name!r} must be a list of numbers, got {cuts!r}.") from None
 
 
-def _whole_cuts(column: Column) -> NDArray[np.float64]:
-    """Every whole number of a column but the last; refused where a column alone has too many."""
+def _integer_thresholds(column: Column) -> NDArray[np.float64]:
+    """Every integer of a column but the last; refused where a column alone has too many."""
     if column.high - column.low > MOST_SPLITS:
         raise UnsuitableDataError(
-            f"column {column.name!r} gives {column.high - column.low:,.0f} questions, more than "
+            f"column {column.name!r} gives {column.high - column.low:,.0f} splits, more than "
             f"the {MOST_SPLITS} the exact search can take: pass fewer thresholds for it in cuts, "
             "round it to fewer values, or drop it."
         )

@@ -25,9 +25,9 @@ from steadytree.robustness.conflict_graph import (
 )
 
 LISTED = 1000  # conflicting pairs kept for reading
-REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many cells
+REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many values
 LARGE = 1_000_000
-LARGEST_PROGRAM = 20_000_000  # cells of the margin's linear program
+LARGEST_PROGRAM = 20_000_000  # entries of the margin's linear program
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class LinearSeparation:
         return self.gamma / 4  # half of gamma in columns that are 2 wide
 
     def card_size(self, error: float) -> float:
-        """Votes after which boosting by majority errs on at most this share of those rows.
+        """Votes with which boosting by majority errs on at most this share of those rows.
 
         Infinite where there is no margin.
         """
@@ -94,8 +94,8 @@ class Separation:
 
     @cached_property
     def nearest_other_class(self) -> NDArray[np.float64]:
-        """Distance of every row to the nearest row of another class; worked out when asked for."""
-        return self.distinct.nearest_other_class()[self.distinct.place]
+        """Distance of every row to the nearest row of another class; computed when needed."""
+        return self.distinct.nearest_other_class()[self.distinct.distinct_row]
 
     @property
     def separateness(self) -> float:
@@ -115,9 +115,9 @@ class Separation:
 
     @property
     def depth_anyway(self) -> int:
-        """Some tree of at most this depth tells all distinct rows apart, whatever their classes.
+        """Some tree of at most this depth separates all distinct rows, whatever their classes.
 
-        One question after the other isolates each row, or halving each column's values in turn.
+        Splits isolate one row after the other, or halve each column's values in turn.
         """
         levels = [len(np.unique(column)) for column in self.distinct.ranks.T]
         halvings = [(n - 1).bit_length() for n in levels]
@@ -138,7 +138,7 @@ class Separation:
             Measurement("separateness", self.separateness, "share of rows that can stay"),
             Measurement("rows to drop", len(self.dropped), "so that the classes are apart"),
             Measurement("2 r", self.two_r, "least distance between classes once they are dropped"),
-            self._depth_reading(),
+            self._depth_measurement(),
         ]
         if self.linear is not None:
             found += [
@@ -146,11 +146,11 @@ class Separation:
                     "linear separateness", self.linear.separateness, "right of a hyperplane"
                 ),
                 Measurement("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
-                Measurement("edge", self.linear.edge, "some condition beats one half by this much"),
+                Measurement("edge", self.linear.edge, "accuracy of the best condition above 1/2"),
             ]
         return tuple(found)
 
-    def _depth_reading(self) -> Measurement:
+    def _depth_measurement(self) -> Measurement:
         if self.depth_says_something:
             meaning = "enough to get every row that stays right, by the classes' distance"
             return Measurement("tree depth", self.depth_bound, meaning)
@@ -240,7 +240,7 @@ def separation(
 
     Which rows are closer than 2 r is decided without rounding: every float in `X`, `scale` and `r`
     stands for the decimal that Python prints for it, so 0.3 and 0.1 are exactly 0.2 apart. The
-    distances told (`two_r`, `nearest_other_class`) are rounded to floats.
+    distances returned (`two_r`, `nearest_other_class`) are rounded to floats.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def separation(
     # exactly 2 r apart is apart
     pairs = distinct.close(*scaled.closer_than(two_times(r))) if r else NO_PAIRS
     cover = least_cover(distinct, pairs, time_limit)
-    kept = ~cover.dropped[distinct.place, labels]
+    kept = ~cover.dropped[distinct.distinct_row, labels]
     hyperplane = len(classes) == 2 if linear is None else linear
     return Separation(
         None if r is None else float(r),
@@ -384,8 +384,8 @@ def _listed(
     """Some rows that stand for conflicting pairs: equal rows of different classes first."""
     both = np.flatnonzero((distinct.counts > 0).sum(axis=1) > 1)[:LISTED]
     listed = np.concatenate([np.stack([both, both], axis=1), pairs[:LISTED]])[:LISTED]
-    order = np.argsort(distinct.place, kind="stable")
-    first = np.searchsorted(distinct.place[order], np.arange(len(distinct.rows)))
+    order = np.argsort(distinct.distinct_row, kind="stable")
+    first = np.searchsorted(distinct.distinct_row[order], np.arange(len(distinct.rows)))
     last = np.append(first[1:], len(order))
     found = []
     for a, b in listed.tolist():

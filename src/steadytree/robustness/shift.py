@@ -1,4 +1,4 @@
-"""Accuracy under random shifts of the inputs: on average, and in the worst of many."""
+"""Accuracy under random shifts of the inputs: expected, and the least of many samples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ShiftAccuracy:
-    """How right a tree stays when inputs shift at random."""
+    """Accuracy of a tree when inputs shift at random."""
 
-    stays_right: Floats  # (n,): each row's exact probability of a right answer after a shift
-    sampled: Floats  # (repeats,): accuracies of that many shifts of the whole data set
+    stays_right: Floats  # (n,): exact probability that a row is correct after a shift
+    sampled: Floats  # (repeats,): accuracies of sampled shifts of the data set
 
     @property
     def average(self) -> float:
@@ -66,7 +66,7 @@ def shift_accuracy(
     probability ``q_f (1 - q_f)^k / 2`` each; a category turns into any other with equal
     probability. Shifts of different rows and features are independent, so each row's chance of
     staying right is computed exactly, and the accuracy of a whole shifted data set follows a
-    Poisson-binomial law, from which `repeats` are drawn: the same as shifting the rows themselves.
+    Poisson-binomial law, from which `repeats` are sampled: the same as shifting the rows.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ def shift_accuracy(
     certainty : mapping of name to float in (0, 1], or one such number
         A feature that is not named does not shift.
     repeats : int, default=5000
-        Shifts drawn.
+        Shifts sampled.
     offset : float, default=0
-        Added to every certainty (kept within 0.01 and 1): what if they are all wrong?
+        Added to every certainty (kept within 0.01 and 1), to see what errors in them would do.
     spread : float, default=0
-        Certainties are drawn anew, evenly within this distance.
+        Certainties are sampled uniformly within this distance.
     random_state : int, RandomState or None, default=None
 
     Returns
@@ -98,11 +98,13 @@ def shift_accuracy(
     """
     tree = as_tree(model)
     rng = check_random_state(random_state)
-    _check_numbers(repeats, offset, spread)
+    Integer(1).check(repeats, "repeats")
+    Real(-1, 1).check(offset, "offset")
+    Real(0, 1).check(spread, "spread")
     sure = _certainties(tree, certainty)
     if offset or spread:
         moved = sure + offset + (rng.uniform(-spread, spread, len(sure)) if spread else 0.0)
-        # what was said not to shift still does not
+        # a certainty of 1 stays: the column does not shift
         sure = np.where(sure == 1.0, 1.0, np.clip(moved, LEAST_CERTAINTY, 1.0))
     rows = np.asarray(tree.space.encode(X), np.float64)
     truth = label_indices(tree.classes, y)
@@ -112,18 +114,12 @@ def shift_accuracy(
         raise ValueError("X and y have no rows: accuracy needs at least one.")
     chances = answer_chances(tree, rows, sure)[np.arange(len(rows)), truth]
     law = count_law(chances)
-    drawn = np.searchsorted(np.cumsum(law), rng.uniform(size=repeats) * law.sum(), side="right")
-    return ShiftAccuracy(chances, np.minimum(drawn, len(rows)) / len(rows))
-
-
-def _check_numbers(repeats: int, offset: float, spread: float) -> None:
-    Integer(1).check(repeats, "repeats")
-    Real(-1, 1).check(offset, "offset")
-    Real(0, 1).check(spread, "spread")
+    sampled = np.searchsorted(np.cumsum(law), rng.uniform(size=repeats) * law.sum(), side="right")
+    return ShiftAccuracy(chances, np.minimum(sampled, len(rows)) / len(rows))
 
 
 def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
-    """Probability (n, n_classes) of each answer when the encoded rows shift."""
+    """Probability (n, n_classes) of each prediction when the encoded rows shift."""
     boxes = Boxes.of(tree)
     chances = np.zeros((len(rows), len(tree.classes)))
     for leaf, label in enumerate(boxes.label):
@@ -149,7 +145,7 @@ def steps_within(x: Floats, edge: float) -> Floats:
 
 
 def step_law(steps: Floats, certainty: float) -> Floats:
-    """Probability that a shift is at most the given number of steps."""
+    """Probability that a shift is at most the given number of steps (two-sided geometric)."""
     away = 1.0 - certainty
     with np.errstate(over="ignore", invalid="ignore"):
         below = 0.5 * away ** np.maximum(-steps, 1.0)
@@ -158,10 +154,10 @@ def step_law(steps: Floats, certainty: float) -> Floats:
 
 
 def count_law(chances: Floats) -> Floats:
-    """Law of the number of rows that are right: probabilities of 0, 1, ..., n.
+    """Distribution of the number of correct rows: probabilities of 0, 1, ..., n.
 
-    Laws of halves are convolved: directly while small, then by Fourier transform, whose rounding
-    (about 1e-16 a term) is far below what draws can show.
+    Distributions of halves are convolved: directly while small, then by Fourier transform, whose
+    rounding (about 1e-16 a term) is far below what samples can show.
     """
     laws = [np.array([1.0 - p, p]) for p in chances]
     while len(laws) > 1:

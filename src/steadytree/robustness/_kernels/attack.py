@@ -1,4 +1,4 @@
-"""How far a row is from another answer of a tree, and where it would have to go."""
+"""Least moves of rows to another prediction of a tree or scorecard, and where they end."""
 
 from typing import Any, NamedTuple
 
@@ -9,70 +9,59 @@ from steadytree._base.jit import kernel
 LOW, HIGH, LEAST, GREATEST = 0, 1, 2, 3
 MISSING_STAYS, OPEN = 0, 1
 UP, DOWN, APPEAR = 0, 1, 2
+NUMBER, CATEGORY, MISSING = 0, 1, 2
 
 
 class NodeTable(NamedTuple):
-    """A tree's nodes as boxes, each with the one column that its parent asked about.
-
-    `asked` (n_nodes,) is that column, -1 at the root; `before` the nearest node above with the same
-    column, -1 if none. Columns of `box` are low, high, least, greatest: a number stays in the
-    node when ``low < x <= high`` and moves in to a value from least to greatest. A category stays
-    where `allowed` (n_nodes, width). Columns of `flags` tell whether missing values stay and
-    whether any value can move in. `only` is the one label of all leaves under a node, -1 where
-    they differ.
-    """
+    """A tree's nodes as boxes, each with the one column on which its parent splits."""
 
     left: Any
     right: Any
     parent: Any
-    asked: Any
-    before: Any
-    box: Any
-    flags: Any
-    allowed: Any
-    only: Any
+    column: Any  # on which the parent splits, -1 at the root
+    before: Any  # nearest node above with the same column, -1 if none
+    box: Any  # (n_nodes, 4): a number stays if low < x <= high, or moves to [least, greatest]
+    flags: Any  # (n_nodes, 2): whether missing values stay, and whether any value can move in
+    allowed: Any  # (n_nodes, width): categories that stay
+    only: Any  # the one label of all leaves under a node, -1 where they differ
 
 
 class MoveTable(NamedTuple):
-    """Prices (p, 3) of one unit up, one down (or another category), and of missing values.
+    """What moves cost."""
 
-    `categorical` (p,); `largest` takes the largest price over columns, else they are summed.
-    """
-
-    price: Any
-    categorical: Any
-    largest: bool
+    price: Any  # (p, 3): one unit up (or another category), one down, a missing value
+    categorical: Any  # (p,)
+    largest: bool  # whether the largest price over columns counts, else their sum
 
 
 @kernel
 def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset):
-    """What each node still allows of the column its parent asked about.
+    """What each node still allows of the column on which its parent splits.
 
     edge is the threshold in float64, n_categories (p,) is 0 for columns of numbers.
-    Returns parent, asked, before, low, high (n_nodes,), allowed (n_nodes, width), and missing
-    (n_nodes,).
+    Returns parent, column, before, low, high, allowed and missing; see `NodeTable`.
     """
     n_nodes, width = subset.shape
-    parent, asked, before = np.full(n_nodes, -1), np.full(n_nodes, -1), np.full(n_nodes, -1)
+    parent, column, before = np.full(n_nodes, -1), np.full(n_nodes, -1), np.full(n_nodes, -1)
     low, high = np.full(n_nodes, -np.inf), np.full(n_nodes, np.inf)
     allowed = np.ones((n_nodes, width), dtype=np.bool_)
     missing = np.ones(n_nodes, dtype=np.bool_)
     for node in range(n_nodes):
         if left[node] < 0:
             continue
-        column, last = feature[node], node
-        while last >= 0 and asked[last] != column:
+        own, last = feature[node], node
+        while last >= 0 and column[last] != own:
             last = parent[last]
         for child in (left[node], right[node]):
             yes = child == left[node]
-            parent[child], asked[child], before[child] = node, column, last
+            parent[child], column[child], before[child] = node, own, last
             if last < 0:
-                allowed[child, n_categories[column] :] = False
+                allowed[child, n_categories[own] :] = False
             else:
                 low[child], high[child], missing[child] = low[last], high[last], missing[last]
                 allowed[child] = allowed[last]
             missing[child] = missing[child] and missing_left[node] == yes
-            if n_categories[column] > 0:
+            if n_categories[own] > 0:
                 for category in range(width):
                     if subset[node, category] != yes:
                         allowed[child, category] = False
@@ -80,7 +69,7 @@ def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset)
                 high[child] = min(high[child], edge[node])
             else:
                 low[child] = max(low[child], edge[node])
-    return parent, asked, before, low, high, allowed, missing
+    return parent, column, before, low, high, allowed, missing
 
 
 @kernel
@@ -151,8 +140,8 @@ def nearest_change(X, own, nodes, moves):
     as much as the best found, are skipped. Infinity and -1 where no move leads to another label.
     """
     n = X.shape[0]
-    left, right, asked = nodes.left, nodes.right, nodes.asked
-    before, only = nodes.before, nodes.only
+    left, right, before, only = nodes.left, nodes.right, nodes.before, nodes.only
+    columns = nodes.column
     box, price, categorical, largest = nodes.box, moves.price, moves.categorical, moves.largest
     distance, where = np.full(n, np.inf), np.full(n, -1)
     waiting, paid = np.empty(left.shape[0], dtype=np.int64), np.empty(left.shape[0])
@@ -161,7 +150,7 @@ def nearest_change(X, own, nodes, moves):
         while True:
             while only[node] == -1 and cost < best:
                 near, far = left[node], right[node]
-                column, last, so_far = asked[near], before[near], 0.0
+                column, last, so_far = columns[near], before[near], 0.0
                 x = X[row, column]
                 if last >= 0 and cost > 0.0 and not largest:
                     so_far = value_cost(x, last, column, nodes, moves)
@@ -206,7 +195,7 @@ def move_rows_into(X, where, nodes, moves):
     whose node is -1 becomes nan and costs infinity.
     """
     n, p = X.shape
-    box, price, parent, asked = nodes.box, moves.price, nodes.parent, nodes.asked
+    box, price, parent, columns = nodes.box, moves.price, nodes.parent, nodes.column
     moved, distance = X.astype(np.float64), np.zeros(n)
     seen = np.full(p, -1)
     for row in range(n):
@@ -214,9 +203,9 @@ def move_rows_into(X, where, nodes, moves):
         if node < 0:
             moved[row], distance[row] = np.nan, np.inf
         while node > 0:
-            column = asked[node]
+            column = columns[node]
             x = moved[row, column]
-            if seen[column] == row:  # a deeper question about the column was tighter
+            if seen[column] == row:  # a deeper split on the column was tighter
                 node = parent[node]
                 continue
             seen[column] = row
@@ -231,3 +220,170 @@ def move_rows_into(X, where, nodes, moves):
             distance[row] = max(distance[row], cost) if moves.largest else distance[row] + cost
             node = parent[node]
     return moved, distance
+
+
+class BinTable(NamedTuple):
+    """The values of a scorecard's columns in bins, within which no condition changes."""
+
+    column: Any  # (n_columns,): the bins of entry k are start[k] to start[k + 1] - 1
+    start: Any
+    sort: Any  # (n_bins,): NUMBER, CATEGORY (its index in box[:, 0]) or MISSING
+    box: Any  # (n_bins, 4), as in `NodeTable`
+    points: Any  # (n_bins, n_classes): what a bin adds to each class
+    offset: Any  # (n_classes,): what every row has
+
+
+@kernel
+def lies_in(x, sort, low, high):
+    """Whether x lies in a bin; a category's code is its low."""
+    if x != x or sort == MISSING:
+        return x != x and sort == MISSING
+    return x == low if sort == CATEGORY else low < x <= high
+
+
+@kernel
+def bin_cost(x, sort, box, price):
+    """Cost of moving x into a bin; 0 where it lies in it.
+
+    box (4,) and price (3,): up (or another category), down, and missing values.
+    """
+    low, high, least, greatest = box[LOW], box[HIGH], box[LEAST], box[GREATEST]
+    if lies_in(x, sort, low, high):
+        return 0.0
+    if sort == MISSING or (sort == NUMBER and least > greatest):
+        return np.inf
+    if x != x:
+        return price[APPEAR]
+    if sort == CATEGORY:
+        return price[UP]
+    return number_cost(x, low, high, least, greatest, price[UP], price[DOWN])
+
+
+@kernel
+def bin_value(x, sort, box):
+    """The value in a bin nearest to x; x itself where it lies in it."""
+    if lies_in(x, sort, box[LOW], box[HIGH]):
+        return x
+    if sort == CATEGORY:
+        return box[LOW]
+    return min(max(0.0 if x != x else x, box[LEAST]), box[GREATEST])
+
+
+@kernel
+def row_costs(x, bins, price, cost, home):
+    """Fill cost (n_bins,) with what each bin costs a row x (p,), home with its own bins."""
+    for entry in range(bins.column.shape[0]):
+        column = bins.column[entry]
+        value = x[column]
+        for bin_ in range(bins.start[entry], bins.start[entry + 1]):
+            sort, box = bins.sort[bin_], bins.box[bin_]
+            cost[bin_] = bin_cost(value, sort, box, price[column])
+            if lies_in(value, sort, box[LOW], box[HIGH]):
+                home[entry] = bin_
+
+
+@kernel
+def least_largest(gain, cost, entry_of, order, needed, n_columns):
+    """Least size at which the columns' best gains within it add up to `needed`.
+
+    gain, cost, entry_of (n_bins,); order lists the bins that gain, by cost. Returns the size
+    and the bins to go to (n_columns,), -1 where a column stays; those not needed stay.
+    """
+    chosen = np.full(n_columns, -1)
+    so_far, size = 0, np.inf
+    for bin_ in order:
+        entry = entry_of[bin_]
+        before = gain[chosen[entry]] if chosen[entry] >= 0 else 0
+        if gain[bin_] > before:
+            so_far += gain[bin_] - before
+            chosen[entry] = bin_
+        if so_far >= needed:
+            size = cost[bin_]
+            break
+    if size == np.inf:
+        return size, chosen
+    for entry in range(n_columns):
+        if chosen[entry] >= 0 and so_far - gain[chosen[entry]] >= needed:
+            so_far -= gain[chosen[entry]]
+            chosen[entry] = -1
+    return size, chosen
+
+
+@kernel
+def least_total(gain, cost, entry_of, order, needed, n_columns):
+    """As `least_largest` for the sum of costs: the cheapest way to gain what is needed.
+
+    best[g] is the least cost of gaining at least g with the columns seen so far, so the work
+    goes with the points needed, not with the number of subsets.
+    """
+    best = np.full(needed + 1, np.inf)
+    best[0] = 0.0
+    taken = np.full((n_columns, needed + 1), -1)
+    for entry in range(n_columns):
+        earlier = best.copy()
+        for bin_ in order:
+            if entry_of[bin_] != entry:
+                continue
+            for goal in range(1, needed + 1):
+                total = earlier[max(goal - gain[bin_], 0)] + cost[bin_]
+                if total < best[goal]:
+                    best[goal], taken[entry, goal] = total, bin_
+    chosen, goal = np.full(n_columns, -1), needed
+    if best[needed] < np.inf:
+        for entry in range(n_columns - 1, -1, -1):
+            bin_ = taken[entry, goal]
+            if bin_ >= 0:
+                chosen[entry] = bin_
+                goal = max(goal - gain[bin_], 0)
+    return best[needed], chosen
+
+
+@kernel
+def nearest_card_change(X, own, bins, price, largest):
+    """For each row of X (n, p): size of the least move to an answer that is not own, and where to.
+
+    Tries each other class: it wins where its total is greater, or as great if it comes first.
+    price (p, 3) as in `MoveTable`. Rows that cannot get there have infinity and nan.
+    """
+    n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
+    distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
+    cost, gain = np.empty(n_bins), np.empty(n_bins, np.int64)
+    home, entry_of = np.empty(n_columns, np.int64), np.empty(n_bins, np.int64)
+    best = np.empty(n_columns, np.int64)
+    for entry in range(n_columns):
+        entry_of[bins.start[entry] : bins.start[entry + 1]] = entry
+    for row in range(n):
+        row_costs(X[row], bins, price, cost, home)
+        ranked = np.argsort(cost)
+        for other in range(bins.offset.shape[0]):
+            if other == own[row]:
+                continue
+            lead = bins.offset[own[row]] - bins.offset[other]
+            for entry in range(n_columns):
+                lead += bins.points[home[entry], own[row]] - bins.points[home[entry], other]
+            for bin_ in range(n_bins):
+                at = home[entry_of[bin_]]
+                gain[bin_] = (
+                    bins.points[bin_, other]
+                    - bins.points[bin_, own[row]]
+                    - bins.points[at, other]
+                    + bins.points[at, own[row]]
+                )
+            order = ranked[(gain[ranked] > 0) & (cost[ranked] < np.inf)]
+            needed = lead + (other > own[row])
+            if largest:
+                size, chosen = least_largest(gain, cost, entry_of, order, needed, n_columns)
+            else:
+                size, chosen = least_total(gain, cost, entry_of, order, needed, n_columns)
+            if size < distance[row]:
+                distance[row] = size
+                best[:] = chosen
+        if distance[row] < np.inf:
+            witness[row] = X[row]
+            for entry in range(n_columns):
+                if best[entry] >= 0:
+                    column, bin_ = bins.column[entry], best[entry]
+                    witness[row, column] = bin_value(
+                        X[row, column], bins.sort[bin_], bins.box[bin_]
+                    )
+    return distance, witness

@@ -3,14 +3,14 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.bounds import (
+from steadytree.robustness._kernels.cost import (
+    box_costs,
     leaf_loss,
     one_side_only,
     split_losses,
     split_rows,
     stump_bound,
 )
-from steadytree.robustness._kernels.cost import box_costs
 from steadytree.robustness._kernels.pairs import (
     promising_pairs,
     region_weights,

@@ -3,8 +3,7 @@
 import numpy as np
 
 from steadytree._base.jit import kernel
-from steadytree.robustness._kernels.bounds import split_rows
-from steadytree.robustness._kernels.cost import box_costs, robust_loss, tree_costs
+from steadytree.robustness._kernels.cost import box_costs, robust_loss, split_rows, tree_costs
 from steadytree.robustness._kernels.lists import (
     is_open,
     open_splits,

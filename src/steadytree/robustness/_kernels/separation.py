@@ -7,7 +7,7 @@ from steadytree._base.jit import kernel
 
 @kernel
 def same_only(first, second):
-    """Whether two rows' classes, as bits, can hold no two different ones."""
+    """Whether two sets of classes, as bits, hold a single class together."""
     either = first | second
     return either & (either - 1) == 0
 

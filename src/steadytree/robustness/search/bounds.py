@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.bounds import (
+from steadytree.robustness._kernels.cost import (
+    PriceIntervals,
+    RobustTable,
     leaf_loss,
     split_rows,
     stump_bound,
     two_level_bound,
 )
-from steadytree.robustness._kernels.cost import PriceIntervals, RobustTable
 from steadytree.robustness._kernels.search import exact_two_levels
 from steadytree.robustness.search.problem import Problem
 

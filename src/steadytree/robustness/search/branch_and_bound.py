@@ -10,7 +10,7 @@ import numpy as np
 from steadytree._base.clock import Limit
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.robustness._kernels.bounds import split_rows
+from steadytree.robustness._kernels.cost import split_rows
 from steadytree.robustness._kernels.pairs import best_pair
 from steadytree.robustness._kernels.search import count_splits, encoding_value, improve_encoding
 from steadytree.robustness.perturbation import Perturbation

@@ -1,6 +1,6 @@
 """The paper's mixed-integer model with lazy cuts, on SCIP: an independent check of the search.
 
-Binary b[n, t] split_counts node n by t, binary w[n, k] makes it a leaf of label k; the weight T
+Binary b[n, t] splits node n by t, binary w[n, k] makes it a leaf of label k; the weight T
 kept correct is bounded by one cut for every perturbation that SCIP's trees turn out to be open to.
 The cut follows each perturbed row down the tree: keeping the row correct needs another split at a
 node it passed that sends it elsewhere, or its own label at the node where it stopped.

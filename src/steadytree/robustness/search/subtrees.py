@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.bounds import split_rows
-from steadytree.robustness._kernels.cost import PriceIntervals
+from steadytree.robustness._kernels.cost import PriceIntervals, split_rows
 from steadytree.robustness._kernels.lists import (
     add_leaves,
     join_pairs,
@@ -103,7 +102,7 @@ def without_worse(trees: SubTrees, limit: float, shared: bool) -> SubTrees:
     _, first = np.unique(keys, return_index=True)
     trees = trees.take(order[np.sort(first)])
     order = strongest_first(trees.costs, limit)
-    # looking for worse ones pays only where there are many: a sample tells
+    # a full comparison pays only where many are dominated, which a sample shows
     strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
     sample = np.concatenate([strongest, order[WINDOW::step]])
     kept = undominated(trees.costs[sample], trees.split_counts[sample], limit, shared, WINDOW)
