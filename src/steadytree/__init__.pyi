@@ -10,9 +10,9 @@ from .metrics.calibration import calibration as calibration
 from .metrics.complexity import complexity as complexity
 from .metrics.groups import by_group as by_group
 from .metrics.measurement import Measurement as Measurement
+from .models.condition import Condition as Condition
 from .models.files import load as load
 from .models.files import save as save
-from .models.scorecard import Condition as Condition
 from .models.scorecard import Scorecard as Scorecard
 from .models.sklearn import as_tree as as_tree
 from .models.sklearn import to_sklearn as to_sklearn

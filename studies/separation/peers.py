@@ -60,7 +60,8 @@ def _space(n_columns):
 
 def as_card(model, n_columns):
     """Conditions [column, "at_least" or "below", threshold, points] and an offset as a card."""
-    from steadytree.models.scorecard import Condition, Scorecard
+    from steadytree.models.condition import Condition
+    from steadytree.models.scorecard import Scorecard
 
     points = {}
     for column, sort, threshold, given in model["conditions"]:

@@ -125,7 +125,7 @@ def test_a_seed_of_the_coordinator_marks_the_model(tmp_path):
 
 
 def test_a_study_of_signed_messages_ends_in_the_same_tree(tmp_path, keys):
-    from steadytree.federated.signed_files import SignedMessages, letter_opener
+    from steadytree.federated.signed_files import SignedMessages, message_opener
 
     plan = make_plan(tmp_path, holders=["north"], method="vote")
     (tmp_path / "twin").mkdir()
@@ -133,7 +133,7 @@ def test_a_study_of_signed_messages_ends_in_the_same_tree(tmp_path, keys):
         plain = run_study(plan, InMemory([one]))
     plan.checkpoint.unlink()
     with gateway_of(tmp_path) as one:
-        opener = letter_opener(keys / "north" / "coordinator.sign.pub", "north")
+        opener = message_opener(keys / "north" / "coordinator.sign.pub", "north")
         strict = InMemory([with_terms(one, open_message=opener)])
         with pytest.raises(ValueError, match="not signed"):
             run_study(plan, strict)

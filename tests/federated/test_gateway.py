@@ -389,23 +389,23 @@ def test_trees_of_very_many_nodes_are_refused(gateway):
 
 def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
     from steadytree.federated.framing import envelope
-    from steadytree.federated.signed_files import letter_opener, sign_letter
+    from steadytree.federated.signed_files import message_opener, sign_message
 
     asked = message()
-    opener = letter_opener(keys / "north" / "coordinator.sign.pub", "north")
+    opener = message_opener(keys / "north" / "coordinator.sign.pub", "north")
     strict = with_terms(gateway, open_message=opener)
     own = keys / "coordinator" / "sign.key"
     wrong = [
         *(asked, b"", b"{}", write({"version": 1, "type": "hello", "study": "s", "epsilon": 1})),
-        envelope(asked, sign_letter(asked, "north", keys / "south" / "sign.key")),
-        envelope(asked, sign_letter(asked, "south", own)),  # meant for another holder
-        envelope(asked.replace(b"0.5", b"0.6"), sign_letter(asked, "north", own)),
+        envelope(asked, sign_message(asked, "north", keys / "south" / "sign.key")),
+        envelope(asked, sign_message(asked, "south", own)),  # meant for another holder
+        envelope(asked.replace(b"0.5", b"0.6"), sign_message(asked, "north", own)),
         envelope(asked, b"short"),
     ]
     for each in wrong:
         assert code_of(strict.reply(each)) == "UNSIGNED"
     assert gateway.holder.ledger.spent == 0
-    assert read(strict.reply(envelope(asked, sign_letter(asked, "north", own))))["ok"]
+    assert read(strict.reply(envelope(asked, sign_message(asked, "north", own))))["ok"]
     assert read(strict.reply(hospitals.STATUS))["spent"] == 0.5
 
 

@@ -124,23 +124,23 @@ def test_a_holder_without_rows(site, caplog):
     [[[1, 2]], [np.nan], [np.inf], [1.5], [2**41], [-(2**41)], ["1"], [True], [None], 3, []],
 )
 def test_a_message_that_is_no_answer(caplog, numbers):
-    class Party:
+    class HolderLike:
         name, private = "p", True
 
         def answer(self, request):
             return Answer("p", request.session, request.round, request.kind, np.array(numbers))
 
-    refused(caplog, lambda: Coordinator([Party()], SCHEMA).fit())
+    refused(caplog, lambda: Coordinator([HolderLike()], SCHEMA).fit())
 
 
 def test_something_else_than_an_answer(caplog):
-    class Party:
+    class HolderLike:
         name, private = "p", True
 
         def answer(self, request):
             return {"numbers": [1]}
 
-    refused(caplog, lambda: Coordinator([Party()], SCHEMA).fit())
+    refused(caplog, lambda: Coordinator([HolderLike()], SCHEMA).fit())
 
 
 def test_a_repeated_and_a_stale_round(site, caplog):

@@ -16,7 +16,7 @@ from steadytree.federated.messages import (
     KINDS,
     Answer,
     Request,
-    answer_letter,
+    answer_message,
     current_answer,
     question,
     read_answer,
@@ -71,7 +71,7 @@ def test_requests_come_back_and_keep_their_digest(request):
 def test_answers_come_back(request, numbers, private):
     names = (request.session, request.round, request.kind)
     answer = Answer("north", *names, np.array(numbers, dtype=np.int64), private)
-    message = answer_letter(answer, request.digest)
+    message = answer_message(answer, request.digest)
     back = read_answer(read(message), request)
     assert back.check(request, len(numbers)).tolist() == numbers
     assert (back.holder, back.private) == ("north", private)
@@ -81,7 +81,7 @@ def test_answers_come_back(request, numbers, private):
 
 
 def test_an_answer_to_another_request_is_refused():
-    message = answer_letter(Answer("north", "study", 0, "rows", np.array([3])), ask().digest)
+    message = answer_message(Answer("north", "study", 0, "rows", np.array([3])), ask().digest)
     with pytest.raises(MessageError, match="answered another question"):
         read_answer(read(message), ask(round=1))
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from tests.models.trees import _random_space, random_texts
 
 LABELS = ["no", "yes", "maybe", "never"]

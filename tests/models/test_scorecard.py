@@ -12,10 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
+from steadytree.models.condition import Condition
 from steadytree.models.documents import card_from_dict, card_to_dict
 from steadytree.models.export import card_to_sql, card_to_tree
 from steadytree.models.files import load, save
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.reporting.plot import plot
 from steadytree.riskscore.risk_score import RiskScoreClassifier

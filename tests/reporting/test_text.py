@@ -1,7 +1,8 @@
 """Rules and risk scores as text."""
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.text import indented_rules, scorecard_text
 
 

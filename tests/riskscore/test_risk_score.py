@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.scorecard import Condition
+from steadytree.models.condition import Condition
 from steadytree.riskscore.boosting import (
     Boosting,
     Points,

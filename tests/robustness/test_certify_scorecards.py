@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from tests.models.scorecards import random_card, random_rows_of_card

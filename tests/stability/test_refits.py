@@ -6,7 +6,8 @@ import pytest
 
 import steadytree as st
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from steadytree.stability.refits import ScorecardRefits
 
 

@@ -102,7 +102,7 @@ def retrain(
     """
     loss = parse_share(max_loss, "--max-loss")
     _check_before_work(max_flips, out, picture)
-    from steadytree.data.labels import told_as
+    from steadytree.data.labels import labels_like
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
@@ -111,7 +111,7 @@ def retrain(
         old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
         _check_no_new_columns(old.space.names, data_set.features.names or ())
         check_texts(data_set.features)
-        labels = told_as(data_set.labels, old.classes)
+        labels = labels_like(data_set.labels, old.classes)
         progress.say("retraining")
         model = st.ParetoTreeClassifier(
             previous=old, max_score_loss=loss, n_trees=trees, random_state=seed

@@ -186,7 +186,7 @@ def read_terms(
     """The terms that the options of `serve` state."""
     from steadytree.federated.framing import unsigned
     from steadytree.federated.gateway import Terms
-    from steadytree.federated.signed_files import letter_opener
+    from steadytree.federated.signed_files import message_opener
     from steadytree.privacy.ledger_lines import decimal_of
 
     agreed = {}
@@ -198,7 +198,7 @@ def read_terms(
             study = ""
         if not study:
             raise ValueError(f"--study must be NAME=EPSILON, got {each!r}.")
-    opener = unsigned if key is None else letter_opener(key, name)
+    opener = unsigned if key is None else message_opener(key, name)
     return Terms(agreed or None, least_epsilon, opener)
 
 

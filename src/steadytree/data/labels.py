@@ -114,12 +114,12 @@ def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     return np.array(united, dtype=np.result_type(old, new))
 
 
-def told_as(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
+def labels_like(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Labels as text where the classes are text and the labels are not.
 
     Examples
     --------
-    >>> told_as(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist()
+    >>> labels_like(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist()
     ['0', '1']
     """
     if isinstance(classes.tolist()[0], str) and y.dtype.kind in "biuf":

@@ -17,7 +17,7 @@ from steadytree._base.validation import Integer, OneOf
 from steadytree.data.schema import Schema, check_schema
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import Holder, SecureSum, schema_digest
-from steadytree.federated.messages import MOST_BINS, MOST_TREES, Party
+from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
 from steadytree.federated.strategies import METHODS, Grown, Session, grow_from_sums
 from steadytree.federated.study import Checkpoint, StudyConfig, handshake
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
@@ -192,7 +192,7 @@ class Coordinator:
 
     def __init__(
         self,
-        holders: Sequence[Party],
+        holders: Sequence[HolderLike],
         schema: Any,
         epsilon: float = 1.0,
         method: str = "delegate",

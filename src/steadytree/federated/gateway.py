@@ -37,7 +37,7 @@ from steadytree.federated.framing import (
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import (
     Request,
-    answer_letter,
+    answer_message,
     current_answer,
     read_hello,
     read_question,
@@ -278,7 +278,7 @@ class Gateway:
         except RefusedError:
             return _refuse(Refusal.MALFORMED)
         try:
-            message = answer_letter(self.holder.draft(request, admitted), digest)
+            message = answer_message(self.holder.draft(request, admitted), digest)
         except Exception:
             # the failure depends on rows, and could be provoked again and again: it is paid for
             self._pay(request)

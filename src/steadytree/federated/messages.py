@@ -106,7 +106,7 @@ class Answer:
         return self.numbers
 
 
-class Party(Protocol):
+class HolderLike(Protocol):
     """All that a coordinator knows of a holder."""
 
     @property
@@ -183,7 +183,7 @@ def read_hello(content: dict[str, Any]) -> Hello:
         raise MessageError(f"a hello is not well formed: {error}.") from None
 
 
-def answer_letter(answer: Answer, digest: str) -> bytes:
+def answer_message(answer: Answer, digest: str) -> bytes:
     """The message that answers the request of this digest."""
     names = ("holder", "session", "round", "kind", "private")
     numbers = answer.numbers.astype("<i8").tobytes()

@@ -116,13 +116,13 @@ def _check_time(name: str, made: str) -> None:
 
 
 # ---- signatures ----
-def sign_letter(message: bytes, holder: str, key: Path) -> bytes:
+def sign_message(message: bytes, holder: str, key: Path) -> bytes:
     """The signature of a message to one holder: nobody else accepts it."""
     signature: bytes = _private(key).sign(_addressed(holder, message))
     return signature
 
 
-def letter_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
+def message_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
     """What opens messages that the owner of the key signed for this holder, and no others.
 
     The signature is checked on the bytes as they came, before anything in them is read.
@@ -149,7 +149,7 @@ class SignedMessages:
 
     def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
         """Carry each message in an envelope."""
-        signed = {n: envelope(x, sign_letter(x, n, self._key)) for n, x in messages.items()}
+        signed = {n: envelope(x, sign_message(x, n, self._key)) for n, x in messages.items()}
         return self._transport.exchange(signed, seconds)
 
 
@@ -279,7 +279,7 @@ def write_questions(plan: StudyConfig, requests: Mapping[str, Request], folder: 
 
 
 def _seal(content: Mapping[str, Any], what: str, key: Path) -> str:
-    signature = sign_letter(_message(content, what), content["holder"], key)
+    signature = sign_message(_message(content, what), content["holder"], key)
     return base64.b64encode(signature).decode()
 
 

@@ -17,7 +17,7 @@ from steadytree.federated.framing import (
     refusal_code,
 )
 from steadytree.federated.gateway import Gateway
-from steadytree.federated.messages import Answer, Party, Request, question, read_answer
+from steadytree.federated.messages import Answer, HolderLike, Request, question, read_answer
 
 
 class Holders(Protocol):
@@ -46,7 +46,7 @@ class Transport(Protocol):
 class LocalHolders:
     """Holders in this process; one without an attribute `private` counts as not private."""
 
-    def __init__(self, holders: Sequence[Party]) -> None:
+    def __init__(self, holders: Sequence[HolderLike]) -> None:
         self._holders = {holder.name: holder for holder in holders}
         self.names = tuple(self._holders)
         self.private = all(getattr(holder, "private", False) for holder in holders)

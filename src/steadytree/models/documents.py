@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from steadytree._base.documents import Document, convert
 from steadytree.data.column import Column, Kind
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.condition import Condition, Sort
 from steadytree.models.risk_table import RiskRow, RiskTable
-from steadytree.models.scorecard import Condition, Scorecard, Sort
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import LEAF, Tree
 
 MAX_CELLS = 10**8  # of the arrays a tree is made of

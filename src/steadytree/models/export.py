@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.models.scorecard import Condition, Scorecard, card_of
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard, card_of
 from steadytree.models.tree import LEAF, Tree
 
 MOST_CONDITIONS = 8

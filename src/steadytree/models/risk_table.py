@@ -40,7 +40,7 @@ class RiskTable:
 
     Examples
     --------
-    >>> from steadytree.models.scorecard import Condition
+    >>> from steadytree.models.condition import Condition
     >>> from steadytree.data.feature_space import FeatureSpace
     >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
     >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [1], 0, 2.0, -1.0)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore.boosting import Points
 from steadytree.riskscore.logistic import calibrate
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 from sklearn.metrics import roc_auc_score
 
-from steadytree.models.scorecard import Condition
+from steadytree.models.condition import Condition
 from steadytree.riskscore._kernels import ALWAYS, DOWN, UP, BoostTable, boost_majority
 from steadytree.riskscore.candidates import BinnedFeatures, DerivedFeatures, TrainingRows
 

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from steadytree.data._kernels import short_edges
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.scorecard import Condition
+from steadytree.models.condition import Condition
 from steadytree.riskscore._kernels import UP
 
 # shifts are larger than tau by this factor, so that rounding never breaks a certificate

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.models.scorecard import Condition
+from steadytree.models.condition import Condition
 from steadytree.riskscore._kernels import DOWN, UP, best_condition, fit_curve
 from steadytree.riskscore.boosting import Points
 from steadytree.riskscore.candidates import (

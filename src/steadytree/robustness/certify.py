@@ -13,7 +13,8 @@ from steadytree.data.table import Table
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import exact_thresholds
-from steadytree.models.scorecard import Condition, Scorecard, as_card
+from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
 from steadytree.robustness._kernels.attack import (

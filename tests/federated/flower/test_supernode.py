@@ -16,10 +16,10 @@ from tests.federated.hospitals import unix_only, with_terms
 def test_join_refuses_the_user_of_the_rows_and_a_gateway_that_believes_anyone(
     gateway, keys, tmp_path, monkeypatch
 ):
-    from steadytree.federated.signed_files import letter_opener
+    from steadytree.federated.signed_files import message_opener
 
     monkeypatch.chdir(tmp_path)
-    opener = letter_opener(keys / "north" / "coordinator.sign.pub", "north")
+    opener = message_opener(keys / "north" / "coordinator.sign.pub", "north")
     path = pathlib.Path("g.sock")
     with pytest.raises(ValueError, match="start it first"):
         check_gateway(path, seconds=0)

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.condition import Condition
 from steadytree.models.documents import card_from_dict, card_to_dict
 from steadytree.models.files import load, save
 from steadytree.models.risk_table import RiskTable
-from steadytree.models.scorecard import Condition, Scorecard
+from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.plot import plot
 from steadytree.reporting.svg.canvas import text_width
 from steadytree.riskscore.risk_score import RiskScoreClassifier
