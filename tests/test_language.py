@@ -7,29 +7,26 @@ import tokenize
 
 PROJECT = pathlib.Path(__file__).parents[1]
 # words of names that were replaced, each by one word for one thing (docs/architecture.rst)
-OLD_WORDS = set(
-    [
-        "recipe",
-        "recipes",
-        "letters",
-        "leash",
-        "greeting",
-        "journal",
-        "elsewhere",
-        "enemy",
-        "dear",
-        "cheap",
-        "slots",
-        "party",
-        "parties",
-        "evidence",
-        "reading",
-        "said",
-        "told",
-        "cards",
-        "front",
-    ]
-)
+OLD_WORDS = {
+    "cards",
+    "cheap",
+    "dear",
+    "elsewhere",
+    "enemy",
+    "evidence",
+    "front",
+    "greeting",
+    "journal",
+    "leash",
+    "letters",
+    "parties",
+    "party",
+    "reading",
+    "recipe",
+    "said",
+    "slots",
+    "told",
+}
 # sentences that a reader had to translate
 OLD_PHRASES = (
     "different ends",

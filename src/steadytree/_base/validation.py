@@ -27,7 +27,7 @@ def validate(estimator: Any, table: Parameters) -> None:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer from `least` to `most`, or one of the values of `also`; True and False are not numbers.
+    """An integer from `least` to `most`, or one of the values of `also`; bools are not numbers.
 
     Examples
     --------
