@@ -15,7 +15,7 @@ from tests.data.row_sets import check_same_fit
 
 pytest.importorskip("pyarrow")
 
-from tests.data.test_out_of_core import contents, rows, write  # needs pyarrow
+from tests.data.test_blocks import contents, rows, write  # needs pyarrow
 
 KEPT = {"map.json", "codes.bin", "labels.bin"}
 
@@ -59,8 +59,8 @@ def test_fits_that_share_a_folder_grow_their_own_trees(tmp_path, moment, other_g
 FIT = """
     import sys
     from steadytree.stability.stable_tree import StableTreeClassifier
-    from steadytree.sources import data_files
-    data_files.BLOCK_ROWS = 16
+    from steadytree.data import blocks
+    blocks.BLOCK_ROWS = 16
     model = StableTreeClassifier(epsilon=0, random_state=0)
     model.fit_files(sys.argv[1], "label", cache=sys.argv[2]).save(sys.argv[3])
 """

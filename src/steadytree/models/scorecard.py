@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
+from steadytree.models.tree import freeze
 
 if TYPE_CHECKING:
     from steadytree.models.risk_table import RiskTable
@@ -21,17 +22,17 @@ SORTS = ("at_least", "below", "among", "missing", "present")
 
 @dataclass(frozen=True)
 class Condition:
-    """What is asked of one column. A missing value satisfies only the sort "missing".
+    """A condition on one column. A missing value satisfies only the sort "missing".
 
     Parameters
     ----------
     feature : int
-        Place of the column in its space.
+        Index of the column in its space.
     sort : {"at_least", "below", "among", "missing", "present"}
     threshold : float
         For "at_least" (``x >= threshold``) and "below" (``x < threshold``); else nan.
     categories : tuple of int
-        Codes, rising, for "among"; else empty.
+        Indices, rising, for "among"; else empty.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class Condition:
             raise ValueError("condition: 'among' needs categories, the other sorts have none.")
 
     def check(self, column: Column) -> None:
-        """Refuse a question that does not fit its column."""
+        """Refuse a condition that does not fit its column."""
         numbers = not column.is_categorical
         if self.sort in ("at_least", "below") and not numbers:
             raise ValueError(f"condition: column {column.name!r} has categories, not numbers.")
@@ -79,7 +80,7 @@ class Condition:
         return np.isnan(values) == (self.sort == "missing")
 
     def text(self, column: Column, exact: bool = False) -> str:
-        """The question in words, with the threshold to as many digits as matter, or exactly."""
+        """The condition as text, with the threshold to as many digits as matter, or exactly."""
         if self.sort == "missing":
             return f"{column.name} is missing"
         if self.sort == "present":
@@ -91,11 +92,13 @@ class Condition:
             return f"{column.name} {sign} {repr(self.threshold).removesuffix('.0')}"
         if column.kind == "binary" and 0 < self.threshold <= 1:
             return column.name if self.sort == "at_least" else f"not {column.name}"
-        return f"{column.name} {sign} {shown_threshold(column, self.threshold)}"
+        if column.kind in ("integer", "binary"):  # x >= 34.5 and x >= 35 are the same of integers
+            return f"{column.name} {sign} {math.ceil(self.threshold)}"
+        return f"{column.name} {sign} {self.threshold:.15g}"
 
     def _among(self, column: Column) -> str:
         names = [name if name.strip() else f'"{name}"' for name in column.categories]
-        inside = [names[code] for code in self.categories]
+        inside = [names[index] for index in self.categories]
         outside = [name for name in names if name not in inside]
         if len(inside) > 1 and len(outside) == 1:
             return f"{column.name} is known and not {outside[0]}"
@@ -115,16 +118,6 @@ class Condition:
         return hash(self.key())
 
 
-def shown_threshold(column: Column, threshold: float) -> str:
-    """A threshold as printed: whole for whole columns, else as given.
-
-    ``x >= 34.5`` and ``x >= 35`` ask the same of whole numbers.
-    """
-    if column.kind in ("integer", "binary"):
-        return str(math.ceil(threshold))
-    return f"{threshold:.15g}"
-
-
 @dataclass(frozen=True, eq=False)
 class Scorecard:
     """A card of points: add up the points of the conditions that hold.
@@ -136,7 +129,7 @@ class Scorecard:
     Parameters
     ----------
     space : FeatureSpace
-        The columns asked about; kept without candidate cuts.
+        The columns of the conditions; kept without candidate thresholds.
     classes : array of shape (n_classes,)
         Labels that differ, at least two.
     conditions : sequence of Condition
@@ -172,12 +165,12 @@ class Scorecard:
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())
         object.__setattr__(self, "conditions", tuple(self.conditions))
-        _freeze(self, "classes", np.array(self.classes))
+        freeze(self, "classes", np.array(self.classes))
         _check_classes(self.classes)
         n_totals = 1 if self.is_binary else len(self.classes)
         shape = (len(self.conditions), n_totals)
-        _freeze(self, "points", _whole("points", self.points, shape))
-        _freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
+        freeze(self, "points", _whole("points", self.points, shape))
+        freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
         for name in ("slope", "intercept"):
             object.__setattr__(self, name, float(getattr(self, name)))
         _check_conditions(self)
@@ -366,11 +359,6 @@ def card_of(model: Any) -> Scorecard:
             "RiskScoreClassifier."
         )
     return card
-
-
-def _freeze(card: Scorecard, name: str, array: NDArray[Any]) -> None:
-    array.flags.writeable = False
-    object.__setattr__(card, name, array)
 
 
 def _check_classes(classes: NDArray[Any]) -> None:
