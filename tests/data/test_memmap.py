@@ -15,7 +15,7 @@ from tests.data.row_sets import check_same_fit
 
 pytest.importorskip("pyarrow")
 
-from tests.data.test_out_of_core import contents, rows, write  # needs pyarrow
+from tests.data.test_blocks import contents, rows, write  # needs pyarrow
 
 KEPT = {"map.json", "codes.bin", "labels.bin"}
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.condition import Condition
+from steadytree.models.tree import freeze
 
 if TYPE_CHECKING:
     from steadytree.models.risk_table import RiskTable
@@ -27,7 +28,7 @@ class Scorecard:
     Parameters
     ----------
     space : FeatureSpace
-        The columns asked about; kept without candidate cuts.
+        The columns of the conditions; kept without candidate thresholds.
     classes : array of shape (n_classes,)
         Labels that differ, at least two.
     conditions : sequence of Condition
@@ -63,12 +64,12 @@ class Scorecard:
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())
         object.__setattr__(self, "conditions", tuple(self.conditions))
-        _freeze(self, "classes", np.array(self.classes))
+        freeze(self, "classes", np.array(self.classes))
         _check_classes(self.classes)
         n_totals = 1 if self.is_binary else len(self.classes)
         shape = (len(self.conditions), n_totals)
-        _freeze(self, "points", _whole("points", self.points, shape))
-        _freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
+        freeze(self, "points", _whole("points", self.points, shape))
+        freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
         for name in ("slope", "intercept"):
             object.__setattr__(self, name, float(getattr(self, name)))
         _check_conditions(self)
@@ -273,11 +274,6 @@ def card_of(model: Any) -> Scorecard:
             "RiskScoreClassifier."
         )
     return card
-
-
-def _freeze(card: Scorecard, name: str, array: NDArray[Any]) -> None:
-    array.flags.writeable = False
-    object.__setattr__(card, name, array)
 
 
 def _check_classes(classes: NDArray[Any]) -> None:

@@ -43,7 +43,7 @@ class Tree:
     Parameters
     ----------
     space : FeatureSpace
-        The columns asked about; kept without candidate cuts.
+        The columns of the splits; kept without candidate thresholds.
     classes : array of shape (n_classes,)
         Labels, in order of the columns of `value`.
     feature, left, right : int64 arrays of shape (n_nodes,), LEAF at leaves
@@ -53,7 +53,7 @@ class Tree:
         Training rows (or their summed weights) that reached each node.
     missing_left : bool array of shape (n_nodes,)
     subset : bool array of shape (n_nodes, n_categories)
-        Categories that go left, by code; as wide as the column with most categories.
+        Categories that go left, by index; as wide as the column with most categories.
     single_precision : bool, default=False
         Round inputs to float32 before they are compared, as scikit-learn's trees do.
     note : str, default=""
@@ -95,14 +95,14 @@ class Tree:
         if np.size(self.subset) == 0:
             object.__setattr__(self, "subset", np.zeros((n_nodes, width), bool))
         for name, dtype in _TYPES.items():
-            _freeze(self, name, np.array(getattr(self, name), dtype=dtype))
-        _freeze(self, "classes", np.array(self.classes))
+            freeze(self, name, np.array(getattr(self, name), dtype=dtype))
+        freeze(self, "classes", np.array(self.classes))
         _check_shapes(self, width)
         _check_shape_of_tree(self)
         _check_nodes(self)
         # one form of what means the same: a leaf sends nothing left, and nan has one bit pattern
-        _freeze(self, "missing_left", self.missing_left & ~self.is_leaf)
-        _freeze(self, "threshold", np.where(np.isnan(self.threshold), np.nan, self.threshold))
+        freeze(self, "missing_left", self.missing_left & ~self.is_leaf)
+        freeze(self, "threshold", np.where(np.isnan(self.threshold), np.nan, self.threshold))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # through the constructor, so that an unpickled tree is checked and read-only again
@@ -252,9 +252,10 @@ class Tree:
         )
 
 
-def _freeze(tree: Tree, name: str, array: NDArray[Any]) -> None:
+def freeze(model: Any, name: str, array: NDArray[Any]) -> None:
+    """Set a read-only array on a frozen dataclass."""
     array.flags.writeable = False
-    object.__setattr__(tree, name, array)
+    object.__setattr__(model, name, array)
 
 
 def _check_shapes(tree: Tree, width: int) -> None:
@@ -298,7 +299,7 @@ def _check_nodes(tree: Tree) -> None:
         raise ValueError(f"Tree: feature must be in 0..{len(tree.space) - 1} at inner nodes.")
     by_value = tree.space.categorical[asked]
     if (np.isnan(tree.threshold[inner]) != by_value).any():
-        raise ValueError("Tree: a number is asked by a threshold, a category by a subset.")
+        raise ValueError("Tree: a split on numbers needs a threshold, one on categories a subset.")
     if tree.subset.size:
         _check_subsets(tree, inner, asked)
     if not np.isfinite(tree.value).all() or (tree.value < 0).any():
