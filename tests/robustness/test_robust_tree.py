@@ -520,11 +520,11 @@ def test_wrong_parameters_are_refused_before_any_search(arguments, error, messag
         RobustTreeClassifier(**arguments).fit(X, y)
 
 
-def test_too_many_questions_are_refused():
+def test_too_many_splits_are_refused():
     X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
     with pytest.raises(ValueError, match=r"'x0' gives 999 splits, more than the 400"):
         RobustTreeClassifier().fit(X, y)
     X = np.column_stack([X % 300, X % 200])
-    with pytest.raises(ValueError, match=r"X gives 498 splits.*299 about 'x0', 199 about 'x1'"):
+    with pytest.raises(ValueError, match=r"X gives 498 splits.*299 on 'x0', 199 on 'x1'"):
         RobustTreeClassifier().fit(X, y)
     assert RobustTreeClassifier(1, cuts={"x0": [100, 200], "x1": [50]}).fit(X, y).n_questions_ == 3

@@ -188,7 +188,9 @@ class Search:
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             try:
-                work = [pool.submit(self._all_rooted, t, bounds[t], limit) for t in roots]
+                work = [
+                    pool.submit(lambda s: list(self._rooted(s, bounds[s], limit)), s) for s in roots
+                ]
                 yield from [future.result() for future in work]
             except BaseException:
                 self.stopped = True  # the others end before their next step
@@ -239,9 +241,6 @@ class Search:
                 sides = lists.four_parts(split, (left, right), now + self.slack)
                 if sides is not None:
                     yield from self._best_tree(lists, split, *sides, now)
-
-    def _all_rooted(self, split: int, bound: Floats, limit: float) -> list[Encoding]:
-        return list(self._rooted(split, bound, limit))
 
     def _focused(self, least: Floats, target: float) -> Lists | None:
         """Lists for the intervals in which the target can be reached; None without any."""

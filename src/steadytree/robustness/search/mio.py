@@ -213,7 +213,7 @@ def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
         cost[closer], target[closer] = reach[closer], leaf
     lost = robust_loss(cost, table.weight, problem.limit, problem.shared, problem.integer)
     moved = _moved_weight(problem, cost)
-    sides = _own_sides(problem).copy()
+    sides = table.on_left.T.copy()
     for leaf in leaves:
         rows = np.flatnonzero((target == leaf) & (moved > 0) & (cost > 0))
         _move_sides(problem, nodes, leaf, rows, sides)
@@ -269,25 +269,10 @@ def _move_sides(
 
 def _add_cut(model: Model, scip: Any, nodes: Nodes, attack: Attack) -> None:
     """T is at most the weight that other splits or labels could keep correct (cut 7)."""
-    terms = []
-    for sides, weight in _both_groups(model.problem, attack):
-        terms += _cut_terms(model, nodes, sides, weight)
-    model.scip.addCons(model.kept <= scip.quicksum(terms))
-
-
-def _both_groups(
-    problem: Problem, attack: Attack
-) -> list[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
-    """Rows that are moved with their weight, and what stays where it is."""
-    return [
-        (attack.sides, attack.moved),
-        (_own_sides(problem), problem.table.weight - attack.moved),
-    ]
-
-
-def _own_sides(problem: Problem) -> NDArray[np.bool_]:
-    """(n, n_candidates): the splits that send each row left as it is."""
-    return np.ascontiguousarray(problem.table.on_left.T)
+    table = model.problem.table
+    moved = _cut_terms(model, nodes, attack.sides, attack.moved)
+    unmoved = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
+    model.scip.addCons(model.kept <= scip.quicksum([*moved, *unmoved]))
 
 
 def _cut_terms(
