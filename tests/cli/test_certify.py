@@ -48,7 +48,7 @@ def test_rows_before_the_tree_are_noticed(run, monkeypatch):
     asked = ("--target", "outcome", "--noise", "noise.toml")
     right = "steadytree certify model.tree.json rows.csv"
     refused(run("certify", "rows.csv", "model.tree.json", *asked), right)
-    refused(run("certify", "rows.csv", "rows.csv", *asked), "a data file, where a saved tree")
+    refused(run("certify", "rows.csv", "rows.csv", *asked), "a data file, where a saved model")
 
 
 def test_json(run):

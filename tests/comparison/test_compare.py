@@ -123,7 +123,7 @@ def test_large_data_are_sampled_and_said_so():
     rng = np.random.default_rng(0)
     y = (rng.random(20_000) < 0.1).astype(int)
     sample = Sampled.of(rng.random((20_000, 2)), y, MOST_ROWS)
-    assert len(sample.features) == MOST_ROWS
+    assert sample.features.n_rows == MOST_ROWS
     assert sample.labels.mean() == pytest.approx(y.mean(), abs=1e-3)
     assert sample.note == "Measured on 5,000 of 20,000 rows, drawn by chance."
 
@@ -147,7 +147,7 @@ def test_wide_whole_numbers_are_no_hindrance_to_the_robust_learner():
     y = np.where(X["income"] > 2_500, "yes", "no")
     learner = make_learner("robust", X, y, Settings(time_limit=600.0)).fit(X, y)
     assert learner.score(X, y) > 0.8
-    assert set(learner.thresholds) == {"income"}
+    assert set(learner.cuts) == {"income"}
     assert learner.n_questions_ <= 6 + 4
 
 
@@ -205,5 +205,5 @@ def test_too_many_questions_for_the_exact_search_leave_it_out():
 def test_more_questions_than_a_private_tree_can_choose_from_are_a_refusal():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({f"code{k}": rng.permutation(400).astype(str) for k in range(60)})
-    with pytest.raises(UnsuitableDataError, match="the schema gives 24,000 questions"):
+    with pytest.raises(UnsuitableDataError, match="the schema gives 24,000 candidate splits"):
         st.compare(["private"], X, rng.integers(0, 2, 400), n_folds=2)

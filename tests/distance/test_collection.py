@@ -36,7 +36,7 @@ def test_first_splits_top_features_and_cuts_are_counted(forest):
         assert facts.first_splits[place].tolist() == np.bincount(asked, minlength=5).tolist()
     for j in range(4):
         own = np.concatenate([t.threshold[t.feature == j] for t in trees])
-        np.testing.assert_array_equal(facts.cuts[f"x{j}"], np.sort(own))
+        np.testing.assert_array_equal(facts.thresholds[f"x{j}"], np.sort(own))
     top = [set(np.argsort(-one.feature_importances_)[:3]) for one in forest.estimators_]
     assert facts.n_top_features == len(set().union(*top))
     assert facts.most_chosen(1)[0][0] == "root"

@@ -61,7 +61,7 @@ def test_studies_do_not_share_numbers(gateway):
 def test_it_refuses_when_the_budget_is_spent_and_says_no_more(gateway):
     gateway.reply(message(epsilon=3.8))
     reply = gateway.reply(message(round=1))
-    assert json.loads(reply) == {"version": 1, "ok": False, "code": "BUDGET"}
+    assert json.loads(reply) == {"version": 2, "ok": False, "code": "BUDGET"}
     assert gateway.holder.ledger.spent == 3.8
     assert not list(gateway._store.folder.glob("study.1.*"))
 
@@ -71,11 +71,28 @@ WRONG = [
     b"\xff\xfe",
     b"null",
     b"[" * 100_000,
-    b'{"version": 2, "type": "status"}',
-    b'{"version": 1, "type": "everything"}',
-    b'{"version": 1, "type": "hello"}',
-    b'{"version": 1, "type": "hello", "epsilon": NaN}',
-    b'{"version": 1, "type": "question"}',
+    b'{"type":"status","version":1}',
+    b'{"type":"status","version":3}',
+    b'{"type":"status","version":2.0}',
+    b'{"type":"status", "version":2}',
+    b'{"version":2,"type":"status"}',
+    b'{"more":1,"type":"status","version":2}',
+    b'{"type":"everything","version":2}',
+    b'{"type":"hello","version":2}',
+    b'{"epsilon":1.0,"type":"hello","version":2}',
+    b'{"epsilon":1.0,"more":1,"study":"s","type":"hello","version":2}',
+    b'{"epsilon":-1.0,"study":"s","type":"hello","version":2}',
+    b'{"epsilon":NaN,"study":"s","type":"hello","version":2}',
+    b'{"epsilon":1.00,"study":"s","type":"hello","version":2}',
+    b'{"type":"question","version":2}',
+    message().replace(b'"depth":0,', b""),
+    message().replace(b'"depth":0', b'"depth":0,"depth":0'),
+    message().replace(b"0.5", b"0.50"),
+    message().replace(b"0.5", b"5e-1"),
+    message().replace(b"0.5", b"1"),
+    message().replace(b"study", b"stud\\u0079"),
+    message() + b" ",
+    message().replace(b'"version":2', b'"version":1'),
     message().replace(b"rows", b"all rows"),
     message().replace(b"0.5", b"NaN"),
     message().replace(b"0.5", b"-1"),
@@ -96,7 +113,7 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
 def test_what_is_no_request_costs_nothing_and_learns_nothing(gateway, wrong):
-    assert json.loads(gateway.reply(wrong)) == {"version": 1, "ok": False, "code": "MALFORMED"}
+    assert json.loads(gateway.reply(wrong)) == {"version": 2, "ok": False, "code": "MALFORMED"}
     assert gateway.holder.ledger.spent == 0
 
 
@@ -142,7 +159,7 @@ def test_no_text_of_an_error_leaves_or_is_logged(gateway, monkeypatch, caplog):
     monkeypatch.setattr(gateway.holder, "_numbers", fails)
     with caplog.at_level("DEBUG"):
         assert json.loads(gateway.reply(message())) == {
-            "version": 1,
+            "version": 2,
             "ok": False,
             "code": "INTERNAL",
         }
@@ -369,7 +386,7 @@ def test_a_study_costs_no_more_than_was_agreed(gateway):
     assert code_of(agreed.reply(message(session="another"))) == "BUDGET"
     assert gateway.holder.ledger.spent == 1.0
     for study, epsilon, enough in (("study", 1, True), ("study", 2, False), ("another", 1, False)):
-        hello = write({"version": 1, "type": "hello", "study": study, "epsilon": epsilon})
+        hello = write({"version": 2, "type": "hello", "study": study, "epsilon": epsilon})
         assert read(agreed.reply(hello))["enough"] is enough
 
 
@@ -396,7 +413,7 @@ def test_a_gateway_believes_the_coordinator_alone(gateway, keys):
     strict = with_terms(gateway, open_message=opener)
     own = keys / "coordinator" / "sign.key"
     wrong = [
-        *(asked, b"", b"{}", write({"version": 1, "type": "hello", "study": "s", "epsilon": 1})),
+        *(asked, b"", b"{}", write({"version": 2, "type": "hello", "study": "s", "epsilon": 1})),
         envelope(asked, sign_message(asked, "north", keys / "south" / "sign.key")),
         envelope(asked, sign_message(asked, "south", own)),  # meant for another holder
         envelope(asked.replace(b"0.5", b"0.6"), sign_message(asked, "north", own)),

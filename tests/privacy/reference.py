@@ -20,11 +20,11 @@ def says_yes(code, bin_, by_value):
     return code == bin_ if by_value else code <= bin_
 
 
-def pack_sides(codes, ordered, feature, bin_, by_value):
+def pack_sides(binned, ordered, feature, bin_, by_value):
     bits = np.zeros((len(feature), len(ordered) // WORD), np.uint64)
     for k in range(len(feature)):
         for place, row in enumerate(ordered):
-            if row >= 0 and says_yes(int(codes[feature[k], row]), bin_[k], by_value[k]):
+            if row >= 0 and says_yes(int(binned[feature[k], row]), bin_[k], by_value[k]):
                 bits[k, place // WORD] |= np.uint64(1 << (place % WORD))
     return bits
 

@@ -31,7 +31,7 @@ class CollectionFacts:
     # child; the last column counts trees that have a leaf there, or nothing
     first_splits: NDArray[np.int64]
     # all thresholds of each numeric feature, by name, in rising order
-    cuts: dict[str, NDArray[np.float64]]
+    thresholds: dict[str, NDArray[np.float64]]
 
     @property
     def n_trees(self) -> int:
@@ -79,7 +79,7 @@ class CollectionFacts:
             "deviation": self.importances.std(axis=0),
             "in_top_3": self.top_counts / self.n_trees,
             **dict(zip(PLACES, shares, strict=True)),
-            "n_cuts": np.array([len(self.cuts.get(name, ())) for name in names]),
+            "n_cuts": np.array([len(self.thresholds.get(name, ())) for name in names]),
             "cut_25": quartiles[:, 0],
             "cut_50": quartiles[:, 1],
             "cut_75": quartiles[:, 2],
@@ -91,7 +91,7 @@ class CollectionFacts:
         return to_frame(self.columns())
 
     def _quartiles(self, name: str) -> NDArray[np.float64]:
-        cuts = self.cuts.get(name, np.empty(0))
+        cuts = self.thresholds.get(name, np.empty(0))
         return np.quantile(cuts, [0.25, 0.5, 0.75]) if len(cuts) else np.full(3, np.nan)
 
 
@@ -127,7 +127,7 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
         for place, node in enumerate(_first_nodes(tree)):
             splits[place, -1 if node < 0 else tree.feature[node]] += 1  # a leaf's feature is -1
     cuts = {
-        column.name: np.sort(np.concatenate([_cuts(tree, j) for tree in trees]))
+        column.name: np.sort(np.concatenate([_thresholds(tree, j) for tree in trees]))
         for j, column in enumerate(space)
         if not column.is_categorical
     }
@@ -149,6 +149,6 @@ def _first_nodes(tree: Tree) -> tuple[int, int, int]:
     return 0, int(tree.left[0]), int(tree.right[0])
 
 
-def _cuts(tree: Tree, feature: int) -> NDArray[np.float64]:
+def _thresholds(tree: Tree, feature: int) -> NDArray[np.float64]:
     cuts = tree.threshold[tree.feature == feature]
     return cuts[np.isfinite(cuts)]

@@ -94,5 +94,5 @@ def test_a_relay_says_nothing_of_what_went_wrong(thin, tmp_path, monkeypatch):
         ({}, here, "UNREACHABLE"),
     ]:
         reply = relay(Message(content), context).content
-        assert json.loads(reply["letter"]["json"]) == {"version": 1, "ok": False, "code": code}
+        assert json.loads(reply["letter"]["json"]) == {"version": 2, "ok": False, "code": code}
         assert list(reply) == ["letter"]

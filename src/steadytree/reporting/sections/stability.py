@@ -143,7 +143,7 @@ def collection_thresholds(
         column.name: (column, share) for column, share in zip(facts.space, shares, strict=True)
     }
     for name in facts.columns()["feature"].tolist():
-        cuts, (column, share) = facts.cuts.get(name, np.empty(0)), columns[name]
+        cuts, (column, share) = facts.thresholds.get(name, np.empty(0)), columns[name]
         if not len(cuts) or not column.high > column.low or len(found) == MOST_FEATURES:
             continue
         marked = np.empty(0) if own is None else _own_thresholds(own, name)
