@@ -77,7 +77,7 @@ class Ledger:
     >>> ledger.spend(0.7, "another tree")
     Traceback (most recent call last):
         ...
-    steadytree.privacy.ledger.BudgetError: epsilon 0.7 asked for 'another tree', but 0.6 of 1.0 is \
+    steadytree._base.exceptions.BudgetError: epsilon 0.7 asked for 'another tree', but 0.6 of 1.0 is \
 left: ask for less.
     >>> folder.cleanup()
     """

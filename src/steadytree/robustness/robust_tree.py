@@ -112,7 +112,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     >>> model.objective_, model.proven_, model.majority_
     (6.0, True, 3.0)
     >>> float(model.tree_.threshold[0])
-    1.5
+    1.0
     """
 
     _clock = CLOCK  # that measures time_limit
