@@ -1,4 +1,9 @@
-"""Compare two trees node by node, from the root down."""
+"""Distances of trees: paths as vectors and their cheapest matching, and node by node.
+
+The entries of a path's vector are scaled so that the city-block distance of two vectors is the
+distance of the paths: half the upper and half the lower bound of a number in units of its range, a
+flag over the number of categories for each category, half the class weight for each class.
+"""
 
 import numpy as np
 

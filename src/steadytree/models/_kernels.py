@@ -1,4 +1,9 @@
-"""A tree as plain arrays that can be compared: equal siblings merged, each sub-tree with a tag."""
+"""Loops over flat trees: rows to leaves, shape, comparable form, and the shared noise.
+
+The noise of a split is a hash of the seed, the node's position in the full binary tree, the feature
+and the threshold. Two fits on slightly different data therefore share it: no random stream is
+consumed by one and not by the other. It breaks ties and samples splits; it gives no privacy.
+"""
 
 from typing import NamedTuple
 
