@@ -1,9 +1,9 @@
 """Sums over all trees of a few levels, and impurity scores, with bounded sensitivity to one row.
 
 The weight of a tree is its prior times the product of the weights of its leaves. The prior stops at
-a node with probability `stop`, else splits by k with probability exp(log_prior[k]); at the last level
-it stops with certainty. Sums over all trees follow from the counts of rows on the sides of up to
-`depth` splits.
+a node with probability `stop`, else splits by k with probability exp(log_prior[k]); at the last
+level it stops with certainty. Sums over all trees follow from the counts of rows on the sides of up
+to `depth` splits.
 """
 
 import numpy as np

@@ -77,8 +77,8 @@ class Ledger:
     >>> ledger.spend(0.7, "another tree")
     Traceback (most recent call last):
         ...
-    steadytree._base.exceptions.BudgetError: epsilon 0.7 asked for 'another tree', but 0.6 of 1.0 is \
-left: ask for less.
+    steadytree._base.exceptions.BudgetError: epsilon 0.7 asked for 'another tree', but 0.6 of 1.0 \
+is left: ask for less.
     >>> folder.cleanup()
     """
 
