@@ -368,6 +368,9 @@ def _directions(constraints: Any, space: FeatureSpace, n_classes: int) -> NDArra
     directions[:] = listed
     if directions.any() and n_classes > 2:
         raise ValueError(f"monotonic_cst needs two classes, got {n_classes}: leave it out.")
-    for name in np.array(space.names)[(directions != 0) & space.categorical]:
-        raise ValueError(f"monotonic_cst: column {name!r} holds categories, which do not rise.")
+    for column, way in zip(space, directions, strict=True):
+        if way and column.is_categorical:
+            raise ValueError(
+                f"monotonic_cst: column {column.name!r} holds categories, which do not rise."
+            )
     return directions
