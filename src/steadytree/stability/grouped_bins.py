@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.binning import quantile_cuts
+from steadytree.data.binning import quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.stability._kernels.steady import GROUPED, ORDERED, WITH_MISSING
@@ -62,7 +62,7 @@ class GroupedBins:
                 kinds.append(GROUPED)
             else:
                 group = None
-                columns.append(column.with_cuts(rounded_cuts(values[:, j], weights)))
+                columns.append(column.with_thresholds(rounded_cuts(values[:, j], weights)))
                 n_bins.append(columns[-1].n_bins + column.missing)
                 kinds.append(WITH_MISSING if column.missing else ORDERED)
             groups.append(group)
@@ -70,7 +70,7 @@ class GroupedBins:
 
     def codes(self, values: Floats) -> NDArray[np.uint8]:
         """Bins (n, d) of the rows that the bins were made from."""
-        codes = self.space.codes(values)
+        codes = self.space.binned(values)
         for j, group in enumerate(self.groups):
             if group is not None:
                 codes[j] = group[codes[j]]
@@ -89,7 +89,7 @@ class GroupedBins:
             missing_left = bool(bins >> column.n_bins & 1) if column.missing else larger_left
             if n_left == 0:  # missing values alone: asked as whether the value is there
                 return Question(np.inf, subset, False, True)
-            threshold = float(column.cuts[n_left - 1]) if n_left < column.n_bins else np.inf
+            threshold = float(column.thresholds[n_left - 1]) if n_left < column.n_bins else np.inf
             return Question(threshold, subset, missing_left, False)
         goes = np.array([larger_left if g == NOT_SEEN else bool(bins >> int(g) & 1) for g in group])
         swapped = not goes[:-1].any()
@@ -107,9 +107,9 @@ def rounded_cuts(values: Floats, weights: Floats) -> Floats:
     known = ~np.isnan(values)
     distinct, place = np.unique(values[known], return_inverse=True)
     if len(distinct) <= N_CUTS + 1:
-        return quantile_cuts(values, N_CUTS, weights)
+        return quantile_thresholds(values, N_CUTS, weights)
     reached = np.cumsum(np.bincount(place, weights[known]))
-    reached /= reached[-1]
+    reached = reached / reached[-1]
 
     def quantile(level: Floats) -> Floats:
         return distinct[np.searchsorted(reached, level - 1e-12).clip(0, len(distinct) - 1)]

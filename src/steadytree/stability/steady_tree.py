@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
-from steadytree._base.validation import check_whole_number
+from steadytree._base.validation import Integer, Parameters, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.tree import LEAF, Tree
@@ -28,6 +28,7 @@ SWAP_RATE = 0.25
 NEAR = 0.1  # share of the best gain that may be given up for an earlier column
 LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
 N_QUANTILES = 1024
+PARAMETERS: Parameters = {"max_leaf_nodes": Integer(2, 32), "min_samples_leaf": Integer(1)}
 
 
 class Choice(NamedTuple):
@@ -123,14 +124,13 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         -------
         self : SteadyTreeClassifier
         """
-        check_whole_number(self.max_leaf_nodes, "max_leaf_nodes", 2, 32)
-        check_whole_number(self.min_samples_leaf, "min_samples_leaf", 1)
-        table, y, weights = read_rows(self, X, y, sample_weight)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        space = FeatureSpace.observe(table)
+        validate(self, PARAMETERS)
+        data = read_rows(self, X, y, sample_weight)
+        self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        space = FeatureSpace.observe(data)
         directions = _directions(self.monotonic_cst, space, len(self.classes_))
-        values = np.array(space.encode(table), np.float64, order="C") + 0.0  # no minus zero
-        weights = np.ones(len(y)) if weights is None else weights
+        values = np.array(space.encode(data), dtype=np.float64, order="C") + 0.0  # no minus zero
+        weights = np.ones(data.n_rows) if data.weights is None else data.weights
         weights = (
             weights * _class_weights(self.class_weight, self.classes_, labels, weights)[labels]
         )
@@ -230,8 +230,9 @@ def _node_sums(
 ) -> tuple[Floats, Floats]:
     """Weight and weighted targets of the rows that pass each node."""
     n = len(left)
-    weight = np.bincount(leaves, weights, n)
-    sums = np.column_stack([np.bincount(leaves, weights * y, n) for y in targets.T])
+    weight: Floats = np.bincount(leaves, weights, n).astype(np.float64)
+    parts = [np.bincount(leaves, weights * y, n) for y in targets.T]
+    sums: Floats = np.column_stack(parts).astype(np.float64)
     for node in np.flatnonzero(left != LEAF)[::-1]:  # children come later
         pair = slice(left[node], left[node] + 2)
         weight[node], sums[node] = weight[pair].sum(), sums[pair].sum(axis=0)
@@ -320,7 +321,8 @@ def _merge_equal(
     words = np.ascontiguousarray(np.column_stack([values, labels.astype(np.float64)]))
     found = hash_rows(words.view(np.uint64))
     hashes, first, place = np.unique(found, return_index=True, return_inverse=True)
-    return values[first], labels[first], np.bincount(place, weights), hashes
+    summed: Floats = np.bincount(place, weights).astype(np.float64)
+    return values[first], labels[first], summed, hashes
 
 
 def _class_weights(
