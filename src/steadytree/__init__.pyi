@@ -38,6 +38,7 @@ from .stability.pareto_tree import ParetoTreeClassifier as ParetoTreeClassifier
 from .stability.refits import refits as refits
 from .stability.sensitivity import average_sensitivity as average_sensitivity
 from .stability.stable_tree import StableTreeClassifier as StableTreeClassifier
+from .stability.steady_tree import SteadyTreeClassifier as SteadyTreeClassifier
 
 __version__: str
 __all__: list[str]

@@ -1,0 +1,346 @@
+"""Kernels of the steady tree: bags of rows, deep trees on bins, swapped rows, the small tree.
+
+Every draw is a hash of a row's content or of a node's path, never of a row's place.
+"""
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+from steadytree.models._kernels import hash_feature, uniform_at
+
+ORDERED, WITH_MISSING, GROUPED = 0, 1, 2  # kinds of columns; missing is the last bin
+PART = 16.0  # exp(-PART) is far from underflow
+TIE = 1e-9
+
+
+@kernel
+def hash_rows(bits):
+    """64 bits for each row of 64-bit words (n, m)."""
+    hashes = np.empty(bits.shape[0], np.uint64)
+    for row in range(bits.shape[0]):
+        value = np.uint64(0)
+        for word in range(bits.shape[1]):
+            value = hash_feature(value, bits[row, word])
+        hashes[row] = value
+    return hashes
+
+
+@kernel
+def draw_poisson(bits, mean):
+    """A Poisson number by inversion, as the sum of parts whose means are at most PART."""
+    n_parts = max(1, int(np.ceil(mean / PART)))
+    drawn = 0
+    for part in range(n_parts):
+        chance = np.exp(-mean / n_parts)
+        u, reached, count = uniform_at(bits, part), chance, 0
+        while u > reached and chance > 0.0:
+            count += 1
+            chance *= mean / n_parts / count
+            reached += chance
+        drawn += count
+    return drawn
+
+
+@kernel
+def draw_bag(hashes, means, bits):
+    """How often each row is in a tree's bag."""
+    counts = np.empty(hashes.shape[0], np.int64)
+    for row in range(hashes.shape[0]):
+        counts[row] = draw_poisson(hash_feature(bits, hashes[row]), means[row])
+    return counts
+
+
+@kernel
+def grow_deep(codes, targets, weights, n_tried, bits):
+    """A tree grown until its leaves are pure, on the squared error of targets (n, k).
+
+    At each node `n_tried` columns that vary there are tried, drawn by the node's path. Returns
+    column, last bin that goes left, left child (the right one follows; -1 at leaves) and value.
+    """
+    n_columns, n_targets = codes.shape[1], targets.shape[1]
+    rows = np.flatnonzero(weights > 0.0)
+    most = max(2 * rows.shape[0] - 1, 1)
+    feature, cut, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
+    value, spare = np.zeros((most, n_targets)), np.empty_like(rows)
+    first, last, path = (
+        np.zeros(most, np.int64),
+        np.zeros(most, np.int64),
+        np.zeros(most, np.uint64),
+    )
+    mass, sums = np.zeros(256), np.zeros((256, n_targets))
+    columns, waiting = np.arange(n_columns), np.zeros(most, np.int64)
+    last[0], path[0], n_nodes, n_waiting = rows.shape[0], bits, 1, 1
+    while n_waiting:
+        n_waiting -= 1
+        node = waiting[n_waiting]
+        here = rows[first[node] : last[node]]
+        best, seen = TIE * mixed_weight(targets, weights, here, value[node]), 0
+        if best == 0.0:
+            continue
+        columns[:] = np.arange(n_columns)
+        for turn in range(n_columns):
+            place = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
+            columns[turn], columns[place] = columns[place], columns[turn]
+            column = columns[turn]
+            low, high = fill_bins(codes, targets, weights, here, column, mass, sums)
+            if low == high:
+                continue  # constant here: does not count as tried
+            gain, where = best_threshold(mass, sums, low, high)
+            if gain > best * (1 + TIE):
+                best, feature[node], cut[node] = gain, column, where
+            seen += 1
+            if seen == n_tried:
+                break
+        if feature[node] < 0:
+            continue
+        middle = part_rows(codes, feature[node], cut[node], here, spare) + first[node]
+        left[node] = n_nodes
+        for side in range(2):
+            child = n_nodes + side
+            first[child] = middle if side else first[node]
+            last[child] = last[node] if side else middle
+            path[child] = hash_feature(path[node], side)
+            waiting[n_waiting + side] = child
+        n_waiting, n_nodes = n_waiting + 2, n_nodes + 2
+    return feature[:n_nodes], cut[:n_nodes], left[:n_nodes], value[:n_nodes]
+
+
+@kernel
+def mixed_weight(targets, weights, here, value):
+    """Fill the mean target of some rows; their weight, 0 where all targets are 0 or all 1."""
+    total = 0.0
+    value[:] = 0.0
+    for row in here:
+        total += weights[row]
+        for k in range(value.shape[0]):
+            value[k] += weights[row] * targets[row, k]
+    mixed = False
+    for k in range(value.shape[0]):
+        value[k] = value[k] / total if total > 0.0 else 0.0
+        mixed = mixed or TIE < value[k] < 1 - TIE
+    return total if mixed else 0.0
+
+
+@kernel
+def fill_bins(codes, targets, weights, here, column, mass, sums):
+    """Fill weights and target sums of a column's bins for some rows; least and greatest bin."""
+    low, high = mass.shape[0] - 1, 0
+    mass[:] = 0.0
+    sums[:] = 0.0
+    for row in here:
+        bin_ = codes[row, column]
+        mass[bin_] += weights[row]
+        for k in range(sums.shape[1]):
+            sums[bin_, k] += weights[row] * targets[row, k]
+        low, high = min(low, bin_), max(high, bin_)
+    return low, high
+
+
+@kernel
+def best_threshold(mass, sums, low, high):
+    """Largest fall of the squared error by a cut between bins low..high, and its last bin left."""
+    total, best, where = mass[low : high + 1].sum(), 0.0, -1
+    n_targets = sums.shape[1]
+    totals, below = np.zeros(n_targets), np.zeros(n_targets)
+    for bin_ in range(low, high + 1):
+        totals += sums[bin_]
+    passed = 0.0
+    for bin_ in range(low, high):
+        if mass[bin_] == 0.0:
+            continue
+        passed += mass[bin_]
+        below += sums[bin_]
+        gain = split_gain(passed, below, total, totals)
+        if gain > best * (1 + TIE):
+            best, where = gain, bin_
+    return best, where
+
+
+@kernel
+def split_gain(passed, below, total, totals):
+    """Fall of the squared error where (passed, below) of (total, totals) go left."""
+    rest, gain = total - passed, 0.0
+    if passed <= TIE * total or rest <= TIE * total:  # weights do not add up exactly
+        return -1.0
+    for k in range(totals.shape[0]):
+        over = totals[k] - below[k]
+        gain += below[k] ** 2 / passed + over**2 / rest - totals[k] ** 2 / total
+    return gain
+
+
+@kernel
+def part_rows(codes, column, cut, here, spare):
+    """Put rows up to the cut first, both sides in their order; how many there are."""
+    n_left, n_right = 0, 0
+    for row in here:
+        if codes[row, column] <= cut:
+            here[n_left] = row
+            n_left += 1
+        else:
+            spare[n_right] = row
+            n_right += 1
+    here[n_left:] = spare[:n_right]
+    return n_left
+
+
+@kernel
+def find_deep_leaves(codes, feature, cut, left):
+    """Leaf of each row in a tree of `grow_deep`."""
+    leaves = np.zeros(codes.shape[0], np.int64)
+    for row in range(codes.shape[0]):
+        node = 0
+        while left[node] >= 0:
+            node = left[node] + (codes[row, feature[node]] > cut[node])
+        leaves[row] = node
+    return leaves
+
+
+@kernel
+def swap_values(codes, hashes, n_copies, rate, quantiles, seed):
+    """Copies of each row (n * n_copies, d), values swapped at a rate for draws from their column.
+
+    `quantiles` (d, m) are bins at equal steps of a column's distribution.
+    """
+    n_rows, n_columns = codes.shape
+    swapped = np.empty((n_rows * n_copies, n_columns), codes.dtype)
+    for row in range(n_rows):
+        for copy in range(n_copies):
+            bits = hash_feature(hash_feature(hashes[row], seed), copy)
+            for column in range(n_columns):
+                bin_ = codes[row, column]
+                if uniform_at(bits, 2 * column) < rate:
+                    place = uniform_at(bits, 2 * column + 1) * quantiles.shape[1]
+                    bin_ = quantiles[column, int(place)]
+                swapped[row * n_copies + copy, column] = bin_
+    return swapped
+
+
+@kernel
+def grow_small(codes, targets, weights, n_bins, kinds, directions, n_leaves, least, near):
+    """A tree of at most `n_leaves`, the node of largest gain first.
+
+    Of all columns' best splits a node gets the first, in the order of columns, whose gain is
+    within a share `near` of the best. Returns column, bins that go left as bits, and left child.
+    """
+    most = 2 * n_leaves - 1
+    feature, left, bins = np.full(most, -1), np.full(most, -1), np.zeros(most, np.uint64)
+    gain, asked, n_nodes = np.zeros(most), np.zeros(most, np.int64), 1
+    inside = [np.flatnonzero(weights > 0.0)]
+    total = weights.sum()
+    for _ in range(n_leaves - 1):
+        for node in range(max(n_nodes - 2, 0), n_nodes):
+            gain[node], asked[node], bins[node] = choose_split(
+                codes, targets, weights, n_bins, kinds, directions, inside[node], least, near, total
+            )
+        best, node = gain[:n_nodes].max(), 0
+        if best <= 0.0:
+            break
+        while gain[node] < best * (1 - TIE):
+            node += 1
+        feature[node], left[node], gain[node] = asked[node], n_nodes, 0.0
+        rows = inside[node]
+        goes = np.zeros(rows.shape[0], np.bool_)
+        for place in range(rows.shape[0]):
+            goes[place] = is_in(bins[node], codes[rows[place], feature[node]])
+        inside.append(rows[goes])
+        inside.append(rows[~goes])
+        n_nodes += 2
+    bins[:n_nodes] *= (left[:n_nodes] >= 0).astype(np.uint64)
+    return feature[:n_nodes], bins[:n_nodes], left[:n_nodes]
+
+
+@kernel
+def choose_split(codes, targets, weights, n_bins, kinds, directions, rows, least, near, total):
+    """(gain, column, bins that go left) of a node; gain 0 where no split is worth anything."""
+    n_columns = codes.shape[1]
+    gains, bins = np.zeros(n_columns), np.zeros(n_columns, np.uint64)
+    mass, sums = np.zeros(64), np.zeros((64, targets.shape[1]))
+    for column in range(n_columns):
+        fill_bins(codes, targets, weights, rows, column, mass, sums)
+        orders, n_orders = bin_orders(mass[: n_bins[column]], sums, kinds[column], total)
+        for turn in range(n_orders):
+            found, which = best_cut(mass, sums, orders[turn], directions[column], least)
+            if found > gains[column] * (1 + TIE):
+                gains[column], bins[column] = found, which
+    best = gains.max()
+    for column in range(n_columns):
+        if best > TIE * total and gains[column] >= (1 - near) * (1 - TIE) * best:
+            return gains[column], column, bins[column]
+    return 0.0, 0, np.uint64(0)
+
+
+@kernel
+def bin_orders(mass, sums, kind, total):
+    """Orders (2, n_bins) in which bins may be cut, and how many of the two count.
+
+    Numbers come in their order, missing ones at either end; categories by their mean target.
+    """
+    n_bins = mass.shape[0]
+    orders = np.empty((2, n_bins), np.int64)
+    for place in range(n_bins):
+        orders[0, place] = place
+        orders[1, place] = place - 1 if place else n_bins - 1
+    if kind == ORDERED:
+        return orders, 1
+    if kind == WITH_MISSING:
+        return orders, 2
+    means = np.zeros(sums.shape[1])
+    for k in range(sums.shape[1]):
+        means[k] = sums[:n_bins, k].sum() / max(mass.sum(), TIE * total)
+    widest, key = -1.0, np.zeros(n_bins)
+    for k in range(sums.shape[1]):  # of several classes, the one whose means vary most
+        # hardly pulled to the node's mean: this only places categories that have no row here
+        found = (sums[:n_bins, k] + 1e-6 * total * means[k]) / (mass + 1e-6 * total)
+        spread = (mass * (found - means[k]) ** 2).sum()
+        if spread > widest * (1 + TIE):
+            widest, key = spread, found
+    orders[0] = np.argsort(key, kind="mergesort")
+    return orders, 1
+
+
+@kernel
+def best_cut(mass, sums, order, direction, least):
+    """(gain, bins that go left) of the best cut along an order of bins.
+
+    With a direction the mean target must not move against it, from the left to the right side.
+    """
+    n_targets = sums.shape[1]
+    total, totals = 0.0, np.zeros(n_targets)
+    for bin_ in order:
+        total += mass[bin_]
+        totals += sums[bin_]
+    passed, below, going = 0.0, np.zeros(n_targets), np.uint64(0)
+    best, bins = 0.0, np.uint64(0)
+    for bin_ in order[:-1]:
+        going |= np.uint64(1) << np.uint64(bin_)
+        if mass[bin_] == 0.0:
+            continue
+        passed += mass[bin_]
+        below += sums[bin_]
+        rest = total - passed
+        if passed < least or rest < least:
+            continue
+        if direction and direction * ((totals[0] - below[0]) * passed - below[0] * rest) < 0.0:
+            continue
+        gain = split_gain(passed, below, total, totals)
+        if gain > best * (1 + TIE):
+            best, bins = gain, going
+    return best, bins
+
+
+@kernel
+def is_in(bins, bin_):
+    """Whether a bin is among those whose bits are set."""
+    return (bins >> np.uint64(bin_)) & np.uint64(1) == np.uint64(1)
+
+
+@kernel
+def find_small_leaves(codes, feature, bins, left):
+    """Leaf of each row in a tree of `grow_small`."""
+    leaves = np.zeros(codes.shape[0], np.int64)
+    for row in range(codes.shape[0]):
+        node = 0
+        while left[node] >= 0:
+            node = left[node] + (not is_in(bins[node], codes[row, feature[node]]))
+        leaves[row] = node
+    return leaves

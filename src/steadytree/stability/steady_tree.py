@@ -1,0 +1,378 @@
+"""SteadyTreeClassifier: one small tree, taught by an ensemble, that stays when rows change."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+
+from steadytree._base.validation import Integer, Parameters, validate
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.tree import LEAF, Tree
+from steadytree.stability._kernels.steady import (
+    find_small_leaves,
+    grow_small,
+    hash_rows,
+    swap_values,
+)
+from steadytree.stability.grouped_bins import GroupedBins
+from steadytree.stability.teacher import BinnedRows, Teacher
+
+Floats = NDArray[np.float64]
+N_MADE = 20_000  # made-up rows at least
+MADE_WEIGHT = 50.0  # times the weight of the real rows
+SWAP_RATE = 0.25
+NEAR = 0.1  # share of the best gain that may be given up for an earlier column
+LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
+N_QUANTILES = 1024
+PARAMETERS: Parameters = {"max_leaf_nodes": Integer(2, 32), "min_samples_leaf": Integer(1)}
+
+
+class Choice(NamedTuple):
+    """Whether a teacher was used, why, and how well the tree follows it.
+
+    Log losses are those of probabilities for rows that the teacher had not seen; `agreement` is
+    the share of rows that tree and teacher decide alike, nan without a teacher.
+    """
+
+    teacher: bool
+    reason: str
+    teacher_loss: float
+    share_loss: float
+    agreement: float
+
+
+class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+    """A small tree that keeps its questions and its decisions when it is learned again.
+
+    An ensemble (100 bagged trees and a logistic regression, stacked) gives each row the
+    probability it has where the row was not learned from, and labels made-up rows, copies of the
+    rows with some values swapped for those of others. One tree of few leaves is grown on both, best
+    first, from few rounded thresholds; among columns that are nearly as good as the best the
+    first is asked. Where the ensemble predicts unseen rows no better than the class shares, the
+    labels themselves are learned from. Every draw is a hash of the row's content, so the same
+    rows give the same tree in whichever order they come.
+
+    Parameters
+    ----------
+    max_leaf_nodes : int, default=8
+        Most leaves, 2 to 32. Chosen by the user: a size chosen anew in each fit changes the tree.
+    min_samples_leaf : int, default=5
+        Least rows (or summed weights) in a leaf, as a share of real and made-up rows together.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with those of the rows.
+    monotonic_cst : dict or array-like of {-1, 0, 1}, default=None
+        By column name, or one a column: 1 where the probability of the second class must not fall
+        as the column rises, -1 where it must not rise. For numbers and two classes only.
+    random_state : int, RandomState or None, default=0
+        Seed of the draws; a number gives the same tree for the same rows.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The fitted tree; its values are probabilities, smoothed by the teacher.
+    choice_ : Choice
+        Whether a teacher was used and why.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where X had column names
+
+    Notes
+    -----
+    A row of weight w counts as w equal rows. Weights that sum to less than the number of
+    different rows are scaled up to it, so that their unit does not matter.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> model = SteadyTreeClassifier().fit(X, y)
+    >>> model.tree_.n_leaves, bool(model.score(X, y) > 0.93), model.choice_.teacher
+    (8, True, True)
+    """
+
+    def __init__(
+        self,
+        max_leaf_nodes=8,
+        min_samples_leaf=5,
+        class_weight=None,
+        monotonic_cst=None,
+        random_state=0,
+    ):
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_samples_leaf = min_samples_leaf
+        self.class_weight = class_weight
+        self.monotonic_cst = monotonic_cst
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SteadyTreeClassifier":
+        """Fit the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Numbers, text, categories; missing values welcome.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w equal rows; rows of weight 0 are left out.
+
+        Returns
+        -------
+        self : SteadyTreeClassifier
+        """
+        validate(self, PARAMETERS)
+        data = read_rows(self, X, y, sample_weight)
+        self.classes_, labels = np.unique(data.labels, return_inverse=True)
+        space = FeatureSpace.observe(data)
+        directions = _directions(self.monotonic_cst, space, len(self.classes_))
+        values = np.array(space.encode(data), dtype=np.float64, order="C") + 0.0  # no minus zero
+        weights = np.ones(data.n_rows) if data.weights is None else data.weights
+        weights = (
+            weights * _class_weights(self.class_weight, self.classes_, labels, weights)[labels]
+        )
+        values, labels, weights, hashes = _merge_equal(values, labels, weights)
+        hot = np.eye(len(self.classes_))[labels]
+        targets = hot[:, 1:] if hot.shape[1] == 2 else hot
+        scale = max(1.0, len(weights) / weights.sum())
+        bins = GroupedBins.of(space, values, targets, weights * scale)
+        rows = BinnedRows(
+            bins.codes(values), targets, weights * scale, hashes, bins.n_bins, bins.kinds
+        )
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        grown, self.choice_ = self._learn(rows, directions, seed)
+        self.tree_ = _make_tree(bins, self.classes_, rows, grown, directions, 1 / scale)
+        return self
+
+    def _learn(
+        self, rows: BinnedRows, directions: NDArray[np.int64], seed: int
+    ) -> tuple["_Grown", Choice]:
+        """The small tree, from a teacher if one learns anything."""
+        nan = float("nan")
+        if len(self.classes_) == 1 or (rows.n_bins < 2).all():
+            one = "there is one class only" if len(self.classes_) == 1 else "no column varies"
+            return _leaf_alone(rows), Choice(False, f"{one}: a single leaf.", nan, nan, nan)
+        teacher = Teacher(rows, seed)
+        losses = f"log loss {teacher.loss:.3f}, that of the class shares {teacher.share_loss:.3f}"
+        taught = teacher.loss < teacher.share_loss
+        grown = self._grow(rows, directions, teacher if taught else None, seed)
+        if not taught:
+            reason = f"the teacher learned nothing ({losses} on unseen rows): labels as they are."
+            return grown, Choice(False, reason, teacher.loss, teacher.share_loss, nan)
+        same = _answers(grown.value[grown.leaves]) == _answers(teacher.unseen)
+        agreement = float(rows.weights @ same / rows.weights.sum())
+        reason = f"the teacher predicts unseen rows ({losses})."
+        return grown, Choice(True, reason, teacher.loss, teacher.share_loss, agreement)
+
+    def _grow(
+        self,
+        rows: BinnedRows,
+        directions: NDArray[np.int64],
+        teacher: Teacher | None,
+        seed: int,
+    ) -> "_Grown":
+        codes, targets, weights = rows.codes, rows.targets, rows.weights
+        least = float(self.min_samples_leaf)
+        made = np.empty((0, codes.shape[1]), np.uint8)
+        made_targets, made_weights = np.empty((0, targets.shape[1])), np.empty(0)
+        if teacher is not None:
+            n_copies = -(-N_MADE // len(codes))
+            made = swap_values(
+                codes, rows.hashes, n_copies, SWAP_RATE, _quantiles(rows), np.uint64(seed)
+            )
+            targets, made_targets = teacher.unseen, teacher.predict(made)
+            made_weights = np.repeat(weights * (MADE_WEIGHT / n_copies), n_copies)
+            least *= 1 + MADE_WEIGHT
+        feature, left_bins, left = grow_small(
+            np.vstack([codes, made]),
+            np.vstack([targets, made_targets]),
+            np.concatenate([weights, made_weights]),
+            rows.n_bins,
+            rows.kinds,
+            directions,
+            self.max_leaf_nodes,
+            least,
+            NEAR,
+        )
+        leaves = find_small_leaves(codes, feature, left_bins, left)
+        weight, sums = _node_sums(left, leaves, weights, targets)
+        if teacher is not None:
+            made_leaves = find_small_leaves(made, feature, left_bins, left)
+            made_weight, made_sums = _node_sums(left, made_leaves, made_weights, made_targets)
+            prior = np.where(made_weight > 0, LEAF_PRIOR, 0.0)
+            means = made_sums / np.where(made_weight > 0, made_weight, 1.0)[:, None]
+            value = (sums + prior[:, None] * means) / (weight + prior)[:, None]
+        else:
+            value = sums / weight[:, None]
+        return _Grown(feature, left_bins, left, value, leaves)
+
+
+class _Grown(NamedTuple):
+    """Nodes of the small tree, their probabilities, and the leaf of each row."""
+
+    feature: NDArray[np.int64]
+    bins: NDArray[np.uint64]
+    left: NDArray[np.int64]
+    value: Floats
+    leaves: NDArray[np.int64]
+
+
+def _leaf_alone(rows: BinnedRows) -> _Grown:
+    none, zero = np.array([LEAF]), np.zeros(len(rows.codes), np.int64)
+    return _Grown(none, np.zeros(1, np.uint64), none, rows.shares[None], zero)
+
+
+def _node_sums(
+    left: NDArray[np.int64], leaves: NDArray[np.int64], weights: Floats, targets: Floats
+) -> tuple[Floats, Floats]:
+    """Weight and weighted targets of the rows that pass each node."""
+    n = len(left)
+    weight: Floats = np.bincount(leaves, weights, n).astype(np.float64)
+    parts = [np.bincount(leaves, weights * y, n) for y in targets.T]
+    sums: Floats = np.column_stack(parts).astype(np.float64)
+    for node in np.flatnonzero(left != LEAF)[::-1]:  # children come later
+        pair = slice(left[node], left[node] + 2)
+        weight[node], sums[node] = weight[pair].sum(), sums[pair].sum(axis=0)
+    return weight, sums
+
+
+def _quantiles(rows: BinnedRows) -> NDArray[np.uint8]:
+    """Bins at equal steps of each column's distribution (d, N_QUANTILES)."""
+    levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
+    found = [
+        np.searchsorted(np.cumsum(np.bincount(column, rows.weights)) / rows.weights.sum(), levels)
+        for column in rows.codes.T
+    ]
+    return np.minimum(np.array(found), rows.n_bins[:, None] - 1).astype(np.uint8)
+
+
+def _answers(value: Floats) -> NDArray[np.int64]:
+    return (value[:, 0] > 0.5).astype(np.int64) if value.shape[1] == 1 else value.argmax(axis=1)
+
+
+def _make_tree(
+    bins: GroupedBins,
+    classes: NDArray[Any],
+    rows: BinnedRows,
+    grown: _Grown,
+    directions: NDArray[np.int64],
+    scale: float,
+) -> Tree:
+    n_nodes = len(grown.left)
+    weight = _node_sums(grown.left, grown.leaves, rows.weights, rows.targets)[0]
+    threshold, missing_left = np.full(n_nodes, np.nan), np.zeros(n_nodes, bool)
+    subset = np.zeros((n_nodes, int(bins.space.n_categories.max())), bool)
+    left, right = grown.left.copy(), np.where(grown.left == LEAF, LEAF, grown.left + 1)
+    for node in np.flatnonzero(left != LEAF):
+        larger_left = bool(weight[left[node]] >= weight[right[node]])
+        asked = bins.question(int(grown.feature[node]), int(grown.bins[node]), larger_left)
+        threshold[node], subset[node], missing_left[node] = asked[:3]
+        if asked.swapped:
+            left[node], right[node] = right[node], left[node]
+    value = grown.value
+    if directions.any():
+        ways = np.where(np.isinf(threshold) | (left == LEAF), 0, directions[grown.feature])
+        value = _monotone(value[:, 0], left, right, ways)[:, None]
+    if len(classes) == 2:
+        value = np.column_stack([1 - value, value])
+    return Tree(
+        bins.space,
+        classes,
+        grown.feature,
+        threshold,
+        left,
+        right,
+        value,
+        weight * scale,
+        missing_left,
+        subset,
+    )
+
+
+def _monotone(
+    value: Floats, left: NDArray[np.int64], right: NDArray[np.int64], ways: NDArray[np.int64]
+) -> Floats:
+    """Values kept apart at each node with a direction by the middle of its children's.
+
+    Two rows that differ in one column part at a node that asks it, so this is all it takes.
+    """
+    value, low, high = value.copy(), np.zeros(len(value)), np.ones(len(value))
+    for node in range(len(value)):  # parents come first
+        value[node] = np.clip(value[node], low[node], high[node])
+        if left[node] == LEAF:
+            continue
+        children = np.array([left[node], right[node]])
+        low[children], high[children] = low[node], high[node]
+        if ways[node]:
+            below, above = children[:: ways[node]]
+            middle = np.clip(value[children], low[node], high[node]).mean()
+            high[below], low[above] = middle, middle
+    return value
+
+
+def _merge_equal(
+    values: Floats, labels: NDArray[np.int64], weights: Floats
+) -> tuple[Floats, NDArray[np.int64], Floats, NDArray[np.uint64]]:
+    """Rows that differ, in order of their hashes, with the summed weights of equal ones."""
+    values[np.isnan(values)] = np.nan  # one bit pattern for all that are missing
+    words = np.ascontiguousarray(np.column_stack([values, labels.astype(np.float64)]))
+    found = hash_rows(words.view(np.uint64))
+    hashes, first, place = np.unique(found, return_index=True, return_inverse=True)
+    summed: Floats = np.bincount(place, weights).astype(np.float64)
+    return values[first], labels[first], summed, hashes
+
+
+def _class_weights(
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.int64], weights: Floats
+) -> Floats:
+    """The factor of each class."""
+    factors = np.ones(len(classes))
+    if class_weight is None:
+        return factors
+    if class_weight == "balanced":
+        counts = np.bincount(labels, weights, len(classes))
+        return weights.sum() / (len(classes) * counts)
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight must be None, 'balanced' or a dict of weights, got {class_weight!r}."
+        )
+    listed = classes.tolist()
+    for label, factor in class_weight.items():
+        if not isinstance(factor, int | float | np.number) or not 0 < factor < np.inf:
+            raise ValueError(
+                f"class_weight must be above 0 and finite, got {factor!r} for {label!r}: "
+                "drop the rows of a class that must not count."
+            )
+        if label in listed:  # other labels may be in other folds
+            factors[listed.index(label)] = factor
+    return factors
+
+
+def _directions(constraints: Any, space: FeatureSpace, n_classes: int) -> NDArray[np.int64]:
+    """-1, 0 or 1 for each column."""
+    directions = np.zeros(len(space), np.int64)
+    if constraints is None:
+        return directions
+    if isinstance(constraints, Mapping):
+        unknown = [name for name in constraints if name not in space.names]
+        if unknown:
+            raise ValueError(f"monotonic_cst names {unknown[0]!r}, which X does not have.")
+        listed = [constraints.get(name, 0) for name in space.names]
+    else:
+        listed = list(np.asarray(constraints).ravel().tolist())
+    if len(listed) != len(space) or any(way not in (-1, 0, 1) for way in listed):
+        raise ValueError(
+            f"monotonic_cst must hold -1, 0 or 1 for each of {len(space)} columns, got {listed}."
+        )
+    directions[:] = listed
+    if directions.any() and n_classes > 2:
+        raise ValueError(f"monotonic_cst needs two classes, got {n_classes}: leave it out.")
+    for column, way in zip(space, directions, strict=True):
+        if way and column.is_categorical:
+            raise ValueError(
+                f"monotonic_cst: column {column.name!r} holds categories, which do not rise."
+            )
+    return directions
