@@ -25,10 +25,10 @@ class DeclaredFromData(PrivateTreeClassifier):
         self._declared = declare(X, y)
         return super().fit(X, y)
 
-    def _check_parameters(self):
+    def _validate(self):
         self.schema, given = self._declared, self.schema
         try:
-            return super()._check_parameters()
+            return super()._validate()
         finally:
             self.schema = given
 
