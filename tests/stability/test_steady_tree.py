@@ -11,12 +11,9 @@ from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.files import load
 from steadytree.stability._kernels.steady import GROUPED, draw_poisson, grow_small
-from steadytree.stability.grouped_bins import GroupedBins, rounded_cuts
 from steadytree.stability.steady_tree import SteadyTreeClassifier
-from steadytree.stability.teacher import BinnedRows, Teacher, fit_ridge
 from tests.stability.reference_steady import squared_error
 
 
@@ -127,24 +124,6 @@ def test_missing_numbers_go_where_their_outcomes_are():
     assert (tree.predict(X) == y).all()
 
 
-def test_rare_categories_share_a_bin_and_unseen_ones_follow_the_larger_side():
-    names = np.array(["a"] * 60 + ["b"] * 38 + ["r", "s"], dtype=object)
-    X = pd.DataFrame({"c": pd.Categorical(names, categories=list("abrsz"))})
-    y = np.array([0] * 60 + [1] * 40)
-    space = FeatureSpace.observe(X)
-    values, targets = space.encode(X), y[:, None].astype(float)
-    bins = GroupedBins.of(space, values, targets, np.ones(100))
-    a, b, r, s, z, missing = bins.groups[0]
-    assert a == 0
-    assert r == s
-    assert {b, r} == {1, 2}
-    assert z == missing == -1
-    larger = bins.question(0, 1 << a, larger_left=True)
-    assert larger.subset.tolist() == [True, False, False, False, True]
-    assert larger.missing_left
-    assert not bins.question(0, 1 << a, larger_left=False).subset[4]
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_a_split_of_categories_is_the_best_of_all_groups(seed):
     rng = np.random.default_rng(seed)
@@ -161,27 +140,6 @@ def test_a_split_of_categories_is_the_best_of_all_groups(seed):
     groups = [g for k in range(1, 6) for g in itertools.combinations(range(6), k)]
     found = [b for b in range(6) if int(bins[0]) >> b & 1]
     assert loss(found) == pytest.approx(min(map(loss, groups)))
-
-
-@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e9])
-def test_cuts_are_few_rise_and_part_numbers_as_single_precision_does(scale):
-    rng = np.random.default_rng(0)
-    x = rng.normal(3, 2, 1000).round(2) * scale
-    cuts = rounded_cuts(x, np.ones(1000))
-    assert 8 < len(cuts) <= 16
-    assert (np.diff(cuts) > 0).all()
-    single = x.astype(np.float32)
-    for cut in cuts:
-        assert ((x <= cut) == (single <= cut)).all()
-        assert 0 < (x <= cut).sum() < 1000
-
-
-def test_cuts_stay_when_a_tenth_of_the_rows_goes():
-    rng = np.random.default_rng(0)
-    x = rng.normal(50, 10, 3000)
-    whole = rounded_cuts(x, np.ones(3000))
-    part = rounded_cuts(x[300:], np.ones(2700))
-    assert len(np.intersect1d(whole, part)) >= 0.6 * len(whole)
 
 
 # ---- weights and constraints ----
@@ -255,41 +213,6 @@ def test_a_teacher_that_learns_nothing_is_not_used():
         assert choice.teacher == (choice.teacher_loss < choice.share_loss)
         assert choice.teacher or "learned nothing" in choice.reason
     assert sum(used) < 5
-
-
-def binned(X, y, weights=None):
-    space = FeatureSpace.observe(X)
-    values, targets = space.encode(X), y[:, None].astype(float)
-    weights = np.ones(len(y)) if weights is None else weights
-    bins = GroupedBins.of(space, values, targets, weights)
-    hashes = np.random.default_rng(9).integers(0, 2**63, len(y)).astype(np.uint64)
-    return BinnedRows(bins.codes(values), targets, weights, hashes, bins.n_bins, bins.kinds)
-
-
-def test_the_teacher_does_not_know_the_labels_of_rows_it_answers_for():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 5))
-    p = 1 / (1 + np.exp(-2 * X[:, 0]))
-    y = (rng.random(500) < p).astype(int)
-    rows = binned(X, y)
-    teacher = Teacher(rows, seed=1)
-    luck = y - p  # what no other row can tell; a correlation at level 1e-4:
-    by_chance = 3.9 / np.sqrt(500)
-    assert np.corrcoef(teacher.predict(rows.codes)[:, 0], luck)[0, 1] > by_chance
-    assert np.corrcoef(teacher.unseen[:, 0], luck)[0, 1] < by_chance
-
-
-def test_leave_one_out_chances_are_those_of_fits_without_the_row():
-    rng = np.random.default_rng(0)
-    Z = np.column_stack([np.ones(60), rng.normal(size=(60, 3))])
-    y = (Z[:, 1] + rng.normal(size=60) > 0).astype(float)
-    ones, start = np.ones(60), np.zeros(4)
-    _, found = fit_ridge(Z, y, ones, ones, 2.0, start)
-    for row in range(60):
-        weights = ones.copy()
-        weights[row] = 0
-        beta, _ = fit_ridge(Z, y, weights, ones, 2.0, start)
-        assert found[row] == pytest.approx(1 / (1 + np.exp(-Z[row] @ beta)), abs=0.03)
 
 
 def test_poisson_numbers_have_their_distribution():
