@@ -78,6 +78,7 @@ def compare(y, plain):
 
 LEARNERS = {
     "StableTreeClassifier": lambda plain: STABLE,
+    "SteadyTreeClassifier": lambda plain: st.SteadyTreeClassifier(max_leaf_nodes=3),
     "ParetoTreeClassifier": lambda plain: st.ParetoTreeClassifier(
         n_trees=4, grid={"max_depth": [2]}, random_state=0
     ),
