@@ -2,6 +2,12 @@
 
 import re
 
+import pytest
+import typer
+
+# earlier ones, which the extra `federated` still asks for, write the same help in another form
+FORMAT_OF = (0, 25)
+
 
 def helps(command, words=()):
     """Help by what is typed to get there; sub-commands are read off the help itself."""
@@ -17,4 +23,6 @@ def helps(command, words=()):
 def test_help_of_every_command(command, golden):
     found = helps(command)
     assert len(found) > 20
+    if tuple(map(int, typer.__version__.split(".")[:2])) < FORMAT_OF:
+        pytest.skip(f"typer {typer.__version__} formats help in another way")
     golden("help.txt", "\n".join(f"$ {name} --help\n{text}" for name, text in found.items()))
