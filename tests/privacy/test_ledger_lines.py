@@ -5,12 +5,13 @@ import errno
 import os
 import random
 import zlib
+from decimal import Decimal
 
 import pytest
 
 from steadytree._base.exceptions import BudgetError
 from steadytree.privacy.ledger import Ledger, upgrade_ledger
-from steadytree.privacy.ledger_lines import mark_path
+from steadytree.privacy.ledger_lines import Entry, mark_path
 
 AMOUNTS = (0.5, 1.25, 0.1, 2.0)  # four lines behind the first
 BUDGET, SPENT = 10.0, 3.85
@@ -318,3 +319,11 @@ def test_an_old_ledger_that_is_not_whole_is_not_upgraded(path, harm):
             upgrade_ledger(path, BUDGET)
         assert path.read_bytes() == content
         assert not mark_path(path).exists()
+
+
+def test_a_line_under_another_number_is_refused():
+    """Beside the hashes: the number of a line is part of its text."""
+    body = Entry(Decimal("0.5"), Decimal(0), "tree").to_body(3)
+    assert Entry.from_body(body, 3).epsilon == Decimal("0.5")
+    with pytest.raises(ValueError, match="line 2 has the number 3"):
+        Entry.from_body(body, 2)
