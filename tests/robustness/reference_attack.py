@@ -6,7 +6,7 @@ import numpy as np
 
 from steadytree.robustness._kernels.attack import MoveTable
 from steadytree.robustness.certify import _node_table
-from steadytree.robustness.perturbation import LARGEST, Perturbation
+from steadytree.robustness.perturbation import Perturbation
 from tests.models.trees import random_rows, random_tree
 
 
@@ -150,9 +150,8 @@ def tables(case):
         rng, n_leaves=int(rng.integers(1, 12)), single_precision=bool(rng.integers(2))
     )
     moves = random_perturbation(rng, tree.space).moves(tree.space)
-    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
     rows = np.asarray(tree.space.encode(random_rows(rng, tree, max(case.n, 1))), float)
-    table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
+    table = MoveTable(moves.prices, moves.categorical, moves.largest)
     return tree, rows, _node_table(tree, moves), table
 
 

@@ -12,7 +12,7 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import SplitTable
 from steadytree.robustness._kernels.cost import PriceIntervals, RobustTable
-from steadytree.robustness.perturbation import LARGEST, Moves
+from steadytree.robustness.perturbation import Moves
 
 MOST_SPLITS = 400
 MOST_LEVELS = 12
@@ -101,7 +101,7 @@ def make_problem(
         label=row_labels,
         weight=row_weights,
         n_classes=int(labels.max(initial=0)) + 1,
-        largest=moves.norm == LARGEST,
+        largest=moves.largest,
     )
     crossing = _crossing_costs(table)
     table.cost_level[:] = _level_indices(crossing, _cost_levels(crossing))
