@@ -83,6 +83,17 @@ def costs_of_path(path, table):
 
 
 # ---- descent ----
+def node_indices(depth):
+    def below(height, index):
+        if height == 0:
+            return []
+        right = index + 1 + 2**height - 1
+        return [(index, height), *below(height - 1, index + 1), *below(height - 1, right)]
+
+    index, height = np.array(below(depth, 0)).reshape(-1, 2).T
+    return index, height
+
+
 def count_splits(encoding, depth):
     return len(leaves_of(encoding, depth)) - 1
 
@@ -405,6 +416,7 @@ def for_better(case):
 
 
 CASES = {
+    "node_indices": lambda case: (int(case.rng.integers(0, 5)),),
     "plain_cost": lambda case: (float(case.rng.choice([0.0, 1.0, 3.0])), 2.0, bool(case.n % 2)),
     "undominated": for_better,
     "strongest_first": lambda case: (for_better(case)[0], 2.5),

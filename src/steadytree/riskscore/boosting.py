@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
 from steadytree.models.condition import Condition
@@ -54,15 +54,8 @@ def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> ND
     probability 1/2 + gamma (Freund 1995, boost-by-majority).
     """
     margins = np.arange(-rounds, rounds + 1)
-    shares = np.zeros((rounds, len(margins)))
-    for turn in range(rounds):
-        left = rounds - turn - 1
-        needed = np.floor((left - margins + 1) / 2).astype(np.int64)
-        open_ = (needed >= 0) & (needed <= left)
-        k = needed[open_]
-        log = gammaln(left + 1) - gammaln(k + 1) - gammaln(left - k + 1)
-        log += k * np.log(0.5 + gamma) + (left - k) * np.log(0.5 - gamma)
-        shares[turn, open_] = 0.5 * np.exp(log)
+    left = np.arange(rounds)[::-1, None]
+    shares = 0.5 * binom.pmf((left - margins + 1) // 2, left, 0.5 + gamma)
     if as_published and rounds % 2:
         shares /= 0.5 - gamma  # the published code rounds one exponent down
     shares += FLOOR
@@ -84,13 +77,9 @@ def boost(
     limits = np.array([0.5 + how.gamma if how.as_published else STOP, how.most])
     votes = boost_majority(up.binned, down.binned, table, labels, weights, shares, limits)
     asks = votes[:, 0] >= 0
-    yes = [
-        down.binned[c] < threshold if direction == DOWN else up.binned[c] >= threshold
-        for c, threshold, direction in votes[asks]
-    ]
     count = np.zeros(len(labels), np.int64)
-    for held in yes:
-        count += held
+    for c, threshold, direction in votes[asks]:
+        count += down.binned[c] < threshold if direction == DOWN else up.binned[c] >= threshold
     always = int((votes[:, 2][~asks] == ALWAYS).sum())
     never = int((~asks).sum()) - always
     offset = -((int(asks.sum()) - always + never) // 2)
@@ -144,18 +133,14 @@ def _table(
     missing = np.isnan(features.matrix).any(axis=0)
     first = 0 if how.as_published else 1
     sizes = np.stack([up.size, down.size], axis=1)
-    asks = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False).tolist()
+    asks = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False)
+    forced = np.array([number.get(derived.feature, -1) for derived in features.listed])
     return BoostTable(
         sizes,
         features.allowed,
         (~features.moved | (how.tau == 0)) & ~missing,
         # a column with one value in a fold has no condition there, and must not end the votes
-        np.array(
-            [
-                number.get(derived.feature, -1) if asks_any else -1
-                for derived, asks_any in zip(features.listed, asks, strict=True)
-            ]
-        ),
+        np.where(asks, forced, -1),
         first,
         not how.as_published,
         how.as_published,
@@ -168,10 +153,8 @@ def _merge(
     """Votes as conditions, each once, with the number of its votes as points."""
     points: dict[Condition, int] = {}
     for (column, threshold, direction), count in Counter(map(tuple, votes.tolist())).items():
-        thresholds = (down if direction == DOWN else up).thresholds[column]
-        condition = features.listed[column].condition(
-            direction, thresholds[threshold], features.space
-        )
+        at = (down if direction == DOWN else up).thresholds[column][threshold]
+        condition = features.listed[column].condition(direction, at, features.space)
         points[condition] = points.get(condition, 0) + count
     return list(points), np.array(list(points.values()), np.int64)
 
@@ -179,29 +162,21 @@ def _merge(
 def worst_totals(found: Points, rows: TrainingRows, tau: float) -> NDArray[np.int64]:
     """Totals of rows when noise tau turns every condition against the label."""
     features, labels = rows.features, rows.labels
-    index = {(q.feature, q.sort): k for k, q in enumerate(features.listed)}
     total = np.full(len(labels), found.offset)
     for condition, points in zip(found.conditions, found.points, strict=True):
+        mine = [k for k, q in enumerate(features.listed) if q.feature == condition.feature]
+        x = features.matrix[:, mine[0]]
         if condition.sort in ("at_least", "below"):
-            column = index[condition.feature, "number"]
             sign = labels if condition.sort == "below" else -labels
-            x = features.matrix[:, column] + tau * features.listed[column].unit * sign
-            total += points * condition.holds(x)
+            total += points * condition.holds(x + tau * features.listed[mine[0]].unit * sign)
+        elif condition.sort in ("missing", "present"):
+            total += points * (np.isnan(x) == (condition.sort == "missing"))
         else:
-            total += points * _holds_unmoved(condition, features)
+            held = {features.listed[k].category: features.matrix[:, k] == 1 for k in mine}
+            if 0 not in held:  # the first of two categories has no column of its own
+                held[0] = x == 0
+            total += points * np.any([held[category] for category in condition.categories], axis=0)
     return total
-
-
-def _holds_unmoved(condition: Condition, features: DerivedFeatures) -> NDArray[np.bool_]:
-    """Whether a condition on categories or missing values holds."""
-    mine = [k for k, q in enumerate(features.listed) if q.feature == condition.feature]
-    missing = np.isnan(features.matrix[:, mine[0]])
-    if condition.sort in ("missing", "present"):
-        return missing == (condition.sort == "missing")
-    known = {features.listed[k].code: features.matrix[:, k] for k in mine}
-    if 0 not in known:  # the first of two categories has no column of its own
-        known[0] = np.where(missing, np.nan, 1 - known[1])
-    return np.any([known[code] == 1 for code in condition.categories], axis=0)
 
 
 MOST_ROWS = 10_000  # for the choice of settings; the final fit uses all rows
@@ -213,14 +188,12 @@ PUBLISHED_ROUNDS = (5, 10, 15, 20, 25, 30)
 TAUS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)
 
 
-def noisy_accuracy(
-    found: Points, rows: TrainingRows, tau: float, ties_wrong: bool = False
-) -> float:
+def noisy_accuracy(found: Points, rows: TrainingRows, tau: float, ties_wrong=False) -> float:
     """Accuracy under noise tau."""
     total = worst_totals(found, rows, tau)
     correct = (total > 0) == (rows.labels > 0)
     if ties_wrong:  # equal numbers of votes, as the published cross-validation counts them
-        correct &= ~((total == 0) & (found.points.sum() % 2 == 0))
+        correct &= (total != 0) | (found.points.sum() % 2 == 1)
     return float(np.average(correct, weights=rows.weights))
 
 

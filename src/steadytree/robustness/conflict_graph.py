@@ -5,10 +5,11 @@ here for the shortest decimal that reads back as it, as Python prints it, and su
 these are exact. Floats decide a comparison where they can; ties are decided by fractions.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.robustness._kernels.separation import close_pairs, nearest_in_blocks
+from steadytree.robustness.perturbation import is_number
 
 MOST_CLASSES = 62  # one bit each
 MOST_PAIRS = 50_000_000
@@ -48,21 +50,17 @@ class Scaled:
         for j, column in enumerate(space):
             missing = np.isnan(encoded[:, j])
             if column.is_categorical:
-                columns += [(encoded[:, j] == k, 1.0) for k in range(len(column.categories))]
+                numbers = range(len(column.categories))
+                columns += [((encoded[:, j] == k).astype(float), 1.0) for k in numbers]
             else:
                 own = table.columns[j]  # in its own precision, in which it was written
                 filled = np.where(missing, own[~missing].min(), own) + own.dtype.type(0)
                 columns.append((filled, given.get(column.name)))
             if missing.any():
-                columns.append((missing, 1.0))
-        return cls._joined(columns)
-
-    @classmethod
-    def _joined(cls, columns: list[tuple[NDArray[Any], float | None]]) -> "Scaled":
-        values = np.empty((len(columns[0][0]), len(columns)))
+                columns.append((missing.astype(float), 1.0))
+        values = np.empty((table.n_rows, len(columns)))
         ranks, levels, units = np.empty(values.shape, np.int64), [], []
-        for j, (column, unit) in enumerate(columns):
-            numbers = column.astype(np.float64) if column.dtype == bool else column
+        for j, (numbers, unit) in enumerate(columns):
             level, ranks[:, j] = np.unique(numbers, return_inverse=True)
             wide = _decimal(level[-1]) - _decimal(level[0])
             levels.append(level)
@@ -76,10 +74,8 @@ class Scaled:
 
         Two values of a column with ranks a <= b are closer just where ``b <= last[start + a]``.
         """
-        each = [
-            _last_closer(level, distance * unit)
-            for level, unit in zip(self.levels, self.units, strict=True)
-        ]
+        columns = zip(self.levels, self.units, strict=True)
+        each = [_last_closer(level, distance * unit) for level, unit in columns]
         starts = np.concatenate([[0], np.cumsum([len(one) for one in each])])
         return np.concatenate(each), starts[:-1].astype(np.int64)
 
@@ -131,18 +127,13 @@ def _check_scale(space: FeatureSpace, scale: Mapping[str, float] | None) -> Mapp
                 raise ValueError(
                     f"scale of {column.name!r} must be a number above 0, got {unit!r}."
                 )
-        if not column.is_categorical and not np.isfinite(
-            (column.high - column.low) / (float(unit) or 1.0)
-        ):
+        wide = (column.high - column.low) / (float(unit) or 1.0)
+        if not column.is_categorical and not np.isfinite(wide):
             raise ValueError(
                 f"column {column.name!r} reaches from {column.low:g} to {column.high:g}, too "
                 "far in units of its scale: divide its values, or drop it."
             )
     return given
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,22 +147,14 @@ class Distinct:
     ranks: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls,
-        X: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        n_classes: int,
-        ranks: NDArray[np.int64] | None = None,
-    ) -> "Distinct":
-        """Group equal rows, by their ranks; without these, by values (minus zero equals zero)."""
-        if ranks is None:
-            each = [np.unique(column, return_inverse=True)[1].ravel() for column in X.T]
-            ranks = np.stack(each, axis=1).astype(np.int64)
-        key = _row_keys(np.ascontiguousarray(ranks))
-        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    def of(cls, scaled: Scaled, labels: NDArray[np.int64], n_classes: int) -> "Distinct":
+        """Group equal rows, by their ranks."""
+        ranks = np.ascontiguousarray(scaled.ranks)
+        _, first, index = np.unique(_row_keys(ranks), return_index=True, return_inverse=True)
         index = index.ravel()
         counts = np.bincount(index * n_classes + labels, minlength=len(first) * n_classes)
-        return cls(X[first] + 0.0, counts.reshape(len(first), n_classes), index, ranks[first])
+        rows = scaled.values[first] + 0.0
+        return cls(rows, counts.reshape(len(first), n_classes), index, ranks[first])
 
     @property
     def bits(self) -> NDArray[np.int64]:
@@ -186,16 +169,15 @@ class Distinct:
         order, start, columns = self._sorted(
             self.ranks, lambda j, ranks: last[starts[j] + ranks[:-1]] < ranks[1:]
         )
-        ranks, bits = np.ascontiguousarray(self.ranks[order]), self.bits[order]
-        closer = last, starts
-        count = close_pairs(ranks, bits, start, columns, closer, NO_PAIRS)
+        sorted_ = np.ascontiguousarray(self.ranks[order]), self.bits[order], start, columns
+        count = close_pairs(*sorted_, (last, starts), NO_PAIRS)
         if count > MOST_PAIRS:
             raise ValueError(
                 f"{count:,} pairs of rows lie closer than 2 r, more than can be listed: "
                 "choose a smaller r."
             )
         pairs = np.empty((count, 2), np.int64)
-        close_pairs(ranks, bits, start, columns, closer, pairs)
+        close_pairs(*sorted_, (last, starts), pairs)
         return order[pairs]
 
     def nearest_other_class(self, only_least: bool = False) -> NDArray[np.float64]:
@@ -245,9 +227,9 @@ class Distinct:
         for j, column in enumerate(compared.T):
             values = np.unique(column)
             distinct[j] = len(values)
-            cut = np.flatnonzero(gaps(j, values))
-            if len(cut):
-                parts.append(np.searchsorted(values[cut], column, side="left"))
+            last = np.flatnonzero(gaps(j, values))
+            if len(last):
+                parts.append(np.searchsorted(values[last], column, side="left"))
         block = np.zeros(len(self.rows), np.int64)
         if parts:
             keys = _row_keys(np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int64)))
@@ -265,12 +247,10 @@ def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """Least rows to drop: a lower bound, how many were found, and which (distinct row, class)."""
+class Cover(NamedTuple):
+    """Rows to drop (distinct row, class), and a proven bound on how many there must be."""
 
     lower: int
-    n_dropped: int
     dropped: NDArray[np.bool_]
 
 
@@ -288,7 +268,7 @@ def least_cover(distinct: Distinct, pairs: NDArray[np.int64], time_limit: float)
     weight = counts[where, which]
     dropped = np.zeros(counts.shape, bool)
     if len(edges) == 0:
-        return Cover(0, 0, dropped)
+        return Cover(0, dropped)
     if counts.shape[1] == 2:
         picked = _two_sides(weight, edges, which)
         lower = float(weight[picked].sum())
@@ -297,26 +277,22 @@ def least_cover(distinct: Distinct, pairs: NDArray[np.int64], time_limit: float)
         picked, proven = _finish(weight, edges, half, time_limit)
         lower = max(lower, proven)
     dropped[where[picked], which[picked]] = True
-    total = int(weight[picked].sum())
-    # rows are whole, so a bound goes up to the next number, but not by the solver's rounding
-    return Cover(min(int(np.ceil(lower - 1e-6)), total), total, dropped)
+    # a bound goes up to the next number of rows, but not by the solver's rounding
+    return Cover(min(int(np.ceil(lower - 1e-6)), int(weight[picked].sum())), dropped)
 
 
 def _edges(node: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pairs of (row, class) nodes in conflict: close rows, and classes of one row."""
-    found = [np.empty((0, 2), np.int64)]
-    n_classes = node.shape[1]
-    for a in range(n_classes):
-        for b in range(n_classes):
-            if a != b:
-                found.append(np.stack([node[pairs[:, 0], a], node[pairs[:, 1], b]], axis=1))
-            if a < b:
-                found.append(node[:, [a, b]])
+    found = [NO_PAIRS]
+    for a, b in itertools.permutations(range(node.shape[1]), 2):
+        found.append(np.stack([node[pairs[:, 0], a], node[pairs[:, 1], b]], axis=1))
+        if a < b:
+            found.append(node[:, [a, b]])
     edges = np.concatenate(found)
     return edges[(edges >= 0).all(axis=1)]
 
 
-def _cut(weight_in: Any, weight_out: Any, left: Any, right: Any) -> tuple[Any, Any, float]:
+def _cover_sides(weight_in: Any, weight_out: Any, left: Any, right: Any) -> tuple[Any, Any, float]:
     """Minimum vertex cover between two sides: what is in it on either side, and its weight."""
     n, m = len(weight_in), len(weight_out)
     source, sink = n + m, n + m + 1
@@ -337,9 +313,8 @@ def _cut(weight_in: Any, weight_out: Any, left: Any, right: Any) -> tuple[Any, A
 def _two_sides(weight: Any, edges: Any, which: Any) -> NDArray[np.bool_]:
     first = which == 0
     index = np.where(first, np.cumsum(first) - 1, np.cumsum(~first) - 1)
-    ends = np.where(first[edges[:, :1]], edges, edges[:, ::-1])
-    ends = index[ends]
-    left, right, _ = _cut(weight[first], weight[~first], ends[:, 0], ends[:, 1])
+    ends = index[np.where(first[edges[:, :1]], edges, edges[:, ::-1])]
+    left, right, _ = _cover_sides(weight[first], weight[~first], ends[:, 0], ends[:, 1])
     picked = np.empty(len(weight), bool)
     picked[first], picked[~first] = left, right
     return picked
@@ -348,7 +323,7 @@ def _two_sides(weight: Any, edges: Any, which: Any) -> NDArray[np.bool_]:
 def _half_cover(weight: Any, edges: Any) -> tuple[NDArray[np.float64], float]:
     """Least fractional cover, whose values are 0, 1/2 and 1, with its weight."""
     both = np.concatenate([edges, edges[:, ::-1]])
-    left, right, total = _cut(weight, weight, both[:, 0], both[:, 1])
+    left, right, total = _cover_sides(weight, weight, both[:, 0], both[:, 1])
     return (left.astype(float) + right) / 2, total / 2
 
 
@@ -360,18 +335,17 @@ def _finish(
     What the fractional one halves is left to branch and bound, whose bound adds to that.
     """
     picked = half == 1
-    whole = float(weight[picked].sum())
+    taken = float(weight[picked].sum())
     open_ = np.flatnonzero(half == 0.5)
     index = np.full(len(weight), -1)
     index[open_] = np.arange(len(open_))
     inner = index[edges]
     inner = inner[(inner >= 0).all(axis=1)]
     if len(inner) == 0:
-        return picked, whole
+        return picked, taken
     rows = np.repeat(np.arange(len(inner)), 2)
-    matrix = sparse.csr_matrix(
-        (np.ones(inner.size), (rows, inner.ravel())), shape=(len(inner), len(open_))
-    )
+    entries = np.ones(inner.size), (rows, inner.ravel())
+    matrix = sparse.csr_matrix(entries, shape=(len(inner), len(open_)))
     solved = milp(
         weight[open_].astype(float),
         constraints=LinearConstraint(matrix, 1, np.inf),
@@ -381,4 +355,4 @@ def _finish(
     )
     chosen = np.ones(len(open_)) if solved.x is None else solved.x
     picked[open_[chosen > 0.5]] = True
-    return picked, whole + float(solved.mip_dual_bound or 0.0)
+    return picked, taken + float(solved.mip_dual_bound or 0.0)

@@ -19,10 +19,10 @@ from steadytree.robustness.conflict_graph import (
     Cover,
     Distinct,
     Scaled,
-    is_number,
     least_cover,
     two_times,
 )
+from steadytree.robustness.perturbation import is_number
 
 LISTED = 1000  # conflicting pairs kept for reading
 REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many values
@@ -130,7 +130,9 @@ class Separation:
 
     def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
         """What the theorems say about these rows, with what they assume and whether it holds."""
-        return all_statements(self, error)
+        found = [self._about_rows(), self._about_distance()]
+        linear = [] if self.linear is None else self._about_hyperplane(self.linear, error)
+        return tuple(found + linear)
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
@@ -141,12 +143,11 @@ class Separation:
             self._depth_measurement(),
         ]
         if self.linear is not None:
+            share, gamma, edge = self.linear.separateness, self.linear.gamma, self.linear.edge
             found += [
-                Measurement(
-                    "linear separateness", self.linear.separateness, "right of a hyperplane"
-                ),
-                Measurement("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
-                Measurement("edge", self.linear.edge, "accuracy of the best condition above 1/2"),
+                Measurement("linear separateness", share, "right of a hyperplane"),
+                Measurement("margin", gamma, "of that hyperplane, in l1, on [-1, 1]"),
+                Measurement("edge", edge, "accuracy of the best condition above 1/2"),
             ]
         return tuple(found)
 
@@ -157,71 +158,54 @@ class Separation:
         meaning = "enough for any labels of these rows: the classes' distance promises no less"
         return Measurement("tree depth", self.depth_anyway, meaning)
 
+    def _about_rows(self) -> Statement:
+        """A lower bound holds however long it took to find rows that suffice."""
+        least, n = self.least_dropped, len(self.dropped)
+        says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
+        if n == 0:
+            says = "the classes are apart as they are: no row has to go"
+        elif not self.exact:
+            says = (
+                f"at least {least:,} rows must be dropped for the classes to be apart; "
+                f"{n:,} will do"
+            )
+        return Statement(says, "nothing", True)
+
+    def _about_distance(self) -> Statement:
+        stay = f"all {self.n_rows - len(self.dropped):,} rows that stay"
+        bound = f"{self.depth_bound:,.0f}" if np.isfinite(self.depth_bound) else "without a limit"
+        if np.isinf(self.two_r):
+            says = f"{stay} are of one class: nothing is left to tell apart"
+        elif self.depth_says_something:
+            says = f"some tree of depth {bound} is right on {stay}"
+        else:
+            says = (
+                f"the distance of the classes promises nothing useful: a tree of depth {bound} "
+                f"that is right on {stay}, where one of depth {self.depth_anyway:,} exists for "
+                "any labels"
+            )
+        needs = "classes apart once rows are dropped, columns of bounded range"
+        return Statement(says, needs, self.two_r > 0)
+
+    def _about_hyperplane(self, linear: LinearSeparation, error: float) -> list[Statement]:
+        n_right, size = round(linear.separateness * self.n_rows), linear.card_size(error)
+        margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
+        best, holds = f"{margin}, every vote the best condition", linear.gamma > 0
+        edge = f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}"
+        plain = f"a card of {size:,.0f} votes errs on at most {error:.0%} of those rows"
+        # moved rows keep half the margin: half the edge, so four times as many votes are needed
+        moved = (
+            f"chosen on moved rows, a card of {4 * size:,.0f} votes errs on at most {error:.0%} of "
+            f"them under any noise of {linear.noise:.3g} of each range"
+        )
+        return [
+            Statement(edge, f"{margin}, conditions in both directions", holds),
+            Statement(plain, best, holds),
+            Statement(moved, f"{best}, and no more noise than that", holds),
+        ]
+
     def __str__(self) -> str:
         return "\n".join(map(str, [*self.measurements(), *self.statements()]))
-
-
-def all_statements(found: "Separation", error: float) -> tuple[Statement, ...]:
-    """All statements about a `Separation`."""
-    listed = [_of_rows(found), _of_distance(found)]
-    if found.linear is not None:
-        listed += _of_hyperplane(
-            found.linear, round(found.linear.separateness * found.n_rows), error
-        )
-    return tuple(listed)
-
-
-def _of_rows(found: "Separation") -> Statement:
-    """A lower bound holds however long it took to find rows that suffice."""
-    least, n = found.least_dropped, len(found.dropped)
-    says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
-    if n == 0:
-        says = "the classes are apart as they are: no row has to go"
-    elif not found.exact:
-        says = f"at least {least:,} rows must be dropped for the classes to be apart; {n:,} will do"
-    return Statement(says, "nothing", True)
-
-
-def _of_distance(found: "Separation") -> Statement:
-    stay = f"all {found.n_rows - len(found.dropped):,} rows that stay"
-    bound = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "without a limit"
-    if np.isinf(found.two_r):
-        says = f"{stay} are of one class: nothing is left to tell apart"
-    elif found.depth_says_something:
-        says = f"some tree of depth {bound} is right on {stay}"
-    else:
-        says = (
-            f"the distance of the classes promises nothing useful: a tree of depth {bound} that is "
-            f"right on {stay}, where one of depth {found.depth_anyway:,} exists for any labels"
-        )
-    return Statement(
-        says, "classes apart once rows are dropped, columns of bounded range", found.two_r > 0
-    )
-
-
-def _of_hyperplane(linear: "LinearSeparation", n_right: int, error: float) -> list[Statement]:
-    margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
-    holds = linear.gamma > 0
-    # moved rows keep half the margin, so votes have half the edge and four times as many are needed
-    size, hardened = linear.card_size(error), 4 * linear.card_size(error)
-    return [
-        Statement(
-            f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}",
-            f"{margin}, conditions in both directions",
-            holds,
-        ),
-        Statement(
-            f"a card of {size:,.0f} votes errs on at most {error:.0%} of those rows",
-            f"{margin}, every vote the best condition",
-            holds,
-        ),
-        Statement(
-            f"chosen on moved rows, a card of {hardened:,.0f} votes errs on at most {error:.0%} of "
-            f"them under any noise of {linear.noise:.3g} of each range",
-            f"{margin}, every vote the best condition, and no more noise than that",
-            holds,
-        ),
-    ]
 
 
 def separation(
@@ -282,7 +266,7 @@ def separation(
         raise ValueError(
             f"a hyperplane separates two classes, but y has {len(classes)}: leave linear out."
         )
-    distinct = Distinct.of(scaled.values, labels, len(classes), scaled.ranks)
+    distinct = Distinct.of(scaled, labels, len(classes))
     # exactly 2 r apart is apart
     pairs = distinct.close(*scaled.closer_than(two_times(r))) if r else NO_PAIRS
     cover = least_cover(distinct, pairs, time_limit)
@@ -315,14 +299,9 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     right = margin > 0
     share = float(weight[right].sum() / weight.sum())
     gamma = float(margin[right].min() / np.abs(plane).sum())
-    widest = (
-        _widest_margin(rows[right], signs[right])
-        if right.sum() * 2 * rows.shape[1] <= (LARGEST_PROGRAM)
-        else None
-    )
-    return LinearSeparation(
-        share, gamma if widest is None else max(gamma, widest), widest is not None
-    )
+    small = right.sum() * 2 * rows.shape[1] <= LARGEST_PROGRAM
+    widest = _widest_margin(rows[right], signs[right]) if small else None
+    return LinearSeparation(share, max(gamma, widest or gamma), widest is not None)
 
 
 def _best_plane(
@@ -373,8 +352,8 @@ def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> flo
 def _least_distance(distinct: Distinct, cover: Cover) -> float:
     counts = np.where(cover.dropped, 0, distinct.counts)
     left = counts.any(axis=1)
-    place = np.arange(int(left.sum()))
-    rest = Distinct(distinct.rows[left], counts[left], place, distinct.ranks[left])
+    index = np.arange(int(left.sum()))
+    rest = Distinct(distinct.rows[left], counts[left], index, distinct.ranks[left])
     return float(rest.nearest_other_class(only_least=True).min(initial=np.inf))
 
 
@@ -387,10 +366,8 @@ def _listed(
     order = np.argsort(distinct.distinct_row, kind="stable")
     first = np.searchsorted(distinct.distinct_row[order], np.arange(len(distinct.rows)))
     last = np.append(first[1:], len(order))
-    found = []
+    rows = []
     for a, b in listed.tolist():
-        i = order[first[a]]
-        others = order[first[b] : last[b]]
-        found.append((i, others[labels[others] != labels[i]][:1]))
-    rows = [(int(i), int(j[0])) for i, j in found if len(j)]
+        i, others = order[first[a]], order[first[b] : last[b]]
+        rows += [(int(i), int(j)) for j in others[labels[others] != labels[i]][:1]]
     return np.array(rows, np.int64).reshape(-1, 2)

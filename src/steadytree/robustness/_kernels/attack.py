@@ -102,15 +102,8 @@ def value_cost(x, node, column, nodes, moves):
     elif moves.categorical[column]:
         stays, cost = nodes.allowed[node, np.int64(x)], price[column, UP]
     else:
-        return number_cost(
-            x,
-            box[node, LOW],
-            box[node, HIGH],
-            box[node, LEAST],
-            box[node, GREATEST],
-            price[column, UP],
-            price[column, DOWN],
-        )
+        a, b, c, d = box[node, LOW], box[node, HIGH], box[node, LEAST], box[node, GREATEST]
+        return number_cost(x, a, b, c, d, price[column, UP], price[column, DOWN])
     if stays:
         return 0.0
     return cost if nodes.flags[node, OPEN] else np.inf
@@ -347,9 +340,8 @@ def nearest_card_change(X, own, bins, price, largest):
     """
     n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
     distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
-    cost, gain = np.empty(n_bins), np.empty(n_bins, np.int64)
-    home, entry_of = np.empty(n_columns, np.int64), np.empty(n_bins, np.int64)
-    best = np.empty(n_columns, np.int64)
+    cost, entry_of = np.empty(n_bins), np.empty(n_bins, np.int64)
+    home, best = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
     for entry in range(n_columns):
         entry_of[bins.start[entry] : bins.start[entry + 1]] = entry
     for row in range(n):
@@ -358,17 +350,9 @@ def nearest_card_change(X, own, bins, price, largest):
         for other in range(bins.offset.shape[0]):
             if other == own[row]:
                 continue
-            lead = bins.offset[own[row]] - bins.offset[other]
-            for entry in range(n_columns):
-                lead += bins.points[home[entry], own[row]] - bins.points[home[entry], other]
-            for bin_ in range(n_bins):
-                at = home[entry_of[bin_]]
-                gain[bin_] = (
-                    bins.points[bin_, other]
-                    - bins.points[bin_, own[row]]
-                    - bins.points[at, other]
-                    + bins.points[at, own[row]]
-                )
+            ahead = bins.points[:, other] - bins.points[:, own[row]]
+            gain = ahead - ahead[home[entry_of]]
+            lead = bins.offset[own[row]] - bins.offset[other] - ahead[home].sum()
             order = ranked[(gain[ranked] > 0) & (cost[ranked] < np.inf)]
             needed = lead + (other > own[row])
             if largest:
@@ -381,9 +365,8 @@ def nearest_card_change(X, own, bins, price, largest):
         if distance[row] < np.inf:
             witness[row] = X[row]
             for entry in range(n_columns):
-                if best[entry] >= 0:
-                    column, bin_ = bins.column[entry], best[entry]
-                    witness[row, column] = bin_value(
-                        X[row, column], bins.sort[bin_], bins.box[bin_]
-                    )
+                column, bin_ = bins.column[entry], best[entry]
+                if bin_ >= 0:
+                    x = X[row, column]
+                    witness[row, column] = bin_value(x, bins.sort[bin_], bins.box[bin_])
     return distance, witness

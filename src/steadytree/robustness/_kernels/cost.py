@@ -215,37 +215,6 @@ def count_sides(rows, split, table, counts):
 
 
 @kernel
-def split_losses(rows, split, table, intervals, counts, left_loss, right_loss):
-    """Fill left_loss, right_loss (n_classes, n_intervals) with losses of a side under each label.
-
-    Rows of the side's own label are lost as far as crossing the split is inexpensive, the label
-    beyond being another. counts (2, n_classes, n_levels) is scratch. Returns the number of rows on
-    the left.
-    """
-    n_classes, n_intervals = left_loss.shape
-    n_left = count_sides(rows, split, table, counts)
-    for side in range(2):
-        loss = left_loss if side == 0 else right_loss
-        total = 0.0
-        for label in range(n_classes):
-            own = 0.0
-            loss[label, :] = 0.0
-            for level in range(counts.shape[2]):
-                heavy = counts[side, label, level]
-                if heavy > 0.0:
-                    own += heavy
-                    for interval in range(n_intervals):
-                        loss[label, interval] += heavy * intervals.cross[split, level, interval]
-            total += own
-            for interval in range(n_intervals):
-                loss[label, interval] -= own
-        for label in range(n_classes):
-            for interval in range(n_intervals):
-                loss[label, interval] += total
-    return n_left
-
-
-@kernel
 def leaf_loss(rows, table):
     """Weight of the rows that are not of the most frequent class."""
     counts = np.zeros(table.n_classes)
@@ -257,25 +226,32 @@ def leaf_loss(rows, table):
 
 
 @kernel
-def lower_bound(counts, cross, penalty, value, bound):
-    """Lower bound (n_intervals,) to what a split with any two labels loses; value is scratch.
+def add_crossing(counts, cross, first, second, losses):
+    """Add to losses (n_intervals,) what rows of the sides' labels lose by crossing the split.
 
-    counts are those of `count_sides`, cross (n_levels, n_intervals) the split's losses.
+    counts are those of `count_sides`, cross (n_levels, n_intervals) the split's losses; first and
+    second are the labels of its sides.
     """
-    n_classes, n_levels = counts.shape[1], counts.shape[2]
+    for level in range(counts.shape[2]):
+        heavy = counts[0, first, level] + counts[1, second, level]
+        if heavy > 0.0:
+            for interval in range(losses.shape[0]):
+                losses[interval] += heavy * cross[level, interval]
+
+
+@kernel
+def lower_bound(counts, cross, penalty, value, bound):
+    """Lower bound (n_intervals,) to what a split with any two labels loses; value is scratch."""
+    n_classes = counts.shape[1]
     highest, all_rows = bound.max(), counts.sum()
     for first in range(n_classes):
         for second in range(n_classes):
-            right = counts[0, first].sum() + counts[1, second].sum()
-            wrong = penalty + all_rows - right
+            correct = counts[0, first].sum() + counts[1, second].sum()
+            wrong = penalty + all_rows - correct
             if first == second or wrong >= highest:
                 continue
             value[:] = wrong
-            for level in range(n_levels):
-                heavy = counts[0, first, level] + counts[1, second, level]
-                if heavy > 0.0:
-                    for interval in range(value.shape[0]):
-                        value[interval] += heavy * cross[level, interval]
+            add_crossing(counts, cross, first, second, value)
             for interval in range(value.shape[0]):
                 bound[interval] = min(bound[interval], value[interval])
 

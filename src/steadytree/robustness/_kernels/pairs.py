@@ -130,20 +130,22 @@ def region_weights(region, weight, n_regions):
 
 
 @kernel
-def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, intervals, room):
+def may_beat(left, a, right, b, around, intervals, room):
     """Whether two sub-trees, or the best of two groups, stay below `room` in some interval.
 
-    around is (weights, bounds) of the regions, both (n_regions, ...): first is the sub-trees' own,
-    the others must lose at least their bounds. The sides' own losses are looked at first, then what
-    all rows lose to both sides.
+    left and right are (costs, losses), of which those of a and b count. around is (weights, bounds)
+    of the regions, both (n_regions, ...): first is the sub-trees' own, the others must lose at
+    least their bounds. The sides' own losses are looked at first, then what all rows lose to both.
     """
     weights, bounds = around
+    left_costs, left_losses = left
+    right_costs, right_losses = right
     for interval in range(intervals.offset.shape[0]):
-        left = room - intervals.offset[interval]
+        rest = room - intervals.offset[interval]
         total = left_losses[a, interval] + right_losses[b, interval]
         for region in range(1, bounds.shape[0]):
             total += bounds[region, interval]
-        if total >= left:
+        if total >= rest:
             continue
         total = 0.0
         for region in range(bounds.shape[0]):
@@ -153,7 +155,7 @@ def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, i
             else:
                 own = pair_lost(left_costs, a, right_costs, b, weights, region, intervals.limit)
             total += own if region == 0 else max(own, bounds[region, interval])
-        if total < left:
+        if total < rest:
             return True
     return False
 
@@ -165,42 +167,17 @@ def promising_pairs(left, right, around, intervals, room, pairs):
     left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
     can be skipped. Returns their number, -1 where there are more than m.
     """
-    left_costs, left_losses = left
-    right_costs, right_losses = right
-    left_best, left_least = group_bests(left_costs, left_losses)
-    right_best, right_least = group_bests(right_costs, right_losses)
-    n_pairs = 0
-    for one in range(left_best.shape[0]):
-        for other in range(right_best.shape[0]):
-            if not may_beat(
-                left_best, left_least, one, right_best, right_least, other, around, intervals, room
-            ):
+    n_left, n_right, n_pairs = left[0].shape[0], right[0].shape[0], 0
+    left_best, right_best = group_bests(left[0], left[1]), group_bests(right[0], right[1])
+    for one in range(left_best[0].shape[0]):
+        for other in range(right_best[0].shape[0]):
+            if not may_beat(left_best, one, right_best, other, around, intervals, room):
                 continue
-            for a in range(GROUP * one, min(GROUP * (one + 1), left_costs.shape[0])):
-                if not may_beat(
-                    left_costs,
-                    left_losses,
-                    a,
-                    right_best,
-                    right_least,
-                    other,
-                    around,
-                    intervals,
-                    room,
-                ):
+            for a in range(GROUP * one, min(GROUP * (one + 1), n_left)):
+                if not may_beat(left, a, right_best, other, around, intervals, room):
                     continue
-                for b in range(GROUP * other, min(GROUP * (other + 1), right_costs.shape[0])):
-                    if may_beat(
-                        left_costs,
-                        left_losses,
-                        a,
-                        right_costs,
-                        right_losses,
-                        b,
-                        around,
-                        intervals,
-                        room,
-                    ):
+                for b in range(GROUP * other, min(GROUP * (other + 1), n_right)):
+                    if may_beat(left, a, right, b, around, intervals, room):
                         if n_pairs == pairs.shape[0]:
                             return -1
                         pairs[n_pairs, 0], pairs[n_pairs, 1] = a, b

@@ -47,10 +47,7 @@ def exact_two_levels(path, table, intervals, penalty, bound):
     room = room_for_options(table, bound.shape[0])
     rows = np.arange(table.label.shape[0])
     weights = table.weight.reshape((1, -1))
-    allowed = open_splits(splits, sides, sides[-1], table)
-    for split in range(allowed.shape[0]):
-        if not allowed[split]:
-            continue
+    for split in np.flatnonzero(open_splits(splits, sides, sides[-1], table)):
         own, rest = split_rows(rows, split, table), penalty - bound
         if not is_open(own[0], own[1], table, intervals, (penalty, 3), rest, 0.0):
             continue
@@ -63,9 +60,8 @@ def encoding_value(encoding, depth, table, spending, costs):
     """Robust loss plus penalty of an encoding; spending: (limit, penalty, shared, integer)."""
     limit, penalty, shared, integer = spending
     tree_costs(encoding, depth, table, costs)
-    return robust_loss(costs, table.weight, limit, shared, integer) + penalty * count_splits(
-        encoding, depth
-    )
+    charge = penalty * count_splits(encoding, depth)
+    return robust_loss(costs, table.weight, limit, shared, integer) + charge
 
 
 @kernel

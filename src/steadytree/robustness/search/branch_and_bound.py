@@ -12,12 +12,25 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.robustness._kernels.cost import split_rows
 from steadytree.robustness._kernels.pairs import best_pair
-from steadytree.robustness._kernels.search import count_splits, encoding_value, improve_encoding
+from steadytree.robustness._kernels.search import (
+    count_splits,
+    encoding_value,
+    improve_encoding,
+    node_indices,
+)
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
-from steadytree.robustness.search.encoding import Encoding, Outcome, Progress, Stop, TooExpensive
-from steadytree.robustness.search.problem import Problem, make_problem
-from steadytree.robustness.search.subtrees import Lists, SubTrees, inner_indices, random_encoding
+from steadytree.robustness.search.bounds import LARGEST_LIST, NEAR, Bounds, divisions
+from steadytree.robustness.search.problem import (
+    Encoding,
+    Floats,
+    Outcome,
+    Problem,
+    Progress,
+    Stop,
+    TooExpensive,
+    make_problem,
+)
+from steadytree.robustness.search.subtrees import Lists, SubTrees, random_encoding
 
 FEW_LISTED = 50  # sub-trees of an inexpensive step
 MANY_LISTED = 2000  # sub-trees of a step so expensive that better bounds pay
@@ -50,7 +63,6 @@ class Search:
         self.bounds = Bounds(problem, depth, self._begin_step)
         self.slack = self.bounds.slack
 
-    # ---- the search ----
     def run(self, start: Encoding | None = None) -> Outcome:
         """Improve the tree until it is proven best, a limit is reached, or the user interrupts."""
         reason, shortest = "proven", False
@@ -156,7 +168,7 @@ class Search:
         """Better and better trees below the target, until there is none."""
         everything = (), self.everyone
         if self.depth < 3:
-            limit = target + self.slack - EDGE
+            limit = target + self.slack - NEAR
             least = self.bounds.least(*everything, self.depth, self.most_splits)
             lists = self._focused(least, limit)
             if lists is not None:
@@ -171,12 +183,9 @@ class Search:
         roots = np.argsort(least, kind="stable").tolist()
         for first in range(0, len(roots), self.n_threads):
             limit = self._limit(target)
-            batch = [
-                split
-                for split in roots[first : first + self.n_threads]
-                if least[split] < limit + self.slack
-            ]
-            for encodings in self._side_by_side(batch, bounds, limit):
+            batch = roots[first : first + self.n_threads]
+            promising = [split for split in batch if least[split] < limit + self.slack]
+            for encodings in self._side_by_side(promising, bounds, limit):
                 yield from encodings
 
     def _side_by_side(
@@ -188,10 +197,8 @@ class Search:
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             try:
-                work = [
-                    pool.submit(lambda s: list(self._rooted(s, bounds[s], limit)), s) for s in roots
-                ]
-                yield from [future.result() for future in work]
+                every = pool.map(lambda s: list(self._rooted(s, bounds[s], limit)), roots)
+                yield from list(every)
             except BaseException:
                 self.stopped = True  # the others end before their next step
                 raise
@@ -249,7 +256,7 @@ class Search:
 
     def _limit(self, target: float) -> float:
         """What to stay below: a better value, or while shortening an equal one."""
-        return (target if self._is_shortening else min(target, self.value)) - EDGE
+        return (target if self._is_shortening else min(target, self.value)) - NEAR
 
     @property
     def _is_shortening(self) -> bool:
@@ -266,10 +273,9 @@ class Search:
             best, value = best_pair(*both, pairs, self.table.weight, *charge, spending)
             if value < limit:
                 first, second = pairs[best]
-                limit = limit if self._is_shortening else value - EDGE
+                limit = limit if self._is_shortening else value - NEAR
                 yield np.concatenate([[split], part.encodings[first], right.encodings[second]])
 
-    # ---- the best tree so far ----
     def _majority(self) -> Encoding:
         counts = np.bincount(self.table.label, self.table.weight, self.table.n_classes)
         encoding = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
@@ -306,7 +312,7 @@ class Search:
     def _shortened(self, encoding: Encoding) -> Encoding:
         """The encoding without splits whose removal costs nothing."""
         encoding, value = encoding.copy(), self._evaluate(encoding)
-        for index in inner_indices(self.depth)[::-1]:
+        for index in node_indices(self.depth)[0][::-1]:
             if encoding[index] < 0:
                 continue
             for label in range(self.table.n_classes):
@@ -321,9 +327,8 @@ class Search:
     def _raise_bound(self, bound: float) -> None:
         if self.counted:
             # with a shared budget a bound counts the part of a row that is not lost in the end
-            bound = (
-                math.floor(bound + ROUNDING) if self.problem.shared else math.ceil(bound - ROUNDING)
-            )
+            down = self.problem.shared
+            bound = math.floor(bound + ROUNDING) if down else math.ceil(bound - ROUNDING)
         if bound > self.bound:
             self.bound = min(bound, self.value)
             self._report()
@@ -362,13 +367,9 @@ def _search_few_rows(depth: int, sharp: bool) -> None:
 
 def _small_problem() -> Problem:
     random = np.random.default_rng(0)
-    columns = [
-        Column(f"x{j}", "integer", 0.0, float(HIGHEST)).with_thresholds(
-            np.arange(HIGHEST, dtype=float)
-        )
-        for j in range(N_COLUMNS)
-    ]
-    space = FeatureSpace(tuple(columns))
+    columns = [Column(f"x{j}", "integer", 0.0, float(HIGHEST)) for j in range(N_COLUMNS)]
+    thresholds = np.arange(HIGHEST, dtype=float)
+    space = FeatureSpace(tuple(column.with_thresholds(thresholds) for column in columns))
     values = random.integers(0, HIGHEST + 1, (N_ROWS, N_COLUMNS)).astype(np.float64)
     labels = random.integers(0, 2, N_ROWS).astype(np.int64)
     moves = Perturbation(step_cost=1.0, budget=2.0, scope="total").moves(space)

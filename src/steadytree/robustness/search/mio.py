@@ -6,6 +6,7 @@ The cut follows each perturbed row down the tree: keeping the row correct needs 
 node it passed that sends it elsewhere, or its own label at the node where it stopped.
 """
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +16,9 @@ from numpy.typing import NDArray
 
 from steadytree._base.optional import require
 from steadytree.robustness._kernels.cost import box_costs, robust_loss
-from steadytree.robustness.search.encoding import Encoding, Outcome
-from steadytree.robustness.search.problem import Problem
+from steadytree.robustness.search.problem import Encoding, Outcome, Problem
 
-# node of the full tree, the root being 1: ("split" | "leaf", which)
-Nodes = dict[int, tuple[str, int]]
+Nodes = dict[int, int]  # by number, the root being 1, children of n 2 n and 2 n + 1: as encoded
 ENOUGH = 1e-6
 # SCIP's status by that of the search
 REASONS = {
@@ -48,8 +47,8 @@ class Model:
     depth: int
     limits: tuple[float, int | None]  # seconds, nodes
     scip: Any
-    split_vars: dict[tuple[int, int], Any] = field(default_factory=dict)
-    label_vars: dict[tuple[int, int], Any] = field(default_factory=dict)
+    split_vars: dict[tuple[int, int], Any] = field(default_factory=dict)  # (node, split)
+    label_vars: dict[tuple[int, int], Any] = field(default_factory=dict)  # (node, label)
     kept: Any = None
     best: Nodes = field(default_factory=dict)
     best_value: float = -math.inf
@@ -71,7 +70,7 @@ def solve_mio(
     model = Model(problem, depth, limits, scip.Model())
     _build(model, scip)
     weights = np.bincount(problem.table.label, problem.table.weight)
-    _offer(model, {1: ("leaf", int(weights.argmax()))})
+    _offer(model, {1: -1 - int(weights.argmax())})
     if start is not None:
         _offer(model, _nodes(start, depth))
     model.scip.optimize()
@@ -89,12 +88,10 @@ def _build(model: Model, scip: Any) -> None:
     solver.hideOutput()
     n_candidates, n_classes = len(problem.splits), problem.table.n_classes
     add, total = solver.addVar, scip.quicksum
-    for node in model.inner:
-        for split in range(n_candidates):
-            model.split_vars[node, split] = add(vtype="B")
-    for node in model.everywhere:
-        for label in range(n_classes):
-            model.label_vars[node, label] = add(vtype="B")
+    pairs = itertools.product(model.inner, range(n_candidates))
+    model.split_vars = {pair: add(vtype="B") for pair in pairs}
+    pairs = itertools.product(model.everywhere, range(n_classes))
+    model.label_vars = {pair: add(vtype="B") for pair in pairs}
     model.kept = add(vtype="C", lb=0, ub=problem.total)
     for node in model.everywhere:
         chosen = [model.label_vars[node, label] for label in range(n_classes)]
@@ -102,18 +99,10 @@ def _build(model: Model, scip: Any) -> None:
             chosen += [model.split_vars[node, split] for split in range(n_candidates)]
         solver.addCons(total(chosen) == 1)
     solver.setObjective(model.kept - problem.penalty * total(model.split_vars.values()), "maximize")
-    handler = _handler(scip, model)
-    solver.includeConshdlr(
-        handler,
-        "attack",
-        "no perturbation leaves less than is claimed",
-        enfopriority=-5_000_000,
-        chckpriority=-5_000_000,
-        sepafreq=-1,
-        propfreq=-1,
-        eagerfreq=-1,
-        needscons=False,
-    )
+    about = _handler(scip, model), "attack", "no perturbation leaves less than is claimed"
+    late = {"enfopriority": -5_000_000, "chckpriority": -5_000_000}
+    never = {"sepafreq": -1, "propfreq": -1, "eagerfreq": -1}
+    solver.includeConshdlr(*about, needscons=False, **late, **never)
     # cuts come late, so reductions that rely on knowing all constraints are wrong
     solver.setParam("misc/allowstrongdualreds", False)
     solver.setParam("misc/allowweakdualreds", False)
@@ -129,9 +118,10 @@ def _offer(model: Model, nodes: Nodes) -> None:
     attack = _attack_and_note(model, nodes)
     solution = model.scip.createSol()
     for node in model.everywhere:
-        kind, which = nodes.get(node, ("leaf", 0))  # nodes that nothing reaches: any label
-        chosen = model.split_vars if kind == "split" else model.label_vars
-        model.scip.setSolVal(solution, chosen[node, which], 1.0)
+        which = nodes.get(node, -1)  # nodes that nothing reaches: any label
+        split = which >= 0
+        chosen = model.split_vars[node, which] if split else model.label_vars[node, -1 - which]
+        model.scip.setSolVal(solution, chosen, 1.0)
     model.scip.setSolVal(solution, model.kept, attack.kept)
     model.scip.addSol(solution)
 
@@ -139,7 +129,7 @@ def _offer(model: Model, nodes: Nodes) -> None:
 def _attack_and_note(model: Model, nodes: Nodes) -> Attack:
     """The worst attack on a tree, kept where the tree is the best so far."""
     attack = worst_attack(model.problem, nodes, model.depth)
-    n_splits = sum(kind == "split" for kind, _ in nodes.values())
+    n_splits = sum(which >= 0 for which in nodes.values())
     value = attack.kept - model.problem.penalty * n_splits
     if value > model.best_value:
         model.best, model.best_value = nodes, value
@@ -188,10 +178,10 @@ def _read(model: Model, solution: Any) -> Nodes:
         node = waiting.pop()
         labels = [value(solution, model.label_vars[node, label]) for label in range(n_classes)]
         if max(labels) > 0.5:
-            nodes[node] = "leaf", int(np.argmax(labels))
+            nodes[node] = -1 - int(np.argmax(labels))
             continue
         chosen = [value(solution, model.split_vars[node, split]) for split in range(n_candidates)]
-        nodes[node] = "split", int(np.argmax(chosen))
+        nodes[node] = int(np.argmax(chosen))
         waiting += [2 * node, 2 * node + 1]
     return nodes
 
@@ -204,12 +194,12 @@ def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
     table = problem.table
     n = len(table.label)
     cost, target = np.full(n, np.inf), np.full(n, -1)
-    leaves = [node for node, (kind, _) in nodes.items() if kind == "leaf"]
+    leaves = [node for node, which in nodes.items() if which < 0]
     for leaf in leaves:
         reach = np.empty(n)
         if not box_costs(*_path(nodes, leaf, depth), table, reach):
             continue
-        closer = (table.label != nodes[leaf][1]) & (reach < cost)
+        closer = (table.label != -1 - nodes[leaf]) & (reach < cost)
         cost[closer], target[closer] = reach[closer], leaf
     lost = robust_loss(cost, table.weight, problem.limit, problem.shared, problem.integer)
     moved = _moved_weight(problem, cost)
@@ -238,11 +228,10 @@ def _moved_weight(problem: Problem, cost: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _path(nodes: Nodes, leaf: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    splits, sides = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64)
+    splits, sides = np.zeros((2, depth + 1), np.int64)
     path_length = leaf.bit_length() - 1
     for level in range(path_length):
-        node = leaf >> (path_length - level)
-        splits[level] = nodes[node][1]
+        splits[level] = nodes[leaf >> (path_length - level)]
         sides[level] = leaf >> (path_length - level - 1) & 1
     return splits, sides, path_length
 
@@ -286,42 +275,37 @@ def _cut_terms(
             continue
         counts = np.bincount(label[rows], weight[rows], model.problem.table.n_classes)
         terms += [count * model.label_vars[node, k] for k, count in enumerate(counts) if count]
-        kind, which = nodes[node]
-        if kind == "leaf":
-            here_or_below = sides.shape[1] if node in model.inner else 0
-            gains = np.full(here_or_below, weight[rows].sum())
+        if nodes[node] < 0:
+            n_candidates = sides.shape[1] if node in model.inner else 0
+            gains = np.full(n_candidates, weight[rows].sum())
         else:
-            on_left = sides[rows, which]
+            on_left = sides[rows, nodes[node]]
             gains = (weight[rows, None] * (sides[rows] != on_left[:, None])).sum(axis=0)
             here[2 * node], here[2 * node + 1] = rows[on_left], rows[~on_left]
         terms += [gain * model.split_vars[node, split] for split, gain in enumerate(gains) if gain]
     return terms
 
 
+def _indices(depth: int) -> dict[int, int]:
+    """Index in an encoding of every node of a full tree, parents first."""
+    index = {1: 0}
+    for node in range(1, 2**depth):
+        height = depth + 1 - node.bit_length()
+        index[2 * node], index[2 * node + 1] = index[node] + 1, index[node] + 2**height
+    return index
+
+
 def _encoding(nodes: Nodes, depth: int) -> Encoding:
-    encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)
-
-    def fill(node: int, index: int, height: int) -> None:
-        kind, which = nodes[node]
-        encoding[index] = which if kind == "split" else -1 - which
-        if kind == "split":
-            fill(2 * node, index + 1, height - 1)
-            fill(2 * node + 1, index + 1 + 2**height - 1, height - 1)
-
-    fill(1, 0, depth)
+    encoding, index = np.zeros(2 ** (depth + 1) - 1, np.int32), _indices(depth)
+    for node, which in nodes.items():
+        encoding[index[node]] = which
     return encoding
 
 
 def _nodes(encoding: Encoding, depth: int) -> Nodes:
     """The inverse of `_encoding`."""
     nodes: Nodes = {}
-
-    def read(node: int, index: int, height: int) -> None:
-        which = int(encoding[index])
-        nodes[node] = ("split", which) if which >= 0 else ("leaf", -1 - which)
-        if which >= 0:
-            read(2 * node, index + 1, height - 1)
-            read(2 * node + 1, index + 1 + 2**height - 1, height - 1)
-
-    read(1, 0, depth)
+    for node, index in _indices(depth).items():
+        if node == 1 or nodes.get(node // 2, -1) >= 0:
+            nodes[node] = int(encoding[index])
     return nodes

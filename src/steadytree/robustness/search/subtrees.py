@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.cost import PriceIntervals, split_rows
+from steadytree.robustness._kernels.cost import split_rows
 from steadytree.robustness._kernels.lists import (
     add_leaves,
     join_pairs,
@@ -23,12 +23,16 @@ from steadytree.robustness._kernels.pairs import (
     undominated,
 )
 from steadytree.robustness.search.bounds import Bounds, Path, Rows, divisions
-from steadytree.robustness.search.encoding import Encoding, TooExpensive
+from steadytree.robustness.search.problem import Encoding, Floats, TooExpensive
 
-Floats = NDArray[np.float64]
 WINDOW = 128  # sub-trees that others are compared with
 SAMPLE = 500
 ENOUGH_KEPT = 0.7
+FIRST_ROOM = 2048
+PAIRS_AT_ONCE = 20_000_000
+Outside = tuple[Rows, Floats]
+Region = tuple[Path, Rows, int]  # with the most splits that it may have
+RootSplit = tuple[Path, Rows, int, tuple[int, int]]  # a split, and the most below each side
 
 
 @dataclass(frozen=True)
@@ -47,22 +51,13 @@ class SubTrees:
     def arrays(self) -> tuple[Any, ...]:
         return self.encodings, self.costs, self.losses, self.split_counts
 
-    def take(self, kept: NDArray[np.int64]) -> "SubTrees":
+    def take(self, kept: NDArray[np.int64] | slice) -> "SubTrees":
+        """Some of the list; nothing is copied where they are a slice."""
         return SubTrees(*(array[kept] for array in self.arrays))
-
-    def between(self, first: int, last: int) -> "SubTrees":
-        """Part of the list; nothing is copied."""
-        return SubTrees(*(array[first:last] for array in self.arrays))
 
     def in_order(self) -> "SubTrees":
         """Sorted by encoding, so that similar sub-trees are neighbours."""
         return self.take(np.lexsort(self.encodings.T[::-1]))
-
-    @classmethod
-    def none(cls, width: int, n: int, n_intervals: int, room: int = 0) -> "SubTrees":
-        """Empty arrays with room for some sub-trees."""
-        encodings, split_counts = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
-        return cls(encodings, np.empty((room, n)), np.empty((room, n_intervals)), split_counts)
 
     @classmethod
     def joined(cls, parts: "list[SubTrees]") -> "SubTrees":
@@ -80,46 +75,6 @@ def random_encoding(
     return np.concatenate([[rng.integers(n_candidates)], *below]).astype(np.int32)
 
 
-def inner_indices(depth: int, index: int = 0) -> list[int]:
-    """Index of every inner node of a full encoding, parents first."""
-    if depth == 0:
-        return []
-    below = 2**depth - 1
-    left, right = inner_indices(depth - 1, index + 1), inner_indices(depth - 1, index + 1 + below)
-    return [index, *left, *right]
-
-
-def without_worse(trees: SubTrees, limit: float, shared: bool) -> SubTrees:
-    """Without sub-trees that others in the list can stand in for.
-
-    Of equal ones the one with fewest splits stays; those that are worse than one of the
-    strongest for every row, and not shorter, go.
-    """
-    if len(trees) < 2:
-        return trees
-    order = np.argsort(trees.split_counts, kind="stable")
-    keys = hash_costs(trees.costs, limit, shared)[order].view(np.dtype((np.void, 16))).ravel()
-    _, first = np.unique(keys, return_index=True)
-    trees = trees.take(order[np.sort(first)])
-    order = strongest_first(trees.costs, limit)
-    # a full comparison pays only where many are dominated, which a sample shows
-    strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
-    sample = np.concatenate([strongest, order[WINDOW::step]])
-    kept = undominated(trees.costs[sample], trees.split_counts[sample], limit, shared, WINDOW)
-    if kept.mean() > ENOUGH_KEPT:
-        return trees
-    trees = trees.take(order)
-    kept = undominated(trees.costs, trees.split_counts, limit, shared, WINDOW)
-    return trees.take(np.flatnonzero(kept))
-
-
-FIRST_ROOM = 2048
-PAIRS_AT_ONCE = 20_000_000
-Outside = tuple[Rows, Floats]
-Region = tuple[Path, Rows, int]  # with the most splits that it may have
-RootSplit = tuple[Path, Rows, int, tuple[int, int]]  # a split, and the most below each side
-
-
 class Lists:
     """Sub-trees of regions, for the intervals in which the target can be reached."""
 
@@ -127,14 +82,10 @@ class Lists:
         self.bounds, self.active = bounds, active
         self.problem, self.table = bounds.problem, bounds.table
         self.penalty, self.everyone = bounds.penalty, bounds.everyone
-        intervals = bounds.intervals
-        self.seen = PriceIntervals(
-            intervals.offset[active],
-            intervals.slope[active],
-            np.ascontiguousarray(intervals.cross[:, :, active]),
-            intervals.limit,
-            intervals.shared,
-        )
+        every = bounds.intervals
+        cross = np.ascontiguousarray(every.cross[:, :, active])
+        offset, slope = every.offset[active], every.slope[active]
+        self.seen = every._replace(offset=offset, slope=slope, cross=cross)
 
     def alone(self) -> Outside:
         """No other regions: the rows are all of the tree's."""
@@ -148,14 +99,11 @@ class Lists:
         charge = self.penalty, most
         around = outside, self.table, self.seen
         if depth == 2:
-            return self._filled(
-                7,
-                lambda found: two_level_list((splits, sides), rows, *around, charge, target, found),
-            )
-        leaves = self._filled(
-            2 ** (depth + 1) - 1,
-            lambda found: add_leaves(splits, sides, len(path), *around, target, found),
-        )
+            above = (splits, sides), rows
+            return self._filled(7, lambda to: two_level_list(*above, *around, charge, target, to))
+        within = splits, sides, len(path)
+        width = 2 ** (depth + 1) - 1
+        leaves = self._filled(width, lambda to: add_leaves(*within, *around, target, to))
         if depth == 0 or most == 0:
             return leaves
         parts = [leaves]
@@ -240,7 +188,7 @@ class Lists:
         around = region_weights(region, self.table.weight, len(bounds)), bounds
         size, room = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM
         for first in range(0, len(left), size):
-            part = left.between(first, first + size)
+            part = left.take(slice(first, first + size))
             while True:
                 self.bounds.begin_step()
                 pairs = np.empty((room, 2), np.int64)
@@ -270,11 +218,11 @@ class Lists:
                     break
                 pairs = pairs[seen:]
                 found, count = self._compressed(found, count)
-        return self._without_worse(found.between(0, count))
+        return self._without_worse(found.take(slice(count)))
 
     def _compressed(self, found: SubTrees, count: int) -> tuple[SubTrees, int]:
         """Room for more: by dropping what others can stand in for, else in larger arrays."""
-        left = self._without_worse(found.between(0, count))
+        left = self._without_worse(found.take(slice(count)))
         if len(left) > len(found) // 2:
             return self._enlarged(found, count), count
         for old, new in zip(left.arrays, found.arrays, strict=True):
@@ -282,16 +230,39 @@ class Lists:
         return found, len(left)
 
     def _without_worse(self, trees: SubTrees) -> SubTrees:
-        return without_worse(trees, self.seen.limit, self.problem.shared)
+        """Without sub-trees that others in the list can stand in for.
+
+        Of equal ones the one with fewest splits stays; those that are worse than one of the
+        strongest for every row, and not shorter, go.
+        """
+        if len(trees) < 2:
+            return trees
+        limit, shared = self.seen.limit, self.problem.shared
+        order = np.argsort(trees.split_counts, kind="stable")
+        keys = hash_costs(trees.costs, limit, shared)[order].view(np.dtype((np.void, 16))).ravel()
+        _, first = np.unique(keys, return_index=True)
+        trees = trees.take(order[np.sort(first)])
+        order = strongest_first(trees.costs, limit)
+        # a full comparison pays only where many are dominated, which a sample shows
+        strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
+        sample = np.concatenate([strongest, order[WINDOW::step]])
+        kept = undominated(trees.costs[sample], trees.split_counts[sample], limit, shared, WINDOW)
+        if kept.mean() > ENOUGH_KEPT:
+            return trees
+        trees = trees.take(order)
+        kept = undominated(trees.costs, trees.split_counts, limit, shared, WINDOW)
+        return trees.take(np.flatnonzero(kept))
 
     def _none(self, width: int, room: int = 0) -> SubTrees:
-        return SubTrees.none(width, len(self.everyone), len(self.active), room)
+        """Empty arrays with room for some sub-trees."""
+        encodings, split_counts = np.zeros((room, width), np.int32), np.zeros(room, np.int64)
+        costs, losses = np.empty((room, len(self.everyone))), np.empty((room, len(self.active)))
+        return SubTrees(encodings, costs, losses, split_counts)
 
     def _enlarged(self, found: SubTrees, count: int) -> SubTrees:
         """The same with four times the room; ends the step where that is too much."""
         room = 4 * len(found)
-        size = room * 8 * (len(self.everyone) + len(self.active))
-        if size > self.bounds.largest_list:
+        if room * 8 * (len(self.everyone) + len(self.active)) > self.bounds.largest_list:
             raise TooExpensive
         larger = self._none(found.encodings.shape[1], room)
         for old, new in zip(found.arrays, larger.arrays, strict=True):
@@ -305,5 +276,5 @@ class Lists:
             self.bounds.begin_step()
             count = fill(found.arrays)
             if count >= 0:
-                return self._without_worse(found.between(0, count))
+                return self._without_worse(found.take(slice(count)))
             found = self._enlarged(found, 0)
