@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.robustness.search.problem import make_problem
+from steadytree.robustness.search.problem import Problem
 from tests.robustness.reference_attack import random_perturbation
 
 
@@ -304,7 +304,7 @@ def random_problem(case, shared=None):
     moves = random_perturbation(rng, space).moves(space)
     shared = bool(rng.integers(2)) if shared is None else shared
     spending = float(rng.choice([0.0, 0.5, 1.7])) + 1e-9, shared, float(rng.choice([0.0, 0.25]))
-    return make_problem(space, moves, values, labels, weights, spending)
+    return Problem.of(space, moves, values, labels, weights, spending)
 
 
 def random_path(case, table, longest=2):

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table
-from steadytree.models.base import PickleMixin, read_rows
+from steadytree.models.base import LearnerMixin, read_rows
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import boosting, candidates, logistic
@@ -37,7 +36,7 @@ PARAMETERS: Parameters = {
 }
 
 
-class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
+class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     """A risk score: conditions with small integer points, robust to noise by construction.
 
     Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
@@ -367,17 +366,8 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return to_sklearn(self.card_.to_tree())
 
-    def _check_rows(self, X: Any) -> Table:
-        check_is_fitted(self)
-        table = Table.read(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return table
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
         # with points for large values only, small values cannot be told apart
         tags.classifier_tags.poor_score = self.directions == "up"
         tags.classifier_tags.multi_class = not self.as_published

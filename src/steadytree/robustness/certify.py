@@ -17,19 +17,8 @@ from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
-from steadytree.robustness._kernels.attack import (
-    CATEGORY,
-    MISSING,
-    NUMBER,
-    BinTable,
-    MoveTable,
-    NodeTable,
-    move_rows_into,
-    narrow_nodes,
-    nearest_card_change,
-    nearest_change,
-    only_labels,
-)
+from steadytree.robustness._kernels import attack
+from steadytree.robustness._kernels.attack import BinTable, MoveTable, NodeTable
 from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
 
 NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
@@ -62,14 +51,14 @@ def _column_bins(
         categories = np.arange(len(column.categories), dtype=float)
         box = np.tile(NO_BOX, (len(categories) + 1, 1))
         box[:-1, 0] = categories
-        sort = np.append(np.full(len(categories), CATEGORY), MISSING)
+        sort = np.append(np.full(len(categories), attack.CATEGORY), attack.MISSING)
         return sort, box, np.append(categories, np.nan)
     at = np.unique([c.threshold for c in conditions if not np.isnan(c.threshold)])
     # a bin reaches from one threshold to just below the next: low < x <= high in float64
     ends = np.concatenate([[-np.inf], np.nextafter(at, -np.inf), [np.inf]])
     reach = moves.ends(np.full(len(at) + 1, j), ends[:-1], ends[1:])
     box = np.concatenate([np.stack([ends[:-1], ends[1:], *reach], axis=1), [NO_BOX]])
-    sort = np.append(np.full(len(at) + 1, NUMBER), MISSING)
+    sort = np.append(np.full(len(at) + 1, attack.NUMBER), attack.MISSING)
     below = np.nextafter(at[0], -np.inf) if len(at) else 0.0
     return sort, box, np.concatenate([[below], at, [np.nan]])
 
@@ -335,25 +324,26 @@ def _nearest(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Size of the least move of each encoded row to another prediction, and where it ends."""
     if isinstance(model, Scorecard):
-        return nearest_card_change(rows, own, bins_of(model, moves), moves.prices, moves.largest)
+        bins = bins_of(model, moves)
+        return attack.nearest_card_change(rows, own, bins, moves.prices, moves.largest)
     nodes = _node_table(model, moves)
     table = MoveTable(moves.prices, moves.categorical, moves.largest)
-    _, where = nearest_change(rows, own, nodes, table)
-    witness, distance = move_rows_into(rows, where, nodes, table)
+    _, where = attack.nearest_change(rows, own, nodes, table)
+    witness, distance = attack.move_rows_into(rows, where, nodes, table)
     return distance, witness
 
 
 def _node_table(tree: Tree, moves: Moves) -> NodeTable:
     sizes = np.array([len(column.categories) for column in tree.space])
     shape = tree.left, tree.right, tree.missing_left, sizes, tree.subset
-    parent, column, before, low, high, allowed, missing = narrow_nodes(
+    parent, column, before, low, high, allowed, missing = attack.narrow_nodes(
         tree.feature, exact_thresholds(tree), *shape
     )
     least, greatest = moves.ends(column, low, high)
     box = np.stack([low, high, least, greatest], axis=1)
     opened = np.where(moves.categorical[column], allowed.any(axis=1), least <= greatest)
     flags = np.stack([missing, opened], axis=1)
-    only = only_labels(tree.left, tree.right, tree.label)
+    only = attack.only_labels(tree.left, tree.right, tree.label)
     return NodeTable(tree.left, tree.right, parent, column, before, box, flags, allowed, only)
 
 

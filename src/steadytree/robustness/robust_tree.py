@@ -21,17 +21,8 @@ from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.sklearn import as_tree
 from steadytree.robustness.perturbation import Perturbation, check_whole
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
-from steadytree.robustness.search.problem import (
-    MOST_SPLITS,
-    Encoding,
-    Outcome,
-    Problem,
-    encoding_of,
-    make_problem,
-    tree_of,
-)
+from steadytree.robustness.search.problem import MOST_SPLITS, Encoding, Floats, Outcome, Problem
 
-Floats = NDArray[np.float64]
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, 8),
     "n_thresholds": Integer(1),
@@ -183,9 +174,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         penalty = self.regularisation / (1 - self.regularisation)
         spending = noise.spend(float(weights.sum())), noise.scope != "row", penalty
         training = values, labels.astype(np.int64), weights
-        problem = make_problem(self.space_, moves, *training, spending)
+        problem = Problem.of(self.space_, moves, *training, spending)
         outcome = self._solve(problem)
-        self.tree_ = tree_of(outcome.encoding, problem, self.space_, self.classes_, training)
+        self.tree_ = problem.tree_of(outcome.encoding, self.classes_, training)
         self.objective_ = problem.total - outcome.value
         self.bound_ = problem.total - outcome.bound
         self.proven_, self.status_ = outcome.proven, outcome.reason
@@ -219,7 +210,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             tree = as_tree(given)
         except TypeError as error:
             raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
-        return encoding_of(tree, problem, self.space_, self.classes_, self.max_depth)
+        return problem.encoding_of(tree, self.classes_, self.max_depth)
 
     def _validate(self) -> None:
         validate(self, PARAMETERS)

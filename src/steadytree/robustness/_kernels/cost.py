@@ -11,29 +11,20 @@ from steadytree._base.jit import kernel
 
 
 class RobustTable(NamedTuple):
-    """Rows and all their candidate splits.
+    """Rows and all their candidate splits: what being on either side of each costs them."""
 
-    `left_cost`, `right_cost` (n_candidates, n): cost of being on either side of a split, 0 where a
-    row is already; `on_left` (n_candidates, n) is the side it is on. `feature` (n_candidates,) and
-    `left_bins`, `right_bins` (n_candidates, n_bins): a split's column and which of its bins go
-    where, the last bin being for missing values. `missing` (n_features, n): where a row lacks a
-    value. `cost_level` (n_candidates, n): index of a row's cost of crossing a split in the split's
-    list of such costs. `label`, `weight` (n,). `largest`: cost is the largest over columns, else
-    their sum.
-    """
-
-    left_cost: Any
+    left_cost: Any  # (n_candidates, n), 0 where a row is on that side already
     right_cost: Any
-    on_left: Any
-    feature: Any
-    left_bins: Any
+    on_left: Any  # (n_candidates, n)
+    feature: Any  # (n_candidates,): the split's column
+    left_bins: Any  # (n_candidates, n_bins): bins that go left, the last for missing values
     right_bins: Any
-    missing: Any
-    cost_level: Any
-    label: Any
+    missing: Any  # (n_features, n): where a row lacks a value
+    cost_level: Any  # (n_candidates, n): index of a crossing cost in the split's list of them
+    label: Any  # (n,)
     weight: Any
     n_classes: int
-    largest: bool
+    largest: bool  # whether the largest cost over columns counts, else their sum
 
 
 class PriceIntervals(NamedTuple):
@@ -41,17 +32,14 @@ class PriceIntervals(NamedTuple):
 
     With a shared budget, losing weight w costs w times the row's cost, and the most weight that can
     be lost is the least over t >= 0 of ``budget * t + sum of weight * max(0, 1 - t * cost)``. An
-    interval holds the prices t between two numbers: `offset` is the budget times the lower one,
-    `slope` the upper one, so offset plus losses is never more than the truth. With a budget for
-    each row there is one interval, and a row is lost where its cost is at most `limit`. With a
-    shared one, costs above `limit` are as good as infinite. `cross` (n_candidates, n_levels,
-    n_intervals) is the loss at each split's crossing costs.
+    interval holds the prices t between two numbers; offset plus losses is never more than the
+    truth. With a budget for each row there is one interval, and a row is lost within the limit.
     """
 
-    offset: Any
-    slope: Any
-    cross: Any
-    limit: float
+    offset: Any  # (n_intervals,): the budget times the lower price
+    slope: Any  # (n_intervals,): the upper price
+    cross: Any  # (n_candidates, n_levels, n_intervals): loss at each split's crossing costs
+    limit: float  # budget of each row; if it is shared, costs above are as good as infinite
     shared: bool
 
 

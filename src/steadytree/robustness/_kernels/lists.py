@@ -85,27 +85,24 @@ def keep_promising(losses, kept, n_kept, rest, target):
 
 
 @kernel
-def least_losses(losses, kept, n_kept, least):
-    """Fill least (n_intervals,) with the least loss among kept[:n_kept], interval by interval."""
-    least[:] = np.inf
-    for index in range(n_kept):
+def least_losses(losses, kept):
+    """Least loss (n_intervals,) among the kept ones, interval by interval."""
+    least = np.full(losses.shape[1], np.inf)
+    for index in range(kept.shape[0]):
         for interval in range(least.shape[0]):
-            if losses[kept[index], interval] < least[interval]:
-                least[interval] = losses[kept[index], interval]
+            least[interval] = min(least[interval], losses[kept[index], interval])
+    return least
 
 
 @kernel
 def narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target):
     """Keep on each side what could go with the best of the other; returns both numbers."""
     n_left, n_right = kept_left.shape[0], kept_right.shape[0]
-    least, room = np.empty_like(rest), np.empty_like(rest)
     while n_left > 0 and n_right > 0:
         before = n_left + n_right
-        least_losses(right_losses, kept_right, n_right, least)
-        room[:] = rest + least
+        room = rest + least_losses(right_losses, kept_right[:n_right])
         n_left = keep_promising(left_losses, kept_left, n_left, room, target)
-        least_losses(left_losses, kept_left, n_left, least)
-        room[:] = rest + least
+        room = rest + least_losses(left_losses, kept_left[:n_left])
         n_right = keep_promising(right_losses, kept_right, n_right, room, target)
         if n_left + n_right == before:
             return n_left, n_right
@@ -304,18 +301,14 @@ def options_of_sides(path, split, sides_rows, table, intervals, penalty, rest, t
 def two_level_list(path, rows, outside, table, intervals, charge, target, found):
     """Fill `found` with the sub-trees of at most two levels in a region that may beat the target.
 
-    path is (splits, sides) with room for two more; its last entry of sides is the number asked.
+    path is (splits, sides) with room for two more; the last entry of sides is their number.
     rows are the region's own. charge is (penalty of a split, most splits). Returns the
     number found, -1 where `found` is full.
     """
-    splits, sides = path
-    penalty, most_splits = charge
+    (splits, sides), (penalty, most_splits), bounds = path, charge, outside[1]
     path_length = sides[-1]
-    bounds = outside[1]
     room = room_for_options(table, intervals.offset.shape[0])
-    rest = intervals.offset + penalty
-    for other in range(1, bounds.shape[0]):
-        rest += bounds[other]
+    rest = intervals.offset + penalty + bounds[1:].sum(axis=0)
     around = region_weights(outside[0], table.weight, bounds.shape[0]), bounds
     n_found = add_leaves(splits, sides, path_length, outside, table, intervals, target, found)
     if most_splits == 0:

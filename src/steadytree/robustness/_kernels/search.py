@@ -41,7 +41,7 @@ def exact_two_levels(path, table, intervals, penalty, bound):
     """Lower bound (n_intervals,) to the least loss of two levels of splits, by interval.
 
     table holds the region's rows only; path is (splits, sides) with room for two more, its last
-    entry of sides the number asked. bound must not be less than what a single leaf loses.
+    entry of sides their number. bound must not be less than what a single leaf loses.
     """
     splits, sides = path
     room = room_for_options(table, bound.shape[0])
@@ -152,7 +152,7 @@ def best_stump(encoding, at, depth, table, spending, best):
 def improve_encoding(encoding, depth, table, spending, order):
     """Change one split (the lowest with their labels) at a time while the value falls.
 
-    encoding is a full encoding, changed in index; order lists its inner nodes in the order to try
+    encoding is a full encoding, changed in place; order lists its inner nodes in the order to try
     them. Returns the value.
     """
     index, height = node_indices(depth)

@@ -5,18 +5,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.cost import (
-    PriceIntervals,
-    RobustTable,
-    leaf_loss,
-    split_rows,
-    stump_bound,
-    two_level_bound,
-)
-from steadytree.robustness._kernels.search import exact_two_levels
-from steadytree.robustness.search.problem import Problem
+from steadytree.robustness._kernels import cost, search
+from steadytree.robustness._kernels.cost import PriceIntervals, RobustTable
+from steadytree.robustness.search.problem import Floats, Problem
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Path = tuple[tuple[int, int], ...]  # splits with the side taken, 0 being left
 NEAR = 1e-9  # bounds this close to a target reach it
@@ -89,17 +81,17 @@ class Bounds:
         self.begin_step()
         bound = np.empty(len(self.intervals.offset))
         if most == 0 or len(rows) == 0:
-            bound[:] = leaf_loss(rows, self.table)
+            bound[:] = cost.leaf_loss(rows, self.table)
         elif most == 1:
-            stump_bound(rows, self.table, self.intervals, self.penalty, bound)
+            cost.stump_bound(rows, self.table, self.intervals, self.penalty, bound)
         elif most == 2 or (depth == 2 and not self.exact):
-            two_level_bound(rows, self.table, self.intervals, (self.penalty, most), bound)
+            cost.two_level_bound(rows, self.table, self.intervals, (self.penalty, most), bound)
         elif depth == 2:
-            bound[:] = leaf_loss(rows, self.table)
+            bound[:] = cost.leaf_loss(rows, self.table)
             own = own_rows(self.table, rows)
-            exact_two_levels(self.arrays(path), own, self.intervals, self.penalty, bound)
+            search.exact_two_levels(self.arrays(path), own, self.intervals, self.penalty, bound)
         else:
-            bound[:] = leaf_loss(rows, self.table)
+            bound[:] = cost.leaf_loss(rows, self.table)
             for found in self.of_splits(path, rows, depth, most):
                 np.minimum(bound, found, out=bound)
         self.known[key] = bound
@@ -132,7 +124,7 @@ class Bounds:
         self, path: Path, rows: Rows, split: int, depth: int, most: int | None = None
     ) -> Floats:
         """Least losses of sub-trees with the given split at their root."""
-        left, right = split_rows(rows, split, self.table)
+        left, right = cost.split_rows(rows, split, self.table)
         found = np.full(len(self.intervals.offset), np.inf)
         for on_left, on_right in divisions(depth, most):
             below = self.least((*path, (split, 0)), left, depth - 1, on_left)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -10,31 +11,28 @@ import numpy as np
 from steadytree._base.clock import Limit
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.robustness._kernels.cost import split_rows
-from steadytree.robustness._kernels.pairs import best_pair
-from steadytree.robustness._kernels.search import (
-    count_splits,
-    encoding_value,
-    improve_encoding,
-    node_indices,
-)
+from steadytree.robustness._kernels import cost, pairs, search
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.search.bounds import LARGEST_LIST, NEAR, Bounds, divisions
-from steadytree.robustness.search.problem import (
-    Encoding,
-    Floats,
-    Outcome,
-    Problem,
-    Progress,
-    Stop,
-    TooExpensive,
-    make_problem,
-)
-from steadytree.robustness.search.subtrees import Lists, SubTrees, random_encoding
+from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
+from steadytree.robustness.search.subtrees import Lists, SubTrees, TooExpensive, random_encoding
 
 FEW_LISTED = 50  # sub-trees of an inexpensive step
 MANY_LISTED = 2000  # sub-trees of a step so expensive that better bounds pay
 ROUNDING = 1e-7  # values that differ by less are equal
+
+
+class Stop(Exception):
+    """The search ends here, for the reason given."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a search: robust loss (with penalties) of the best tree, and a lower bound."""
+
+    seconds: float
+    incumbent: float
+    bound: float
 
 
 class Search:
@@ -138,10 +136,10 @@ class Search:
         Few splits are tried first: then most bounds are high, and little has to be listed.
         """
         # with a penalty fewer splits are better anyway; equal fractions are coincidence
-        if not self.counted and count_splits(self.encoding, self.depth):
+        if not self.counted and search.count_splits(self.encoding, self.depth):
             return False
         self._offer(self._shortened(self.encoding))
-        n_splits = count_splits(self.encoding, self.depth)
+        n_splits = search.count_splits(self.encoding, self.depth)
         if n_splits == 0:
             return True
         try:  # what was proven stays so
@@ -226,7 +224,7 @@ class Search:
     def _rooted_in_three(self, split: int, limit: float) -> Iterator[Encoding]:
         """The same with the splits below the root given too: more, but much shorter lists."""
         bounds, depth = self.bounds, self.depth - 1
-        own = split_rows(self.everyone, split, self.table)
+        own = cost.split_rows(self.everyone, split, self.table)
         least = [
             np.array([bounds.of_split(((split, k),), own[k], t, depth) for t in bounds.splits])
             for k in (0, 1)
@@ -268,11 +266,11 @@ class Search:
         """The best tree with the given root, after each portion of pairs that has a better one."""
         spending = self.problem.limit, self.problem.shared, self.problem.integer
         charge = self.penalty, self.most_splits
-        for part, pairs in lists.pairs(left, right, lists.alone(), limit + self.slack):
+        for part, some in lists.pairs(left, right, lists.alone(), limit + self.slack):
             both = part.arrays[1:], right.arrays[1:]
-            best, value = best_pair(*both, pairs, self.table.weight, *charge, spending)
+            best, value = pairs.best_pair(*both, some, self.table.weight, *charge, spending)
             if value < limit:
-                first, second = pairs[best]
+                first, second = some[best]
                 limit = limit if self._is_shortening else value - NEAR
                 yield np.concatenate([[split], part.encodings[first], right.encodings[second]])
 
@@ -283,15 +281,15 @@ class Search:
         return encoding
 
     def _evaluate(self, encoding: Encoding) -> float:
-        costs = np.empty(len(self.table.label))
-        return float(encoding_value(encoding, self.depth, self.table, self.problem.spending, costs))
+        costs, spending = np.empty(len(self.table.label)), self.problem.spending
+        return float(search.encoding_value(encoding, self.depth, self.table, spending, costs))
 
     def _offer(self, encoding: Encoding, target: float = math.inf) -> bool:
         """Take a tree if it is better or as good and shorter; True if it is below the target."""
         encoding = np.ascontiguousarray(encoding, dtype=np.int32)
         value = self._evaluate(encoding)
-        shorter = count_splits(encoding, self.depth) < count_splits(self.encoding, self.depth)
-        if value < self.value - ROUNDING or (value < self.value + ROUNDING and shorter):
+        now, new = (search.count_splits(tree, self.depth) for tree in (self.encoding, encoding))
+        if value < self.value - ROUNDING or (value < self.value + ROUNDING and new < now):
             self.encoding, self.value = encoding.copy(), min(value, self.value)
             self._report()
         return value < target - ROUNDING
@@ -306,13 +304,13 @@ class Search:
             self._begin_step()
             encoding = random_encoding(self.rng, self.depth, n_candidates, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
-            improve_encoding(encoding, self.depth, self.table, self.problem.spending, order)
+            search.improve_encoding(encoding, self.depth, self.table, self.problem.spending, order)
             self._offer(self._shortened(encoding))
 
     def _shortened(self, encoding: Encoding) -> Encoding:
         """The encoding without splits whose removal costs nothing."""
         encoding, value = encoding.copy(), self._evaluate(encoding)
-        for index in node_indices(self.depth)[0][::-1]:
+        for index in search.node_indices(self.depth)[0][::-1]:
             if encoding[index] < 0:
                 continue
             for label in range(self.table.n_classes):
@@ -359,10 +357,10 @@ def load_loops(depth: int) -> None:
 
 @cache
 def _search_few_rows(depth: int, sharp: bool) -> None:
-    search = Search(_small_problem(), depth)
+    few = Search(_small_problem(), depth)
     if sharp:  # from the start, where other searches turn to it only if a proof is hard
-        search.bounds.sharpen()
-    search.run()
+        few.bounds.sharpen()
+    few.run()
 
 
 def _small_problem() -> Problem:
@@ -373,4 +371,4 @@ def _small_problem() -> Problem:
     values = random.integers(0, HIGHEST + 1, (N_ROWS, N_COLUMNS)).astype(np.float64)
     labels = random.integers(0, 2, N_ROWS).astype(np.int64)
     moves = Perturbation(step_cost=1.0, budget=2.0, scope="total").moves(space)
-    return make_problem(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))
+    return Problem.of(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))

@@ -37,9 +37,23 @@ class Split(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a search found."""
+
+    encoding: Encoding  # the best tree
+    value: float  # its robust loss, with penalties
+    bound: float  # no tree has a smaller value
+    proven: bool
+    reason: str  # "proven", "time limit", "node limit", "interrupted" or "too many candidates"
+    # whether it is proven that no tree of the same value has fewer splits
+    shortest: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Find the tree with the least robust loss: weight lost to the worst perturbation."""
 
+    space: FeatureSpace
     table: RobustTable  # distinct rows with their weights, and their cost of each side
     splits: tuple[Split, ...]  # in the order of the table
     # (n_features, n): the bin each row is in, counted as in the table's bins
@@ -50,6 +64,53 @@ class Problem:
     shared: bool
     integer: bool  # whether weights are numbers of rows; else parts of a row can be lost
     penalty: float  # charged for every split, in units of weight
+
+    @classmethod
+    def of(
+        cls,
+        space: FeatureSpace,
+        moves: Moves,
+        values: Floats,
+        labels: NDArray[np.int64],
+        weights: Floats | None,
+        spending: tuple[float, bool, float],
+    ) -> "Problem":
+        """List the candidate splits of a space and price them for every distinct row.
+
+        spending is (limit, shared, penalty).
+        """
+        limit, shared, penalty = spending
+        splits = list_splits(space)
+        rows, row_labels, row_weights = merge_rows(values, labels, weights)
+        n_splits, n = len(splits), len(rows)
+        n_bins = 1 + max((_n_bins(column) for column in space), default=0)
+        costs, on_left = np.empty((2, n_splits, n)), np.empty((n_splits, n), bool)
+        sides = np.zeros((2, n_splits, n_bins), bool)
+        for k, split in enumerate(splits):
+            x = rows[:, split.column]
+            on_left[k] = goes_left(split, x)
+            costs[:, k], sides[:, k] = _price(space[split.column], split, moves, x, n_bins)
+        crossing = np.where(on_left, costs[1], costs[0])
+        levels = _cost_levels(crossing)
+        indices = [np.searchsorted(own, cost) for own, cost in zip(levels, crossing, strict=True)]
+        table = RobustTable(
+            left_cost=costs[0],
+            right_cost=costs[1],
+            on_left=on_left,
+            feature=np.array([split.column for split in splits], dtype=np.int64),
+            left_bins=sides[0],
+            right_bins=sides[1],
+            missing=np.ascontiguousarray(np.isnan(rows).T),
+            cost_level=np.array(indices, dtype=np.int64).reshape(crossing.shape),
+            label=row_labels,
+            weight=row_weights,
+            n_classes=int(labels.max(initial=0)) + 1,
+            largest=moves.largest,
+        )
+        both = zip(space, rows.T, strict=True)
+        bins = np.array([_bins_of(column, x, n_bins) for column, x in both])
+        integer = bool((row_weights == np.floor(row_weights)).all())
+        return cls(space, table, splits, bins, levels, limit, shared, integer, penalty)
 
     @property
     def total(self) -> float:
@@ -72,50 +133,62 @@ class Problem:
         reach = self.limit if self.integer else np.inf
         return PriceIntervals(self.limit * prices[:-1], prices[1:], cross, reach, True)
 
+    def tree_of(
+        self, encoding: Encoding, classes: NDArray[Any], training: tuple[Floats, Any, Floats]
+    ) -> Tree:
+        """The encoded tree, with the class shares of training rows (values, labels, weights).
 
-def make_problem(
-    space: FeatureSpace,
-    moves: Moves,
-    values: Floats,
-    labels: NDArray[np.int64],
-    weights: Floats | None,
-    spending: tuple[float, bool, float],
-) -> Problem:
-    """List the candidate splits of a space and price them for every distinct row.
+        A leaf whose label is not its most frequent class, which can be more robust, gets that label
+        with certainty, so that the tree predicts as encoded.
+        """
+        values, labels, weights = training
+        nodes: list[tuple[int, int, int, int]] = []  # split, left, right, label
+        totals: list[NDArray[np.float64]] = []
+        depth = int(np.log2(len(encoding) + 1)) - 1
 
-    spending is (limit, shared, penalty).
-    """
-    limit, shared, penalty = spending
-    splits = list_splits(space)
-    rows, row_labels, row_weights = merge_rows(values, labels, weights)
-    n_splits, n = len(splits), len(rows)
-    n_bins = 1 + max((_n_bins(column) for column in space), default=0)
-    costs, on_left = np.empty((2, n_splits, n)), np.empty((n_splits, n), bool)
-    sides = np.zeros((2, n_splits, n_bins), bool)
-    for k, split in enumerate(splits):
-        x = rows[:, split.column]
-        on_left[k] = goes_left(split, x)
-        costs[:, k], sides[:, k] = _price(space[split.column], split, moves, x, n_bins)
-    crossing = np.where(on_left, costs[1], costs[0])
-    levels = _cost_levels(crossing)
-    indices = [np.searchsorted(own, cost) for own, cost in zip(levels, crossing, strict=True)]
-    table = RobustTable(
-        left_cost=costs[0],
-        right_cost=costs[1],
-        on_left=on_left,
-        feature=np.array([split.column for split in splits], dtype=np.int64),
-        left_bins=sides[0],
-        right_bins=sides[1],
-        missing=np.ascontiguousarray(np.isnan(rows).T),
-        cost_level=np.array(indices, dtype=np.int64).reshape(crossing.shape),
-        label=row_labels,
-        weight=row_weights,
-        n_classes=int(labels.max(initial=0)) + 1,
-        largest=moves.largest,
-    )
-    bins = np.array([_bins_of(column, x, n_bins) for column, x in zip(space, rows.T, strict=True)])
-    integer = bool((row_weights == np.floor(row_weights)).all())
-    return Problem(table, splits, bins, levels, limit, shared, integer, penalty)
+        def grow(index: int, height: int, rows: NDArray[np.int64]) -> int:
+            own, chosen = len(nodes), int(encoding[index])
+            counts = np.bincount(labels[rows], weights[rows], len(classes))
+            totals.append(counts.astype(np.float64))
+            nodes.append((-1, LEAF, LEAF, -1 - chosen))
+            if chosen >= 0:
+                split = self.splits[chosen]
+                on_left = goes_left(split, values[rows, split.column])
+                left = grow(index + 1, height - 1, rows[on_left])
+                right = grow(index + 1 + 2**height - 1, height - 1, rows[~on_left])
+                nodes[own] = (chosen, left, right, -1)
+            return own
+
+        grow(0, depth, np.arange(len(values)))
+        split, left, right, label = np.array(nodes).T.copy()
+        builder = TreeBuilder(SplitTable.of(self.space), classes)
+        return builder.build(split, left, right, np.array(totals), label=label)
+
+    def encoding_of(self, tree: Tree, classes: NDArray[Any], depth: int) -> Encoding:
+        """The encoding of a tree over the problem's splits; refuses a tree with others."""
+        own, names = tree.space.names[:5], self.space.names[:5]
+        if tree.space.names != self.space.names:
+            raise ValueError(f"warm_start is a tree for other columns, {own}: X has {names}.")
+        if tree.depth > depth:
+            raise ValueError(
+                f"warm_start has depth {tree.depth}, more than max_depth={depth}: "
+                "give a smaller tree."
+            )
+        indices = {split: index for index, split in enumerate(self.splits)}
+        known = {label: index for index, label in enumerate(classes.tolist())}
+        labels = tree.classes.tolist()
+        encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)
+
+        def fill(node: int, index: int, height: int) -> None:
+            if tree.is_leaf[node]:
+                encoding[index] = -1 - known.get(labels[tree.label[node]], 0)
+                return
+            encoding[index] = _split_index(tree, node, indices, self.space)
+            fill(int(tree.left[node]), index + 1, height - 1)
+            fill(int(tree.right[node]), index + 1 + 2**height - 1, height - 1)
+
+        fill(0, 0, depth)
+        return encoding
 
 
 def list_splits(space: FeatureSpace) -> tuple[Split, ...]:
@@ -225,102 +298,6 @@ def _too_many(space: FeatureSpace, splits: Sequence[Split]) -> str:
         f"({named}): lower n_thresholds, pass fewer thresholds in cuts, round integer columns "
         "to fewer values, or drop columns."
     )
-
-
-class Stop(Exception):
-    """The search ends here, for the reason given."""
-
-
-class TooExpensive(Exception):
-    """Lists grew beyond what they may for now."""
-
-
-@dataclass(frozen=True)
-class Progress:
-    """State of a search: robust loss (with penalties) of the best tree, and a lower bound."""
-
-    seconds: float
-    incumbent: float
-    bound: float
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a search found."""
-
-    encoding: Encoding  # the best tree
-    value: float  # its robust loss, with penalties
-    bound: float  # no tree has a smaller value
-    proven: bool
-    reason: str  # "proven", "time limit", "node limit", "interrupted" or "too many candidates"
-    # whether it is proven that no tree of the same value has fewer splits
-    shortest: bool = False
-
-
-def tree_of(
-    encoding: Encoding,
-    problem: Problem,
-    space: FeatureSpace,
-    classes: NDArray[Any],
-    training: tuple[Floats, NDArray[np.int64], Floats],
-) -> Tree:
-    """The encoded tree, with the class shares of training rows (values, labels, weights).
-
-    A leaf whose label is not its most frequent class, which can be more robust, gets that label
-    with certainty, so that the tree predicts as encoded.
-    """
-    values, labels, weights = training
-    nodes: list[tuple[int, int, int, int]] = []  # split, left, right, label
-    totals: list[NDArray[np.float64]] = []
-    depth = int(np.log2(len(encoding) + 1)) - 1
-
-    def grow(index: int, height: int, rows: NDArray[np.int64]) -> int:
-        own, chosen = len(nodes), int(encoding[index])
-        counts = np.bincount(labels[rows], weights[rows], len(classes))
-        totals.append(counts.astype(np.float64))
-        nodes.append((-1, LEAF, LEAF, -1 - chosen))
-        if chosen >= 0:
-            split = problem.splits[chosen]
-            on_left = goes_left(split, values[rows, split.column])
-            left = grow(index + 1, height - 1, rows[on_left])
-            right = grow(index + 1 + 2**height - 1, height - 1, rows[~on_left])
-            nodes[own] = (chosen, left, right, -1)
-        return own
-
-    grow(0, depth, np.arange(len(values)))
-    split, left, right, label = np.array(nodes).T.copy()
-    builder = TreeBuilder(SplitTable.of(space), classes)
-    return builder.build(split, left, right, np.array(totals), label=label)
-
-
-def encoding_of(
-    tree: Tree, problem: Problem, space: FeatureSpace, classes: NDArray[Any], depth: int
-) -> Encoding:
-    """The encoding of a tree over the problem's splits; refuses a tree with others."""
-    if tree.space.names != space.names:
-        raise ValueError(
-            f"warm_start is a tree for other columns, {tree.space.names[:5]}: X has "
-            f"{space.names[:5]}."
-        )
-    if tree.depth > depth:
-        raise ValueError(
-            f"warm_start has depth {tree.depth}, more than max_depth={depth}: give a smaller tree."
-        )
-    indices = {split: index for index, split in enumerate(problem.splits)}
-    known = {label: index for index, label in enumerate(classes.tolist())}
-    labels = tree.classes.tolist()
-    encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)
-
-    def fill(node: int, index: int, height: int) -> None:
-        if tree.is_leaf[node]:
-            encoding[index] = -1 - known.get(labels[tree.label[node]], 0)
-            return
-        encoding[index] = _split_index(tree, node, indices, space)
-        fill(int(tree.left[node]), index + 1, height - 1)
-        fill(int(tree.right[node]), index + 1 + 2**height - 1, height - 1)
-
-    fill(0, 0, depth)
-    return encoding
 
 
 def _split_index(tree: Tree, node: int, indices: dict[Split, int], space: FeatureSpace) -> int:

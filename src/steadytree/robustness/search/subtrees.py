@@ -7,23 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.cost import split_rows
-from steadytree.robustness._kernels.lists import (
-    add_leaves,
-    join_pairs,
-    narrow_pair,
-    open_splits,
-    two_level_list,
-)
-from steadytree.robustness._kernels.pairs import (
-    hash_costs,
-    promising_pairs,
-    region_weights,
-    strongest_first,
-    undominated,
-)
+from steadytree.robustness._kernels import cost, lists, pairs
 from steadytree.robustness.search.bounds import Bounds, Path, Rows, divisions
-from steadytree.robustness.search.problem import Encoding, Floats, TooExpensive
+from steadytree.robustness.search.problem import Encoding, Floats
 
 WINDOW = 128  # sub-trees that others are compared with
 SAMPLE = 500
@@ -33,6 +19,10 @@ PAIRS_AT_ONCE = 20_000_000
 Outside = tuple[Rows, Floats]
 Region = tuple[Path, Rows, int]  # with the most splits that it may have
 RootSplit = tuple[Path, Rows, int, tuple[int, int]]  # a split, and the most below each side
+
+
+class TooExpensive(Exception):
+    """Lists grew beyond what they may for now."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +90,19 @@ class Lists:
         around = outside, self.table, self.seen
         if depth == 2:
             above = (splits, sides), rows
-            return self._filled(7, lambda to: two_level_list(*above, *around, charge, target, to))
+            around = *around, charge, target
+            return self._filled(7, lambda to: lists.two_level_list(*above, *around, to))
         within = splits, sides, len(path)
         width = 2 ** (depth + 1) - 1
-        leaves = self._filled(width, lambda to: add_leaves(*within, *around, target, to))
+        leaves = self._filled(width, lambda to: lists.add_leaves(*within, *around, target, to))
         if depth == 0 or most == 0:
             return leaves
         parts = [leaves]
         least = self.bounds.of_splits(path, rows, depth, most)[:, self.active]
         rest = self.seen.offset + outside[1][1:].sum(axis=0)
         promising = (rest + least).min(axis=1) < target
-        for split in np.flatnonzero(promising & open_splits(splits, sides, len(path), self.table)):
+        promising &= lists.open_splits(splits, sides, len(path), self.table)
+        for split in np.flatnonzero(promising):
             for division in divisions(depth, most):
                 root = path, rows, int(split), division
                 parts.append(self.join(root, depth, outside, target))
@@ -124,7 +116,7 @@ class Lists:
         region, bounds = outside
         target = target if path else target + self.bounds.slack
         paths = [(*path, (split, side)) for side in (0, 1)]
-        own = split_rows(rows, split, self.table)
+        own = cost.split_rows(rows, split, self.table)
         least = [
             self.bounds.least(p, r, depth - 1, m)[self.active]
             for p, r, m in zip(paths, own, most, strict=True)
@@ -132,8 +124,8 @@ class Lists:
         rest = self.seen.offset + self.penalty + bounds[1:].sum(axis=0)
         if (rest + least[0] + least[1]).min() >= target:
             return None
-        lists: list[Any] = [None, None]
-        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        both: list[Any] = [None, None]
+        first = int(np.argmax([self.table.weight[rows].sum() for rows in own]))
         for side in (first, 1 - first):
             divided = region.copy()
             divided[own[1 - side]] = len(bounds)
@@ -143,12 +135,12 @@ class Lists:
             self.bounds.n_listed += len(found)
             if len(found) == 0:
                 return None
-            lists[side], least[side] = found, found.losses.min(axis=0)
-        kept = [np.arange(len(found)) for found in lists]
-        counts = narrow_pair(lists[0].losses, kept[0], lists[1].losses, kept[1], rest, target)
+            both[side], least[side] = found, found.losses.min(axis=0)
+        kept = [np.arange(len(found)) for found in both]
+        counts = lists.narrow_pair(both[0].losses, kept[0], both[1].losses, kept[1], rest, target)
         if min(counts) == 0:
             return None
-        left, right = (found.take(k[:n]) for found, k, n in zip(lists, kept, counts, strict=True))
+        left, right = (found.take(k[:n]) for found, k, n in zip(both, kept, counts, strict=True))
         return left.in_order(), right.in_order()
 
     def four_parts(
@@ -157,47 +149,46 @@ class Lists:
         """Sub-trees for both sides of the root's split whose first splits are given."""
         depth = self.bounds.depth - 1
         most = 2 * (2 ** (depth - 1) - 1,)
-        own = split_rows(self.everyone, split, self.table)
-        first = int(self.table.weight[own[1]].sum() > self.table.weight[own[0]].sum())
+        own = cost.split_rows(self.everyone, split, self.table)
+        first = int(np.argmax([self.table.weight[rows].sum() for rows in own]))
         region = np.zeros(len(self.everyone), np.int64)
-        parts = split_rows(own[1 - first], below[1 - first], self.table)
+        parts = cost.split_rows(own[1 - first], below[1 - first], self.table)
         path = (split, 1 - first)
         bounds = [np.zeros(len(self.active))]
         for side, part in enumerate(parts):
             region[part] = side + 1
             least = self.bounds.least((path, (below[1 - first], side)), part, depth - 1)
             bounds.append(least[self.active])
-        lists: list[Any] = [None, None]
+        both: list[Any] = [None, None]
         for side in (first, 1 - first):
             root = ((split, side),), own[side], below[side], most
             found = self.join(root, depth, (region, np.vstack(bounds)), target - self.penalty)
             self.bounds.n_listed += len(found)
             if len(found) == 0:
                 return None
-            lists[side] = found.in_order()
+            both[side] = found.in_order()
             region[:] = 0
             region[own[side]] = 1
             bounds = [np.zeros(len(self.active)), found.losses.min(axis=0)]
-        return lists[0], lists[1]
+        return both[0], both[1]
 
     def pairs(
         self, left: SubTrees, right: SubTrees, outside: Outside, target: float
     ) -> Iterator[tuple[SubTrees, NDArray[np.int64]]]:
         """Portions of the left list, with the pairs of each that may beat the target."""
         region, bounds = outside
-        around = region_weights(region, self.table.weight, len(bounds)), bounds
+        around = pairs.region_weights(region, self.table.weight, len(bounds)), bounds
         size, room = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM
         for first in range(0, len(left), size):
             part = left.take(slice(first, first + size))
-            while True:
+            both, count = (part.arrays[1:3], right.arrays[1:3]), -1
+            while count < 0:
                 self.bounds.begin_step()
-                pairs = np.empty((room, 2), np.int64)
-                lists = part.arrays[1:3], right.arrays[1:3]
-                count = promising_pairs(*lists, around, self.seen, target - self.penalty, pairs)
-                if count >= 0:
-                    break
-                room *= 4
-            yield part, pairs[:count]
+                found = np.empty((room, 2), np.int64)
+                limit = target - self.penalty
+                count = pairs.promising_pairs(*both, around, self.seen, limit, found)
+                room = 4 * room if count < 0 else room
+            yield part, found[:count]
 
     def join(self, root: RootSplit, depth: int, outside: Outside, target: float) -> SubTrees:
         """All sub-trees of a region with the given split at their root and may beat the target."""
@@ -210,13 +201,13 @@ class Lists:
         charge = self.penalty, 1 + sum(most)
         found, count = self._none(width, FIRST_ROOM), 0
         around = outside, self.table, self.seen, charge, target
-        for part, pairs in self.pairs(left, right, outside, target):
+        for part, some in self.pairs(left, right, outside, target):
             while True:
-                lists = part.arrays, right.arrays, pairs
-                count, seen = join_pairs(split, *lists, *around, found.arrays, count)
-                if seen == len(pairs):
+                both = part.arrays, right.arrays, some
+                count, seen = lists.join_pairs(split, *both, *around, found.arrays, count)
+                if seen == len(some):
                     break
-                pairs = pairs[seen:]
+                some = some[seen:]
                 found, count = self._compressed(found, count)
         return self._without_worse(found.take(slice(count)))
 
@@ -239,18 +230,20 @@ class Lists:
             return trees
         limit, shared = self.seen.limit, self.problem.shared
         order = np.argsort(trees.split_counts, kind="stable")
-        keys = hash_costs(trees.costs, limit, shared)[order].view(np.dtype((np.void, 16))).ravel()
+        keys = pairs.hash_costs(trees.costs, limit, shared)[order]
+        keys = keys.view(np.dtype((np.void, 16))).ravel()
         _, first = np.unique(keys, return_index=True)
         trees = trees.take(order[np.sort(first)])
-        order = strongest_first(trees.costs, limit)
+        order = pairs.strongest_first(trees.costs, limit)
         # a full comparison pays only where many are dominated, which a sample shows
         strongest, step = order[:WINDOW], max(1, len(order) // SAMPLE)
         sample = np.concatenate([strongest, order[WINDOW::step]])
-        kept = undominated(trees.costs[sample], trees.split_counts[sample], limit, shared, WINDOW)
+        costs, split_counts = trees.costs[sample], trees.split_counts[sample]
+        kept = pairs.undominated(costs, split_counts, limit, shared, WINDOW)
         if kept.mean() > ENOUGH_KEPT:
             return trees
         trees = trees.take(order)
-        kept = undominated(trees.costs, trees.split_counts, limit, shared, WINDOW)
+        kept = pairs.undominated(trees.costs, trees.split_counts, limit, shared, WINDOW)
         return trees.take(np.flatnonzero(kept))
 
     def _none(self, width: int, room: int = 0) -> SubTrees:
