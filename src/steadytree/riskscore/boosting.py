@@ -31,28 +31,23 @@ class Points:
 
 @dataclass(frozen=True)
 class Boosting:
-    """How votes are chosen.
-
-    `as_published`: no constant votes and no tuned offset, a last vote that fails, and thresholds
-    in the middle between values.
-    """
+    """How votes are chosen."""
 
     rounds: int  # maximum number of votes
     gamma: float  # advantage over one half that every vote is expected to have
     tau: float  # noise, as a share of each column's range
     most: int  # maximum number of different conditions
     forced: tuple[int, ...] = ()  # columns that must be used
+    # no constant votes, no tuned offset, a last vote that fails, thresholds midway between values
     as_published: bool = False
 
 
 @lru_cache(maxsize=64)
 def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> NDArray[np.float64]:
-    """Weight (T, 2 T + 1) of a row by round and margin: the probability that its vote decides.
-
-    With m rounds left and margin s, k = floor((m - s + 1) / 2) further correct votes decide, whose
-    probability is ``C(m, k) (1/2 + gamma)^k (1/2 - gamma)^(m - k)`` when votes are correct with
-    probability 1/2 + gamma (Freund 1995, boost-by-majority).
-    """
+    """Weight (T, 2 T + 1) of a row by round and margin: the probability that its vote decides."""
+    # with m rounds left and margin s, k = floor((m - s + 1) / 2) further correct votes decide,
+    # whose probability is ``C(m, k) (1/2 + gamma)^k (1/2 - gamma)^(m - k)`` when votes are correct
+    # with probability 1/2 + gamma (Freund 1995, boost-by-majority)
     margins = np.arange(-rounds, rounds + 1)
     left = np.arange(rounds)[::-1, None]
     shares = 0.5 * binom.pmf((left - margins + 1) // 2, left, 0.5 + gamma)
@@ -135,16 +130,11 @@ def _table(
     sizes = np.stack([up.size, down.size], axis=1)
     asks = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False)
     forced = np.array([number.get(derived.feature, -1) for derived in features.listed])
-    return BoostTable(
-        sizes,
-        features.allowed,
-        (~features.moved | (how.tau == 0)) & ~missing,
-        # a column with one value in a fold has no condition there, and must not end the votes
-        np.where(asks, forced, -1),
-        first,
-        not how.as_published,
-        how.as_published,
-    )
+    # a column with one value in a fold has no condition there, and must not end the votes
+    forced = np.where(asks, forced, -1)
+    shared = (~features.moved | (how.tau == 0)) & ~missing
+    published = how.as_published
+    return BoostTable(sizes, features.allowed, shared, forced, first, not published, published)
 
 
 def _merge(
@@ -240,11 +230,9 @@ def choose(
     seed: int,
     divisions: Sequence[int | None] = (None,),
 ) -> tuple[Boosting, NDArray[np.float64]]:
-    """The setting with the best held-out accuracy under its noise; the first on ties.
-
-    rows has one entry for each class against the rest, over which accuracies are averaged. Returns
-    the setting and its accuracies without noise, fold by fold.
-    """
+    """The setting with the best held-out accuracy under its noise; the first on ties."""
+    # rows has one entry for each class against the rest, over which accuracies are averaged.
+    # Returns the setting and its accuracies without noise, fold by fold.
     published = settings[0].as_published
     samples = rows if published else [one.sample(MOST_ROWS, seed) for one in rows]
     shares, scorecards = [], []
@@ -273,12 +261,10 @@ def choose_noise(
 
 
 def last_within_error(shares: Sequence[NDArray[np.float64]]) -> int:
-    """The last of rising noise levels whose mean is within one standard error of the best.
-
-    shares has one array for each level, with a value for each fold; all levels share the folds, so
-    the error is that of the differences. All levels from the best one to the last must be within
-    it, so that a large level that is good by chance is never taken.
-    """
+    """The last of rising noise levels whose mean is within one standard error of the best."""
+    # shares has one array for each level, with a value for each fold; all levels share the folds,
+    # so the error is that of the differences. All levels from the best one to the last must be
+    # within it, so that a large level that is good by chance is never taken.
     best = int(np.argmax([folds.mean() for folds in shares]))
     last = best
     for folds in shares[best + 1 :]:

@@ -13,6 +13,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 from steadytree.models.condition import Condition
 from steadytree.riskscore._kernels import UP
+from steadytree.robustness.perturbation import check_names
 
 # shifts are larger than tau by this factor, so that rounding never breaks a certificate
 SLACK = 1 + 1e-8
@@ -44,11 +45,7 @@ def allowed_directions(estimator: Any, data: LabelledRows) -> dict[int, tuple[bo
     space, n_classes = data.space, len(data.classes)
     named = {name: names_of(estimator, name) for name in ("monotone", "forced", "forbidden")}
     for parameter, names in named.items():
-        unknown = [name for name in names if name not in space.names]
-        if unknown:
-            raise ValueError(
-                f"{parameter} names {quote(unknown)}, but the columns are {quote(space.names)}."
-            )
+        check_names(parameter, names, space.names)
     both = [name for name in named["forced"] if name in named["forbidden"]]
     if both:
         raise ValueError(f"{quote(both)} is both forced and forbidden: choose one.")
@@ -213,10 +210,8 @@ class TrainingRows:
     def folds(
         self, divisions: Sequence[int | None] = (None,)
     ) -> Iterator[tuple["TrainingRows", "TrainingRows"]]:
-        """Training and validation rows; as many folds as the rarer class allows.
-
-        Each division is a seed for shuffling the rows, or None for rows in their order.
-        """
+        """Training and validation rows; as many folds as the rarer class allows."""
+        # each division is a seed for shuffling the rows, or None for rows in their order
         rarer = int(min((self.labels > 0).sum(), (self.labels < 0).sum()))
         if rarer < 2:
             return
@@ -238,10 +233,8 @@ class BinnedFeatures:
     def of(
         cls, shifted: NDArray[np.float64], direction: int, short: bool = True
     ) -> "BinnedFeatures":
-        """Ranks (q, n): missing first upwards and last downwards, so that no condition holds.
-
-        Threshold c lies between bins c - 1 and c; `short` takes a number with few digits.
-        """
+        """Ranks (q, n): missing first upwards and last downwards, so that no condition holds."""
+        # threshold c lies between bins c - 1 and c; `short` takes a number with few digits
         n, q = shifted.shape
         binned = np.empty((q, n), np.int64)
         size, thresholds = np.empty(q, np.int64), []

@@ -11,15 +11,10 @@ from scipy.special import expit, log_softmax
 
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore import candidates
 from steadytree.riskscore._kernels import DOWN, UP, best_condition, fit_curve
 from steadytree.riskscore.boosting import Points
-from steadytree.riskscore.candidates import (
-    DerivedFeatures,
-    LabelledRows,
-    TrainingRows,
-    ranks,
-    thresholds_between,
-)
+from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows
 
 FINE = 1e-3  # slope without conditions: integer offsets then give shares to 0.05 %
 MAX_THRESHOLDS = 63  # candidate thresholds per column
@@ -84,8 +79,8 @@ def thresholds_of(rows: TrainingRows) -> list[NDArray[np.float64]]:
     found = []
     for x in rows.features.matrix.T:
         known = ~np.isnan(x)
-        values, index = ranks(x[known])
-        thresholds = thresholds_between(values, short=True)
+        values, index = candidates.ranks(x[known])
+        thresholds = candidates.thresholds_between(values, short=True)
         if len(thresholds) > MAX_THRESHOLDS:
             counts = np.bincount(index, rows.weights[known], minlength=len(values))
             shares = np.cumsum(counts)[:-1] / counts.sum()
@@ -103,10 +98,8 @@ def fit_logistic(
     forced: tuple[int, ...] = (),
     thresholds: list[NDArray[np.float64]] | None = None,
 ) -> LogisticFit:
-    """Forward selection of conditions by the worst-case loss, refitting after each.
-
-    thresholds are those of `thresholds_of`, to be reused for several fits on the same rows.
-    """
+    """Forward selection of conditions by the worst-case loss, refitting after each."""
+    # thresholds are those of `thresholds_of`, to be reused for several fits on the same rows.
     weights, target = rows.weights, (rows.labels > 0).astype(float)
     listed = list_conditions(rows, tau, thresholds or thresholds_of(rows))
     base = np.clip((weights * target).sum() / weights.sum(), 1e-9, 1 - 1e-9)
@@ -133,14 +126,9 @@ def fit_logistic(
                 for at in range(size[other]):
                     excluded[other, at] |= listed.condition(other, at) == condition
         held = (listed.binned[one] > index) == (listed.direction[one] == UP)
-        fit = LogisticFit(
-            [*fit.conditions, condition],
-            np.column_stack([fit.worst, held]),
-            np.append(fit.beta, 0.0),
-            fit.start,
-            np.append(fit.forced, must),
-        )
-        fit = _refit(fit, target, weights)
+        worst, conditions = np.column_stack([fit.worst, held]), [*fit.conditions, condition]
+        beta, kept = np.append(fit.beta, 0.0), np.append(fit.forced, must)
+        fit = _refit(LogisticFit(conditions, worst, beta, fit.start, kept), target, weights)
         waiting.discard(condition.feature)
     return fit
 
@@ -274,10 +262,8 @@ def joint_scorecard(
 def joint_offsets(
     totals: NDArray[np.int64], labels: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """What to add to the totals of each class so that the largest is correct on most weight.
-
-    Classes are tuned in turn until none improves; ties keep the current offsets.
-    """
+    """What to add to the totals of each class so that the largest is correct on most weight."""
+    # classes are tuned in turn until none improves; ties keep the current offsets
     change = np.zeros(totals.shape[1], np.int64)
     reach = int(totals.max() - totals.min()) + 1
     tried = np.array(sorted(range(-reach, reach + 1), key=abs))

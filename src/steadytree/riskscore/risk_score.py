@@ -180,7 +180,6 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the score "
                 "is empty and always predicts the most frequent class, with its share as the risk.",
-                UserWarning,
                 stacklevel=2,
             )
         return self
@@ -269,11 +268,8 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
             rounds = [self.n_rounds]
         gammas = boosting.GAMMAS if self.gamma == "cv" else (self.gamma,)
         tau = 0.0 if self.tau == "1se" else float(self.tau)
-        return [
-            Boosting(int(r), float(g), tau, self._most, forced, self.as_published)
-            for r in rounds
-            for g in gammas
-        ]
+        fixed = tau, self._most, forced, self.as_published
+        return [Boosting(int(r), float(g), *fixed) for r in rounds for g in gammas]
 
     def _majority(self, rows: TrainingRows, how: Boosting) -> Points:
         found, most = boosting.boost(rows, how), self._most_points("majority")

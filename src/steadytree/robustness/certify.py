@@ -205,19 +205,16 @@ class Certificate:
         rows = np.flatnonzero(self.right & np.isfinite(self.distance))
         rows = rows[np.argsort(self.distance[rows], kind="stable")][:most]
         labels = self.classes.tolist()
-        return [
-            Counterexample(
-                int(row),
-                float(self.distance[row]),
-                labels[self.answer[row]],
-                labels[self.other[row]],
-                self._steps(self.rows[row], self.witness[row]),
-            )
-            for row in rows
-        ]
+        found = []
+        for row in rows.tolist():
+            answer, other = labels[self.answer[row]], labels[self.other[row]]
+            size = float(self.distance[row])
+            found.append(Counterexample(row, size, answer, other, self._steps(row)))
+        return found
 
-    def _steps(self, start: NDArray[np.float64], end: NDArray[np.float64]) -> tuple[Step, ...]:
-        """The columns in which two encoded rows differ."""
+    def _steps(self, row: int) -> tuple[Step, ...]:
+        """The columns in which a row and its witness differ."""
+        start, end = self.rows[row], self.witness[row]
         same = (start == end) | (np.isnan(start) & np.isnan(end))
         moved = [self.space[j] for j in np.flatnonzero(~same)]
         ends = zip(moved, start[~same], end[~same], strict=True)

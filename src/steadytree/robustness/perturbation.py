@@ -40,10 +40,8 @@ class Moves:
     def ends(
         self, column: Any, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Least and greatest value at which a move into ``low < x <= high`` of a column may end.
-
-        All three broadcast to one length. No value fits where the least is above the greatest.
-        """
+        """Least and greatest value at which a move into ``low < x <= high`` of a column may end."""
+        # All three broadcast to one length. No value fits where the least is above the greatest.
         integer = self.integer[column]
         least = np.where(integer, np.floor(low) + 1.0, np.nextafter(low, np.inf))
         greatest = np.where(integer, np.floor(high), high)
@@ -58,10 +56,8 @@ class Moves:
     def by_fractions(
         self, rows: NDArray[np.float64]
     ) -> Iterator[tuple[NDArray[np.int64], "Moves"]]:
-        """Indices of rows with the moves they may make: a fraction moves to any number.
-
-        Each row is looked at by itself, so that none depends on what others hold.
-        """
+        """Indices of rows with the moves they may make: a fraction moves to any number."""
+        # each row is looked at by itself, so that none depends on what others hold
         fractions = self.integer & (rows != np.floor(rows)) & ~np.isnan(rows)
         if not fractions.any():
             yield np.arange(len(rows)), self
@@ -276,7 +272,11 @@ class Perturbation:
 
     def moves(self, space: FeatureSpace) -> Moves:
         """Costs per column of a space, checked against it."""
-        self._check_names(space.names)
+        for parameter in NAMING:
+            given = getattr(self, parameter)
+            if isinstance(given, Mapping | list | tuple):
+                advice = ": use the names the tree was learned with."
+                check_names(parameter, given, space.names, advice)
         up, down, missing, low, high = np.full((5, len(space)), np.inf)
         low *= -1
         for j, column in enumerate(space):
@@ -311,17 +311,6 @@ class Perturbation:
             return float(value)
         return 1.0 / value if value > 0 else np.inf
 
-    def _check_names(self, names: Sequence[str]) -> None:
-        for parameter in NAMING:
-            given = getattr(self, parameter)
-            listed: Iterable[str] = given if isinstance(given, Mapping | list | tuple) else ()
-            unknown = [name for name in listed if name not in names]
-            if unknown:
-                raise ValueError(
-                    f"{parameter} names {quote(unknown)}, but the columns are {quote(names)}: "
-                    "use the names the tree was learned with."
-                )
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads back."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
@@ -330,6 +319,16 @@ class Perturbation:
             for key, value in values.items()
             if value is not None and value != {} and value != ()
         }
+
+
+def check_names(
+    parameter: str, given: Iterable[str], names: Sequence[str], advice: str = "."
+) -> None:
+    """Refuse names in a parameter that are none of the columns'."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        known = quote(names)
+        raise ValueError(f"{parameter} names {quote(unknown)}, but the columns are {known}{advice}")
 
 
 def certainty_cost(name: str, certainty: float) -> float:

@@ -16,10 +16,9 @@ from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Re
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import quote
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.sklearn import as_tree
-from steadytree.robustness.perturbation import Perturbation, check_whole
+from steadytree.robustness.perturbation import Perturbation, check_names, check_whole
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
 from steadytree.robustness.search.problem import MOST_SPLITS, Encoding, Floats, Outcome, Problem
 
@@ -222,15 +221,11 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def _with_thresholds(
         self, space: FeatureSpace, values: Floats, steps: NDArray[np.bool_], weights: Floats | None
     ) -> FeatureSpace:
-        """The space with candidate thresholds: declared ones, every integer, or between rows.
-
-        Where an integer column may move by less than a step, the least move would cross a threshold
-        at an integer: thresholds then lie halfway to the next.
-        """
+        """The space with candidate thresholds: declared ones, every integer, or between rows."""
+        # where an integer column may move by less than a step, the least move would cross a
+        # threshold at an integer: thresholds then lie halfway to the next
         declared, columns = self.cuts or {}, list(space)
-        unknown = quote([name for name in declared if name not in space.names])
-        if unknown:
-            raise ValueError(f"cuts names {unknown}, but the columns are {quote(space.names)}.")
+        check_names("cuts", declared, space.names)
         for j, column in enumerate(space):
             name = column.name
             if column.is_categorical and name in declared:

@@ -13,15 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from steadytree.metrics.accuracy import _plain_labels
 from steadytree.metrics.measurement import Measurement
-from steadytree.robustness.conflict_graph import (
-    MOST_CLASSES,
-    NO_PAIRS,
-    Cover,
-    Distinct,
-    Scaled,
-    least_cover,
-    two_times,
-)
+from steadytree.robustness import conflict_graph
+from steadytree.robustness.conflict_graph import MOST_CLASSES, NO_PAIRS, Distinct, Scaled
 from steadytree.robustness.perturbation import is_number
 
 LISTED = 1000  # conflicting pairs kept for reading
@@ -65,10 +58,7 @@ class LinearSeparation:
         return self.gamma / 4  # half of gamma in columns that are 2 wide
 
     def card_size(self, error: float) -> float:
-        """Votes with which boosting by majority errs on at most this share of those rows.
-
-        Infinite where there is no margin.
-        """
+        """Votes with which boosting by majority errs on this share; infinite without a margin."""
         if not 0 < error < 1:
             raise ValueError(f"error must be between 0 and 1, got {error}.")
         if self.edge == 0:
@@ -115,10 +105,8 @@ class Separation:
 
     @property
     def depth_anyway(self) -> int:
-        """Some tree of at most this depth separates all distinct rows, whatever their classes.
-
-        Splits isolate one row after the other, or halve each column's values in turn.
-        """
+        """Some tree of at most this depth separates all distinct rows, whatever their classes."""
+        # splits isolate one row after the other, or halve each column's values in turn
         levels = [len(np.unique(column)) for column in self.distinct.ranks.T]
         halvings = [(n - 1).bit_length() for n in levels]
         return min(len(self.distinct.rows) - 1, sum(halvings))
@@ -140,8 +128,13 @@ class Separation:
             Measurement("separateness", self.separateness, "share of rows that can stay"),
             Measurement("rows to drop", len(self.dropped), "so that the classes are apart"),
             Measurement("2 r", self.two_r, "least distance between classes once they are dropped"),
-            self._depth_measurement(),
         ]
+        if self.depth_says_something:
+            meaning = "enough to get every row that stays right, by the classes' distance"
+            found.append(Measurement("tree depth", self.depth_bound, meaning))
+        else:
+            meaning = "enough for any labels of these rows: the classes' distance promises no less"
+            found.append(Measurement("tree depth", self.depth_anyway, meaning))
         if self.linear is not None:
             share, gamma, edge = self.linear.separateness, self.linear.gamma, self.linear.edge
             found += [
@@ -150,13 +143,6 @@ class Separation:
                 Measurement("edge", edge, "accuracy of the best condition above 1/2"),
             ]
         return tuple(found)
-
-    def _depth_measurement(self) -> Measurement:
-        if self.depth_says_something:
-            meaning = "enough to get every row that stays right, by the classes' distance"
-            return Measurement("tree depth", self.depth_bound, meaning)
-        meaning = "enough for any labels of these rows: the classes' distance promises no less"
-        return Measurement("tree depth", self.depth_anyway, meaning)
 
     def _about_rows(self) -> Statement:
         """A lower bound holds however long it took to find rows that suffice."""
@@ -268,22 +254,16 @@ def separation(
         )
     distinct = Distinct.of(scaled, labels, len(classes))
     # exactly 2 r apart is apart
-    pairs = distinct.close(*scaled.closer_than(two_times(r))) if r else NO_PAIRS
-    cover = least_cover(distinct, pairs, time_limit)
-    kept = ~cover.dropped[distinct.distinct_row, labels]
+    pairs = distinct.close(*scaled.closer_than(r)) if r else NO_PAIRS
+    dropped, least_dropped = conflict_graph.least_cover(distinct.counts, pairs, time_limit)
+    # proven to be at least 2 r, so that rounding does not make it less
+    two_r = max(distinct.least_distance(dropped), 2 * float(r or 0))
     hyperplane = len(classes) == 2 if linear is None else linear
-    return Separation(
-        None if r is None else float(r),
-        len(labels),
-        scaled.values.shape[1],
-        np.flatnonzero(~kept),
-        cover.lower,
-        _listed(pairs, distinct, labels),
-        # proven, so that rounding does not make it less
-        max(_least_distance(distinct, cover), 2 * float(r or 0)),
-        linear_separation(distinct) if hyperplane else None,
-        distinct,
-    )
+    plane = linear_separation(distinct) if hyperplane else None
+    rows, listed = dropped[distinct.distinct_row, labels], _listed(pairs, distinct, labels)
+    about = None if r is None else float(r), *scaled.values.shape
+    found = np.flatnonzero(rows), least_dropped, listed, two_r
+    return Separation(*about, *found, plane, distinct)
 
 
 def linear_separation(distinct: Distinct) -> LinearSeparation:
@@ -307,11 +287,9 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
 def _best_plane(
     rows: NDArray[np.float64], signs: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The hyperplane, of several that are fitted, that is right on most weight.
-
-    Rows far on the wrong side pull a hyperplane towards them although they are lost: they are
-    left out and it is fitted again, for as long as that changes which they are.
-    """
+    """The hyperplane, of several that are fitted, that is right on most weight."""
+    # rows far on the wrong side pull a hyperplane towards them although they are lost: they are
+    # left out and it is fitted again, for as long as that changes which they are
 
     def right(plane: NDArray[np.float64]) -> float:
         return float(weight[signs * (rows @ plane) > 0].sum())
@@ -347,14 +325,6 @@ def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> flo
     # of the plane itself: the solver's own figure is off by its tolerance
     margin = (signed @ plane).min() / max(np.abs(plane).sum(), 1e-300)
     return float(margin) if margin > 0 else None
-
-
-def _least_distance(distinct: Distinct, cover: Cover) -> float:
-    counts = np.where(cover.dropped, 0, distinct.counts)
-    left = counts.any(axis=1)
-    index = np.arange(int(left.sum()))
-    rest = Distinct(distinct.rows[left], counts[left], index, distinct.ranks[left])
-    return float(rest.nearest_other_class(only_least=True).min(initial=np.inf))
 
 
 def _listed(

@@ -12,13 +12,13 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.validation import Integer, Real
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table, quote
+from steadytree.data.table import Table
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import Boxes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import labelled_rows
-from steadytree.robustness.perturbation import certainty_cost
+from steadytree.robustness.perturbation import certainty_cost, check_names
 
 LEAST_CERTAINTY = 0.01
 Floats = NDArray[np.float64]
@@ -149,11 +149,9 @@ def step_law(steps: Floats, certainty: float) -> Floats:
 
 
 def count_law(chances: Floats) -> Floats:
-    """Distribution of the number of correct rows: probabilities of 0, 1, ..., n.
-
-    Distributions of halves are convolved: directly while small, then by Fourier transform, whose
-    rounding (about 1e-16 a term) is far below what samples can show.
-    """
+    """Distribution of the number of correct rows: probabilities of 0, 1, ..., n."""
+    # distributions of halves are convolved: directly while small, then by Fourier transform, whose
+    # rounding (about 1e-16 a term) is far below what samples can show
     laws = [np.array([1.0 - p, p]) for p in chances]
     while len(laws) > 1:
         pairs = zip(laws[::2], laws[1::2], strict=False)
@@ -181,9 +179,7 @@ def _certainties(tree: Tree, certainty: Mapping[str, float] | float) -> Floats:
     if not isinstance(certainty, Mapping):
         certainty_cost("every feature", certainty)
         return np.full(len(names), float(certainty))
-    unknown = [name for name in certainty if name not in names]
-    if unknown:
-        raise ValueError(f"certainty names {quote(unknown)}, but the columns are {quote(names)}.")
+    check_names("certainty", certainty, names)
     for name, q in certainty.items():
         certainty_cost(name, q)
     return np.array([float(certainty.get(name, 1.0)) for name in names])

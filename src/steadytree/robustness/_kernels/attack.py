@@ -182,11 +182,9 @@ def nearest_change(X, own, nodes, moves):
 
 @kernel
 def move_rows_into(X, where, nodes, moves):
-    """Rows moved into the given nodes as little as can be, and what that costs.
-
-    Costs are summed column by column, so that none of the rounding along a path is left. A row
-    whose node is -1 becomes nan and costs infinity.
-    """
+    """Rows moved into the given nodes as little as can be, and what that costs."""
+    # Costs are summed column by column, so that none of the rounding along a path is left. A row
+    # whose node is -1 becomes nan and costs infinity.
     n, p = X.shape
     box, price, parent, columns = nodes.box, moves.price, nodes.parent, nodes.column
     moved, distance = X.astype(np.float64), np.zeros(n)
@@ -236,10 +234,7 @@ def lies_in(x, sort, low, high):
 
 @kernel
 def bin_cost(x, sort, box, price):
-    """Cost of moving x into a bin; 0 where it lies in it.
-
-    box (4,) and price (3,): up (or another category), down, and missing values.
-    """
+    """Cost of moving x into a bin, 0 where it lies in it; price (3,) as in `MoveTable`."""
     low, high, least, greatest = box[LOW], box[HIGH], box[LEAST], box[GREATEST]
     if lies_in(x, sort, low, high):
         return 0.0
@@ -277,11 +272,9 @@ def row_costs(x, bins, price, cost, home):
 
 @kernel
 def least_largest(gain, cost, entry_of, order, needed, n_columns):
-    """Least size at which the columns' best gains within it add up to `needed`.
-
-    gain, cost, entry_of (n_bins,); order lists the bins that gain, by cost. Returns the size
-    and the bins to go to (n_columns,), -1 where a column stays; those not needed stay.
-    """
+    """Least size at which the columns' best gains within it add up to `needed`."""
+    # gain, cost, entry_of (n_bins,); order lists the bins that gain, by cost. Returns the size and
+    # the bins to go to (n_columns,), -1 where a column stays; those not needed stay.
     chosen = np.full(n_columns, -1)
     so_far, size = 0, np.inf
     for bin_ in order:
@@ -304,11 +297,9 @@ def least_largest(gain, cost, entry_of, order, needed, n_columns):
 
 @kernel
 def least_total(gain, cost, entry_of, order, needed, n_columns):
-    """As `least_largest` for the sum of costs: the cheapest way to gain what is needed.
-
-    best[g] is the least cost of gaining at least g with the columns seen so far, so the work
-    goes with the points needed, not with the number of subsets.
-    """
+    """As `least_largest` for the sum of costs: the cheapest way to gain what is needed."""
+    # best[g] is the least cost of gaining at least g with the columns seen so far, so the work goes
+    # with the points needed, not with the number of subsets.
     best = np.full(needed + 1, np.inf)
     best[0] = 0.0
     taken = np.full((n_columns, needed + 1), -1)

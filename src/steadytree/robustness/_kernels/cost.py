@@ -93,11 +93,9 @@ def add_column(first, feature, splits, sides, path_length, table, present, costs
     if not present:
         highest = np.where(table.missing[feature], highest, np.inf)
     if table.largest:
-        for row in range(costs.shape[0]):
-            costs[row] = max(costs[row], highest[row])
+        costs[:] = np.maximum(costs, highest)
     else:
-        for row in range(costs.shape[0]):
-            costs[row] += highest[row]
+        costs += highest
 
 
 @kernel
@@ -215,11 +213,9 @@ def leaf_loss(rows, table):
 
 @kernel
 def add_crossing(counts, cross, first, second, losses):
-    """Add to losses (n_intervals,) what rows of the sides' labels lose by crossing the split.
-
-    counts are those of `count_sides`, cross (n_levels, n_intervals) the split's losses; first and
-    second are the labels of its sides.
-    """
+    """Add to losses (n_intervals,) what rows of the sides' labels lose by crossing the split."""
+    # counts are those of `count_sides`, cross (n_levels, n_intervals) the split's losses; first and
+    # second are the labels of its sides.
     for level in range(counts.shape[2]):
         heavy = counts[0, first, level] + counts[1, second, level]
         if heavy > 0.0:
@@ -261,16 +257,8 @@ def stump_bound(rows, table, intervals, penalty, bound):
 @kernel
 def split_rows(rows, split, table):
     """The rows on the left of a split, and those on its right."""
-    left, right = np.empty_like(rows), np.empty_like(rows)
-    n_left, n_right = 0, 0
-    for index in range(rows.shape[0]):
-        if table.on_left[split, rows[index]]:
-            left[n_left] = rows[index]
-            n_left += 1
-        else:
-            right[n_right] = rows[index]
-            n_right += 1
-    return left[:n_left], right[:n_right]
+    on_left = table.on_left[split][rows]
+    return rows[on_left], rows[~on_left]
 
 
 @kernel
@@ -285,10 +273,7 @@ def one_side_only(below, beyond, left_leaf, right_leaf):
 
 @kernel
 def two_level_bound(rows, table, intervals, charge, bound):
-    """Fill bound (n_intervals,) with a lower bound on the loss of two levels of splits.
-
-    charge is (penalty of a split, most splits), the latter 2 or 3.
-    """
+    """Fill bound (n_intervals,) by a lower bound of two levels; charge: penalty, most splits."""
     penalty, most_splits = charge
     bound[:] = leaf_loss(rows, table)
     if bound[0] == 0.0:

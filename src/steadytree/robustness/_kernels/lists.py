@@ -44,10 +44,8 @@ def open_splits(splits, sides, path_length, table):
 
 @kernel
 def stump_options(rows, allowed, table, intervals, penalty, encodings, losses):
-    """Fill encodings (m, 3) and losses (m, n_intervals) with every leaf and split of a region.
-
-    rows are the region's own; allowed (n_candidates,) the splits. Returns their number.
-    """
+    """Fill encodings (m, 3) and losses (m, n_intervals) with every leaf and split of a region."""
+    # rows are the region's own; allowed (n_candidates,) the splits. Returns their number.
     n_classes = table.n_classes
     counts = np.empty((2, n_classes, intervals.cross.shape[1]))
     weights = np.bincount(table.label[rows], table.weight[rows], n_classes)
@@ -154,11 +152,9 @@ def region_losses(costs, region, weight, intervals, losses):
 
 @kernel
 def beats(loss, bounds, offset, extra, target):
-    """Whether some interval stays below the target.
-
-    Summed are own losses and, for other regions, the larger of what they must lose anyway and what
-    they lose to this sub-tree.
-    """
+    """Whether some interval stays below the target."""
+    # summed are own losses and, for other regions, the larger of what they must lose anyway and
+    # what they lose to this sub-tree
     for interval in range(offset.shape[0]):
         total = offset[interval] + extra + loss[0, interval]
         for other in range(1, bounds.shape[0]):
@@ -246,10 +242,8 @@ def kept_options(path, split, side, kept, room, table, intervals):
 
 @kernel
 def is_open(left, right, table, intervals, charge, rest, target):
-    """Whether some leaves or splits left and right of a split may stay below the target.
-
-    left and right are the rows of its sides, rest (n_intervals,) what is lost anyway.
-    """
+    """Whether some leaves or splits left and right of a split may stay below the target."""
+    # left and right are the rows of its sides, rest (n_intervals,) what is lost anyway.
     penalty, most_splits = charge
     below, beyond = np.empty_like(rest), np.empty_like(rest)
     left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)

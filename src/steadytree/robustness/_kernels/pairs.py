@@ -16,10 +16,8 @@ def plain_cost(cost, limit, shared):
 
 @kernel
 def hash_costs(costs, limit, shared):
-    """Two 64-bit hashes of each row of costs (m, n) as far as they matter.
-
-    Rows that differ share both with a probability of about 2 ** -128.
-    """
+    """Two 64-bit hashes of each row of costs (m, n) as far as they matter."""
+    # rows that differ share both with a probability of about 2 ** -128
     m, n = costs.shape
     found, word = np.empty((m, 2), dtype=np.uint64), np.empty(1)
     bits = word.view(np.uint64)
@@ -37,11 +35,9 @@ def hash_costs(costs, limit, shared):
 
 @kernel
 def undominated(costs, split_counts, limit, shared, window):
-    """Flags of the sub-trees for which none of the first `window` flagged ones can stand in.
-
-    One can stand in for another that comes later if no row costs less in it, as far as costs
-    matter, and it has no more splits.
-    """
+    """Flags of the sub-trees for which none of the first `window` flagged ones can stand in."""
+    # one can stand in for another that comes later if no row costs less in it, as far as costs
+    # matter, and it has no more splits
     m, n = costs.shape
     flags = np.zeros(m, dtype=np.bool_)
     kept, n_kept = np.empty(window, dtype=np.int64), 0
@@ -53,9 +49,8 @@ def undominated(costs, split_counts, limit, shared, window):
                 continue
             beaten = True
             for row in range(n):
-                if plain_cost(costs[other, row], limit, shared) < plain_cost(
-                    costs[item, row], limit, shared
-                ):
+                least = plain_cost(costs[item, row], limit, shared)
+                if plain_cost(costs[other, row], limit, shared) < least:
                     beaten = False
                     break
             if beaten:
@@ -83,11 +78,9 @@ GROUP = 32
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def pair_total(left_costs, a, right_costs, b, weights, region, slope):
-    """Summed losses of a region's rows at one price when both sub-trees threaten them.
-
-    weights (n_regions, n) are 0 outside a region. Sums may be taken in any order, which lets them
-    run in parallel lanes; infinities count.
-    """
+    """Summed losses of a region's rows at one price when both sub-trees threaten them."""
+    # weights (n_regions, n) are 0 outside a region. Sums may be taken in any order, which lets them
+    # run in parallel lanes; infinities count.
     total = 0.0
     for row in range(weights.shape[1]):
         cost = min(left_costs[a, row], right_costs[b, row])
@@ -162,11 +155,9 @@ def may_beat(left, a, right, b, around, intervals, room):
 
 @kernel
 def promising_pairs(left, right, around, intervals, room, pairs):
-    """Fill pairs (m, 2) with the indices of sub-trees that together may stay below `room`.
-
-    left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
-    can be skipped. Returns their number, -1 where there are more than m.
-    """
+    """Fill pairs (m, 2) with the indices of sub-trees that together may stay below `room`."""
+    # left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
+    # can be skipped. Returns their number, -1 where there are more than m.
     n_left, n_right, n_pairs = left[0].shape[0], right[0].shape[0], 0
     left_best, right_best = group_bests(left[0], left[1]), group_bests(right[0], right[1])
     for one in range(left_best[0].shape[0]):

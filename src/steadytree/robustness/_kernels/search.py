@@ -15,10 +15,8 @@ from steadytree.robustness._kernels.pairs import pair_lost, pair_total
 
 @kernel
 def lower_by_pairs(left, right, weights, intervals, penalty, bound):
-    """Lower bound (n_intervals,) to what the best pair of a left and a right option loses.
-
-    left and right are (encodings, costs, losses, split_counts), costs of the region's rows only.
-    """
+    """Lower bound (n_intervals,) to what the best pair of a left and a right option loses."""
+    # left and right are (encodings, costs, losses, split_counts), costs of the region's rows only.
     left_costs, left_losses = left[1], left[2]
     right_costs, right_losses = right[1], right[2]
     for a in range(left_costs.shape[0]):

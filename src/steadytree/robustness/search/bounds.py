@@ -70,10 +70,7 @@ class Bounds:
         return float((self.intervals.offset + least).min()) - self.slack
 
     def least(self, path: Path, rows: Rows, depth: int, most: int | None = None) -> Floats:
-        """Least losses, interval by interval, of any sub-tree of a region on the region's own rows.
-
-        most is the number of splits it may have, by default as many as the depth allows.
-        """
+        """Least losses (n_intervals,) of a region's own rows to sub-trees of at most `most`."""
         most = 2**depth - 1 if most is None else min(most, 2**depth - 1)
         key = -depth, most, tuple(sorted(path))
         if key in self.known:

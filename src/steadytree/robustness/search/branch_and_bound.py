@@ -55,7 +55,8 @@ class Search:
         self.everyone = np.arange(len(self.table.label))
         self.counted = problem.integer and self.penalty == 0  # values are integers
         self.most_splits = 2**depth - 1
-        self.encoding = self._majority()
+        self.encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)  # always the most frequent class
+        self.encoding[0] = -1 - np.bincount(self.table.label, self.table.weight).argmax()
         self.value = self._evaluate(self.encoding)
         self.bound = 0.0
         self.bounds = Bounds(problem, depth, self._begin_step)
@@ -81,10 +82,8 @@ class Search:
         return Outcome(self.encoding, self.value, bound, reason == "proven", reason, shortest)
 
     def _prove(self) -> None:
-        """Raise the target until a tree is found below it; every failure is a certain bound.
-
-        Steps grow only while they are inexpensive: lists grow very fast beyond the optimum.
-        """
+        """Raise the target until a tree is found below it; every failure is a certain bound."""
+        # steps grow only while they are inexpensive: lists grow very fast beyond the optimum
         if self.value <= ROUNDING:
             return
         self.bounds.choose_intervals(self.value)
@@ -131,10 +130,8 @@ class Search:
         return True
 
     def _shorten(self) -> bool:
-        """Among the trees that lose no more, find one with fewest splits; False if unproven.
-
-        Few splits are tried first: then most bounds are high, and little has to be listed.
-        """
+        """Among the trees that lose no more, find one with fewest splits; False if unproven."""
+        # Few splits are tried first: then most bounds are high, and little has to be listed.
         # with a penalty fewer splits are better anyway; equal fractions are coincidence
         if not self.counted and search.count_splits(self.encoding, self.depth):
             return False
@@ -274,12 +271,6 @@ class Search:
                 limit = limit if self._is_shortening else value - NEAR
                 yield np.concatenate([[split], part.encodings[first], right.encodings[second]])
 
-    def _majority(self) -> Encoding:
-        counts = np.bincount(self.table.label, self.table.weight, self.table.n_classes)
-        encoding = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
-        encoding[0] = -1 - counts.argmax()
-        return encoding
-
     def _evaluate(self, encoding: Encoding) -> float:
         costs, spending = np.empty(len(self.table.label)), self.problem.spending
         return float(search.encoding_value(encoding, self.depth, self.table, spending, costs))
@@ -357,13 +348,6 @@ def load_loops(depth: int) -> None:
 
 @cache
 def _search_few_rows(depth: int, sharp: bool) -> None:
-    few = Search(_small_problem(), depth)
-    if sharp:  # from the start, where other searches turn to it only if a proof is hard
-        few.bounds.sharpen()
-    few.run()
-
-
-def _small_problem() -> Problem:
     random = np.random.default_rng(0)
     columns = [Column(f"x{j}", "integer", 0.0, float(HIGHEST)) for j in range(N_COLUMNS)]
     thresholds = np.arange(HIGHEST, dtype=float)
@@ -371,4 +355,8 @@ def _small_problem() -> Problem:
     values = random.integers(0, HIGHEST + 1, (N_ROWS, N_COLUMNS)).astype(np.float64)
     labels = random.integers(0, 2, N_ROWS).astype(np.int64)
     moves = Perturbation(step_cost=1.0, budget=2.0, scope="total").moves(space)
-    return Problem.of(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))
+    problem = Problem.of(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))
+    few = Search(problem, depth)
+    if sharp:  # from the start, where other searches turn to it only if a proof is hard
+        few.bounds.sharpen()
+    few.run()

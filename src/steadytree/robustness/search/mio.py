@@ -6,7 +6,6 @@ The cut follows each perturbed row down the tree: keeping the row correct needs 
 node it passed that sends it elsewhere, or its own label at the node where it stopped.
 """
 
-import itertools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,19 +46,11 @@ class Model:
     depth: int
     limits: tuple[float, int | None]  # seconds, nodes
     scip: Any
-    split_vars: dict[tuple[int, int], Any] = field(default_factory=dict)  # (node, split)
-    label_vars: dict[tuple[int, int], Any] = field(default_factory=dict)  # (node, label)
+    # by node and what it may be, as encoded: a split, or -1 - label
+    variables: dict[int, dict[int, Any]] = field(default_factory=dict)
     kept: Any = None
     best: Nodes = field(default_factory=dict)
     best_value: float = -math.inf
-
-    @property
-    def inner(self) -> range:
-        return range(1, 2**self.depth)
-
-    @property
-    def everywhere(self) -> range:
-        return range(1, 2 ** (self.depth + 1))
 
 
 def solve_mio(
@@ -84,21 +75,16 @@ def solve_mio(
 
 
 def _build(model: Model, scip: Any) -> None:
-    problem, solver = model.problem, model.scip
+    problem, solver, total = model.problem, model.scip, scip.quicksum
     solver.hideOutput()
-    n_candidates, n_classes = len(problem.splits), problem.table.n_classes
-    add, total = solver.addVar, scip.quicksum
-    pairs = itertools.product(model.inner, range(n_candidates))
-    model.split_vars = {pair: add(vtype="B") for pair in pairs}
-    pairs = itertools.product(model.everywhere, range(n_classes))
-    model.label_vars = {pair: add(vtype="B") for pair in pairs}
-    model.kept = add(vtype="C", lb=0, ub=problem.total)
-    for node in model.everywhere:
-        chosen = [model.label_vars[node, label] for label in range(n_classes)]
-        if node in model.inner:
-            chosen += [model.split_vars[node, split] for split in range(n_candidates)]
-        solver.addCons(total(chosen) == 1)
-    solver.setObjective(model.kept - problem.penalty * total(model.split_vars.values()), "maximize")
+    labels, splits = range(-problem.table.n_classes, 0), range(len(problem.splits))
+    for node in range(1, 2 ** (model.depth + 1)):
+        choices = [*labels, *splits] if node < 2**model.depth else labels
+        model.variables[node] = {which: solver.addVar(vtype="B") for which in choices}
+        solver.addCons(total(model.variables[node].values()) == 1)
+    model.kept = solver.addVar(vtype="C", lb=0, ub=problem.total)
+    split = [own[which] for own in model.variables.values() for which in own if which >= 0]
+    solver.setObjective(model.kept - problem.penalty * total(split), "maximize")
     about = _handler(scip, model), "attack", "no perturbation leaves less than is claimed"
     late = {"enfopriority": -5_000_000, "chckpriority": -5_000_000}
     never = {"sepafreq": -1, "propfreq": -1, "eagerfreq": -1}
@@ -117,11 +103,9 @@ def _offer(model: Model, nodes: Nodes) -> None:
     """Hand SCIP a tree to begin with, so that there is a solution however short the time."""
     attack = _attack_and_note(model, nodes)
     solution = model.scip.createSol()
-    for node in model.everywhere:
+    for node, own in model.variables.items():
         which = nodes.get(node, -1)  # nodes that nothing reaches: any label
-        split = which >= 0
-        chosen = model.split_vars[node, which] if split else model.label_vars[node, -1 - which]
-        model.scip.setSolVal(solution, chosen, 1.0)
+        model.scip.setSolVal(solution, own[which], 1.0)
     model.scip.setSolVal(solution, model.kept, attack.kept)
     model.scip.addSol(solution)
 
@@ -146,8 +130,13 @@ def _handler(scip: Any, model: Model) -> Any:
             attack = _attack_and_note(model, nodes)
             if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
                 return False
-            if cut:
-                _add_cut(model, scip, nodes, attack)
+            if (
+                cut
+            ):  # T is at most the weight that other splits or labels could keep correct (cut 7)
+                table = model.problem.table
+                moved = _cut_terms(model, nodes, attack.sides, attack.moved)
+                rest = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
+                model.scip.addCons(model.kept <= scip.quicksum([*moved, *rest]))
             return True
 
         def conscheck(self, constraints, solution, *_unused):
@@ -161,8 +150,8 @@ def _handler(scip: Any, model: Model) -> Any:
         consenfops = consenfolp
 
         def conslock(self, constraint, locktype, up, down):
-            everything = [*model.split_vars.values(), *model.label_vars.values(), model.kept]
-            for variable in everything:
+            choices = (variable for own in model.variables.values() for variable in own.values())
+            for variable in (*choices, model.kept):
                 model.scip.addVarLocks(variable, up + down, up + down)
 
     return Handler()
@@ -170,27 +159,20 @@ def _handler(scip: Any, model: Model) -> Any:
 
 def _read(model: Model, solution: Any) -> Nodes:
     """The tree in a solution."""
-    value = model.scip.getSolVal
-    n_candidates, n_classes = len(model.problem.splits), model.problem.table.n_classes
     nodes: Nodes = {}
     waiting = [1]
     while waiting:
         node = waiting.pop()
-        labels = [value(solution, model.label_vars[node, label]) for label in range(n_classes)]
-        if max(labels) > 0.5:
-            nodes[node] = -1 - int(np.argmax(labels))
-            continue
-        chosen = [value(solution, model.split_vars[node, split]) for split in range(n_candidates)]
-        nodes[node] = int(np.argmax(chosen))
-        waiting += [2 * node, 2 * node + 1]
+        own = {w: model.scip.getSolVal(solution, v) for w, v in model.variables[node].items()}
+        nodes[node] = max(own, key=own.__getitem__)
+        if nodes[node] >= 0:
+            waiting += [2 * node, 2 * node + 1]
     return nodes
 
 
 def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
-    """The cheapest way to turn as much weight wrong as the budget allows (section 3.3).
-
-    Paths may split on one column several times; what counts is the distance to the leaf's box.
-    """
+    """The cheapest way to turn as much weight wrong as the budget allows (section 3.3)."""
+    # paths may split on one column several times; what counts is the distance to the leaf's box
     table = problem.table
     n = len(table.label)
     cost, target = np.full(n, np.inf), np.full(n, -1)
@@ -256,14 +238,6 @@ def _move_sides(
                 sides[row, about] = table.left_bins[about, nearest]
 
 
-def _add_cut(model: Model, scip: Any, nodes: Nodes, attack: Attack) -> None:
-    """T is at most the weight that other splits or labels could keep correct (cut 7)."""
-    table = model.problem.table
-    moved = _cut_terms(model, nodes, attack.sides, attack.moved)
-    unmoved = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
-    model.scip.addCons(model.kept <= scip.quicksum([*moved, *unmoved]))
-
-
 def _cut_terms(
     model: Model, nodes: Nodes, sides: NDArray[np.bool_], weight: NDArray[np.float64]
 ) -> list[Any]:
@@ -273,16 +247,16 @@ def _cut_terms(
         node, rows = here.popitem()
         if len(rows) == 0:
             continue
+        own = model.variables[node]
         counts = np.bincount(label[rows], weight[rows], model.problem.table.n_classes)
-        terms += [count * model.label_vars[node, k] for k, count in enumerate(counts) if count]
+        terms += [count * own[-1 - k] for k, count in enumerate(counts) if count]
         if nodes[node] < 0:
-            n_candidates = sides.shape[1] if node in model.inner else 0
-            gains = np.full(n_candidates, weight[rows].sum())
+            gains = np.full(sides.shape[1] if 0 in own else 0, weight[rows].sum())
         else:
             on_left = sides[rows, nodes[node]]
             gains = (weight[rows, None] * (sides[rows] != on_left[:, None])).sum(axis=0)
             here[2 * node], here[2 * node + 1] = rows[on_left], rows[~on_left]
-        terms += [gain * model.split_vars[node, split] for split, gain in enumerate(gains) if gain]
+        terms += [gain * own[split] for split, gain in enumerate(gains) if gain]
     return terms
 
 

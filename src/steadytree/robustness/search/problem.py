@@ -24,11 +24,10 @@ Encoding = NDArray[np.int32]  # a tree in preorder at full size: a split, or -1 
 
 
 class Split(NamedTuple):
-    """A candidate split: values up to `threshold`, or the category `category`, go left.
+    """A candidate split: values up to `threshold`, or the category `category`, go left."""
 
-    A threshold of infinity separates missing values from the others; that of a category is
-    minus infinity.
-    """
+    # A threshold of infinity separates missing values from the others; that of a category is minus
+    # infinity.
 
     column: int
     threshold: float
@@ -75,10 +74,7 @@ class Problem:
         weights: Floats | None,
         spending: tuple[float, bool, float],
     ) -> "Problem":
-        """List the candidate splits of a space and price them for every distinct row.
-
-        spending is (limit, shared, penalty).
-        """
+        """Price the splits of a space for every distinct row; spending: limit, shared, penalty."""
         limit, shared, penalty = spending
         splits = list_splits(space)
         rows, row_labels, row_weights = merge_rows(values, labels, weights)
@@ -136,11 +132,9 @@ class Problem:
     def tree_of(
         self, encoding: Encoding, classes: NDArray[Any], training: tuple[Floats, Any, Floats]
     ) -> Tree:
-        """The encoded tree, with the class shares of training rows (values, labels, weights).
-
-        A leaf whose label is not its most frequent class, which can be more robust, gets that label
-        with certainty, so that the tree predicts as encoded.
-        """
+        """The encoded tree, with the class shares of training rows (values, labels, weights)."""
+        # A leaf whose label is not its most frequent class, which can be more robust, gets that
+        # label with certainty, so that the tree predicts as encoded.
         values, labels, weights = training
         nodes: list[tuple[int, int, int, int]] = []  # split, left, right, label
         totals: list[NDArray[np.float64]] = []

@@ -221,11 +221,9 @@ class Lists:
         return found, len(left)
 
     def _without_worse(self, trees: SubTrees) -> SubTrees:
-        """Without sub-trees that others in the list can stand in for.
-
-        Of equal ones the one with fewest splits stays; those that are worse than one of the
-        strongest for every row, and not shorter, go.
-        """
+        """Without sub-trees that others in the list can stand in for."""
+        # of equal ones the one with fewest splits stays; those that are worse than one of the
+        # strongest for every row, and not shorter, go
         if len(trees) < 2:
             return trees
         limit, shared = self.seen.limit, self.problem.shared
