@@ -20,7 +20,7 @@ def path_to(left, right, node):
     return steps[::-1]
 
 
-def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset):
+def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, subset):
     """Every node from its whole path, nothing carried over."""
     n, width = subset.shape
     parent, column, before = np.full(n, -1), np.full(n, -1), np.full(n, -1)
@@ -39,9 +39,9 @@ def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset)
             if n_categories[j]:
                 allowed[node] &= subset[above] == yes
             elif yes:
-                high[node] = min(high[node], edge[above])
+                high[node] = min(high[node], threshold[above])
             else:
-                low[node] = max(low[node], edge[above])
+                low[node] = max(low[node], threshold[above])
     return parent, column, before, low, high, allowed, missing
 
 

@@ -48,11 +48,11 @@ def best_thresholds(binned, signed, size, first, enough):
     else:
         for row in range(binned.shape[0]):
             total[binned[row]] += signed[row]
-    whole = total.sum()
+    all_rows = total.sum()
     up, up_gain, down, down_gain, below = -1, -np.inf, -1, -np.inf, 0.0
     for threshold in range(size):
-        if threshold >= first and whole - below > up_gain + enough:
-            up, up_gain = threshold, whole - below
+        if threshold >= first and all_rows - below > up_gain + enough:
+            up, up_gain = threshold, all_rows - below
         if threshold > 0 and below > down_gain + enough:
             down, down_gain = threshold, below
         below += total[threshold]
@@ -218,7 +218,7 @@ def best_condition(binned, downwards, size, tried, excluded, slope, curve, limit
     With `must` a condition is returned even if it raises the loss.
     """
     ridge, least, enough, flat = limits
-    whole = max(curve.sum(), 1e-300)
+    total = max(curve.sum(), 1e-300)
     best, where, at = -np.inf if must else least, -1, -1
     for one in range(binned.shape[0]):
         if not tried[one]:
@@ -229,7 +229,7 @@ def best_condition(binned, downwards, size, tried, excluded, slope, curve, limit
             g, h = sums[index]
             if downwards[one]:
                 g, h = sums[size[one], 0] - g, sums[size[one], 1] - h
-            h = max(h - h**2 / whole, 0.0)  # the intercept is refitted with it
+            h = max(h - h**2 / total, 0.0)  # the intercept is refitted with it
             gain = g if must else -np.inf
             if g > 0 and h > flat:
                 gain = g**2 / (2 * (h + ridge))

@@ -71,16 +71,16 @@ def boost(
     shares = majority_shares(how.rounds, how.gamma, how.as_published)
     limits = np.array([0.5 + how.gamma if how.as_published else STOP, how.most])
     votes = boost_majority(up.binned, down.binned, table, labels, weights, shares, limits)
-    asks = votes[:, 0] >= 0
+    conditional = votes[:, 0] >= 0
     count = np.zeros(len(labels), np.int64)
-    for c, threshold, direction in votes[asks]:
+    for c, threshold, direction in votes[conditional]:
         count += down.binned[c] < threshold if direction == DOWN else up.binned[c] >= threshold
-    always = int((votes[:, 2][~asks] == ALWAYS).sum())
-    never = int((~asks).sum()) - always
-    offset = -((int(asks.sum()) - always + never) // 2)
+    always = int((votes[:, 2][~conditional] == ALWAYS).sum())
+    never = int((~conditional).sum()) - always
+    offset = -((int(conditional.sum()) - always + never) // 2)
     if not how.as_published:
         offset = tuned_offset(count, rows, offset)
-    conditions, points = _merge(features, votes[asks], up, down)
+    conditions, points = _merge(features, votes[conditional], up, down)
     if how.as_published:
         # its first threshold votes yes for missing values too, which no condition does
         plain = Points(conditions, points, offset, count)
@@ -128,10 +128,10 @@ def _table(
     missing = np.isnan(features.matrix).any(axis=0)
     first = 0 if how.as_published else 1
     sizes = np.stack([up.size, down.size], axis=1)
-    asks = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False)
+    conditional = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False)
     forced = np.array([number.get(derived.feature, -1) for derived in features.listed])
     # a column with one value in a fold has no condition there, and must not end the votes
-    forced = np.where(asks, forced, -1)
+    forced = np.where(conditional, forced, -1)
     shared = (~features.moved | (how.tau == 0)) & ~missing
     published = how.as_published
     return BoostTable(sizes, features.allowed, shared, forced, first, not published, published)

@@ -296,8 +296,8 @@ class Perturbation:
             if column.name in self.bounds:
                 low[j], high[j] = self.bounds[column.name]
         known = [column.name for column in space if column.kind in ("integer", "binary")]
-        whole = known if self.whole is None else self.whole
-        integer = np.array([column.name in whole for column in space])
+        declared = known if self.whole is None else self.whole
+        integer = np.array([column.name in declared for column in space])
         largest = self.radius is not None
         return Moves(up, down, missing, low, high, integer, space.categorical, largest)
 

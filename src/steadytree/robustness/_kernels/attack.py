@@ -35,10 +35,10 @@ class MoveTable(NamedTuple):
 
 
 @kernel
-def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset):
+def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, subset):
     """What each node still allows of the column on which its parent splits.
 
-    edge is the threshold in float64, n_categories (p,) is 0 for columns of numbers.
+    threshold is in float64, n_categories (p,) is 0 for columns of numbers.
     Returns parent, column, before, low, high, allowed and missing; see `NodeTable`.
     """
     n_nodes, width = subset.shape
@@ -66,9 +66,9 @@ def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset)
                     if subset[node, category] != yes:
                         allowed[child, category] = False
             elif yes:
-                high[child] = min(high[child], edge[node])
+                high[child] = min(high[child], threshold[node])
             else:
-                low[child] = max(low[child], edge[node])
+                low[child] = max(low[child], threshold[node])
     return parent, column, before, low, high, allowed, missing
 
 

@@ -178,11 +178,9 @@ def promising_pairs(left, right, around, intervals, room, pairs):
 
 @kernel
 def best_pair(left, right, pairs, weight, penalty, most_splits, spending):
-    """The pair that loses least, with fewest splits; left, right are (costs, losses, split_counts).
-
-    spending is (limit, shared, integer). Returns its index among the pairs, -1 where every pair has
-    more than `most_splits` splits, and its value.
-    """
+    """The pair that loses least, with fewest splits: its index among the pairs, and its value."""
+    # left, right are (costs, losses, split_counts), spending is (limit, shared, integer); the index
+    # is -1 where every pair has more than `most_splits` splits
     left_costs, _, left_splits = left
     right_costs, _, right_splits = right
     limit, shared, integer = spending

@@ -17,8 +17,8 @@ from steadytree.robustness._kernels.pairs import pair_lost, pair_total
 def lower_by_pairs(left, right, weights, intervals, penalty, bound):
     """Lower bound (n_intervals,) to what the best pair of a left and a right option loses."""
     # left and right are (encodings, costs, losses, split_counts), costs of the region's rows only.
-    left_costs, left_losses = left[1], left[2]
-    right_costs, right_losses = right[1], right[2]
+    _, left_costs, left_losses, left_splits = left
+    _, right_costs, right_losses, right_splits = right
     for a in range(left_costs.shape[0]):
         for b in range(right_costs.shape[0]):
             for interval in range(bound.shape[0]):
@@ -30,7 +30,7 @@ def lower_by_pairs(left, right, weights, intervals, penalty, bound):
                     own = pair_total(left_costs, a, right_costs, b, weights, 0, slope)
                 else:
                     own = pair_lost(left_costs, a, right_costs, b, weights, 0, intervals.limit)
-                charge = penalty * (1 + left[3][a] + right[3][b])
+                charge = penalty * (1 + left_splits[a] + right_splits[b])
                 bound[interval] = min(bound[interval], own + charge)
 
 
@@ -148,11 +148,8 @@ def best_stump(encoding, at, depth, table, spending, best):
 
 @kernel
 def improve_encoding(encoding, depth, table, spending, order):
-    """Change one split (the lowest with their labels) at a time while the value falls.
-
-    encoding is a full encoding, changed in place; order lists its inner nodes in the order to try
-    them. Returns the value.
-    """
+    """Change one split (the lowest with their labels) at a time while the value, returned, falls."""
+    # encoding is a full one, changed in place; order lists its inner nodes in the order to try them
     index, height = node_indices(depth)
     costs = np.empty(table.label.shape[0])
     best, before = encoding_value(encoding, depth, table, spending, costs), np.inf

@@ -130,9 +130,7 @@ def _handler(scip: Any, model: Model) -> Any:
             attack = _attack_and_note(model, nodes)
             if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
                 return False
-            if (
-                cut
-            ):  # T is at most the weight that other splits or labels could keep correct (cut 7)
+            if cut:  # T is at most what other splits or labels could keep correct (cut 7)
                 table = model.problem.table
                 moved = _cut_terms(model, nodes, attack.sides, attack.moved)
                 rest = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
