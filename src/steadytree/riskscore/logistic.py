@@ -122,7 +122,7 @@ def fit_logistic(
         condition = listed.condition(one, index)
         excluded[one, index] = True
         if condition.sort == "among":  # the first of two categories is the same as not the second
-            for other in np.flatnonzero(origin == condition.feature):
+            for other in np.flatnonzero(origin == condition.feature).tolist():
                 for at in range(size[other]):
                     excluded[other, at] |= listed.condition(other, at) == condition
         held = (listed.binned[one] > index) == (listed.direction[one] == UP)

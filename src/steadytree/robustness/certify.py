@@ -216,7 +216,7 @@ class Certificate:
         """The columns in which a row and its witness differ."""
         start, end = self.rows[row], self.witness[row]
         same = (start == end) | (np.isnan(start) & np.isnan(end))
-        moved = [self.space[j] for j in np.flatnonzero(~same)]
+        moved = [self.space[j] for j in np.flatnonzero(~same).tolist()]
         ends = zip(moved, start[~same], end[~same], strict=True)
         return tuple(Step(c.name, _decode(c, a), _decode(c, b)) for c, a, b in ends)
 

@@ -50,8 +50,8 @@ class Scaled:
         for j, column in enumerate(space):
             missing = np.isnan(encoded[:, j])
             if column.is_categorical:
-                numbers = range(len(column.categories))
-                columns += [((encoded[:, j] == k).astype(float), 1.0) for k in numbers]
+                for category in range(len(column.categories)):
+                    columns.append(((encoded[:, j] == category).astype(float), 1.0))
             else:
                 own = table.columns[j]  # in its own precision, in which it was written
                 filled = np.where(missing, own[~missing].min(), own) + own.dtype.type(0)

@@ -359,10 +359,11 @@ def check_whole(noise: Perturbation, space: FeatureSpace, values: NDArray[np.flo
             )
 
 
-def _check_costs(parameter: str, given: PerFeature) -> None:
-    items = given.items() if isinstance(given, Mapping) else [("every feature", given)]
+def _check_costs(parameter: str, given: Any) -> None:
+    alone = {} if given is None else {"every feature": given}
+    each = given if isinstance(given, Mapping) else alone
     most = "a finite" if parameter == "radius" else "a"
-    for name, value in items if given is not None else ():
+    for name, value in each.items():
         if not is_number(value) or not value >= 0 or (parameter == "radius" and np.isinf(value)):
             raise ValueError(
                 f"{parameter} of {name!r} must be {most} number of at least 0, got {value!r}: "

@@ -260,10 +260,10 @@ def separation(
     two_r = max(distinct.least_distance(dropped), 2 * float(r or 0))
     hyperplane = len(classes) == 2 if linear is None else linear
     plane = linear_separation(distinct) if hyperplane else None
-    rows, listed = dropped[distinct.distinct_row, labels], _listed(pairs, distinct, labels)
-    about = None if r is None else float(r), *scaled.values.shape
-    found = np.flatnonzero(rows), least_dropped, listed, two_r
-    return Separation(*about, *found, plane, distinct)
+    rows = np.flatnonzero(dropped[distinct.distinct_row, labels])
+    about = None if r is None else float(r), len(labels), scaled.values.shape[1]
+    listed = _listed(pairs, distinct, labels)
+    return Separation(*about, rows, least_dropped, listed, two_r, plane, distinct)
 
 
 def linear_separation(distinct: Distinct) -> LinearSeparation:

@@ -148,7 +148,7 @@ def best_stump(encoding, at, depth, table, spending, best):
 
 @kernel
 def improve_encoding(encoding, depth, table, spending, order):
-    """Change one split (the lowest with their labels) at a time while the value, returned, falls."""
+    """Change one split (the lowest with labels) at a time while the value, returned, falls."""
     # encoding is a full one, changed in place; order lists its inner nodes in the order to try them
     index, height = node_indices(depth)
     costs = np.empty(table.label.shape[0])

@@ -1,6 +1,7 @@
 """Lower bounds of the losses of sub-trees, by price interval; each is computed once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +134,7 @@ class Bounds:
 def own_rows(table: RobustTable, rows: Rows) -> RobustTable:
     """The table of some rows only, laid out as the whole one is: loops are compiled for that."""
     by_split = ("left_cost", "right_cost", "on_left", "missing", "cost_level")
-    parts = {name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_split}
+    parts: Any = {name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_split}
     return table._replace(**parts, label=table.label[rows], weight=table.weight[rows])
 
 

@@ -90,11 +90,11 @@ class Lists:
         around = outside, self.table, self.seen
         if depth == 2:
             above = (splits, sides), rows
-            around = *around, charge, target
-            return self._filled(7, lambda to: lists.two_level_list(*above, *around, to))
-        within = splits, sides, len(path)
+            within = *around, charge, target
+            return self._filled(7, lambda to: lists.two_level_list(*above, *within, to))
+        leaf = splits, sides, len(path)
         width = 2 ** (depth + 1) - 1
-        leaves = self._filled(width, lambda to: lists.add_leaves(*within, *around, target, to))
+        leaves = self._filled(width, lambda to: lists.add_leaves(*leaf, *around, target, to))
         if depth == 0 or most == 0:
             return leaves
         parts = [leaves]
