@@ -372,7 +372,7 @@ def _check_costs(parameter: str, given: Any) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a number of Python or NumPy; True and False are none."""
+    """Whether a value is a number of Python or NumPy, and no bool."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
