@@ -45,10 +45,16 @@ APART = {name for topic in TOPICS for name in getattr(topic, "COMPARED_APART", (
 
 
 def imported_kernels(path):
-    """Names that a module imports from modules of kernels, wherever the import stands."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Names that a module takes from modules of kernels, by name or through the module."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    modules = set()
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and IS_KERNEL.search(node.module):
             yield from (alias.name for alias in node.names)
+            modules |= {alias.asname or alias.name for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield from [node.attr] if node.value.id in modules else []
 
 
 def test_every_kernel_that_others_call_has_a_twin():

@@ -8,10 +8,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.comparison.compare import MOST_ROWS, thin_curve
-from steadytree.comparison.learners import Settings, make_learner, usual_perturbation
+from steadytree.comparison.compare import MOST_ROWS
+from steadytree.comparison.learners import Settings, make_learner
 from steadytree.metrics.sampling import Sampled
 from steadytree.robustness.certify import certify
+from steadytree.robustness.perturbation import usual_perturbation
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -126,19 +127,6 @@ def test_large_data_are_sampled_and_said_so():
     assert sample.features.n_rows == MOST_ROWS
     assert sample.labels.mean() == pytest.approx(y.mean(), abs=1e-3)
     assert sample.note == "Measured on 5,000 of 20,000 rows, drawn by chance."
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_thin_curves_are_those_of_the_certificate(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 9, (60, 2)).astype(float)
-    y = (X[:, 0] + rng.normal(0, 2, 60) > 4).astype(int)
-    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
-    found = certify(model, X, y, st.Perturbation(radius={"x0": 2.0, "x1": 1.0}))
-    sizes, shares = thin_curve(found.right, found.distance)
-    expected = found.curve()
-    assert np.array_equal(sizes, expected[0])
-    assert shares == pytest.approx(expected[1])
 
 
 def test_wide_whole_numbers_are_no_hindrance_to_the_robust_learner():

@@ -8,7 +8,6 @@ import numpy as np
 from steadytree.riskscore._kernels import ALWAYS, DOWN, NEVER, UP, BoostTable
 from steadytree.robustness._kernels.attack import CATEGORY, MISSING, NUMBER
 from steadytree.robustness.certify import bins_of
-from steadytree.robustness.perturbation import LARGEST
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.robustness.reference_attack import random_perturbation
 
@@ -267,8 +266,7 @@ def card_tables(case):
     rows = np.asarray(
         scorecard.space.encode(random_rows_of_card(rng, scorecard, max(case.n, 1))), float
     )
-    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
-    return scorecard, rows[:6], bins_of(scorecard, moves), prices, moves.norm == LARGEST
+    return scorecard, rows[:6], bins_of(scorecard, moves), moves.prices, moves.largest
 
 
 def for_bin(case, with_price=True):

@@ -26,7 +26,7 @@ from steadytree.riskscore.boosting import (
     ranking_auc,
     smallest_points,
 )
-from steadytree.riskscore.candidates import DerivedFeatures, TrainingRows, ranks
+from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows, ranks
 from steadytree.riskscore.logistic import LogisticFit, round_points
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.certify import certify
@@ -180,7 +180,8 @@ def test_a_forced_column_that_folds_cannot_ask_does_not_end_their_votes():
     X, y = np.random.default_rng(0).random((40, 2)), np.arange(40) % 2
     X[:, 0] += y
     X[:, 1] = np.arange(40) == 3
-    features = DerivedFeatures.of(FeatureSpace.observe(X), X, {0: (True, True), 1: (True, True)})
+    data = LabelledRows(FeatureSpace.observe(X), np.arange(2), X, y, np.ones(40))
+    features = DerivedFeatures.of(RiskScoreClassifier(), data)
     rows = TrainingRows(features, 2 * y - 1, np.ones(40)).take(np.arange(40) != 3)
     how = Boosting(rounds=10, gamma=0.1, tau=0.0, most=5, forced=(1,))
     found = boost(rows, how)
@@ -351,7 +352,8 @@ def test_pure_noise_seldom_makes_a_card():
 def test_ranks_of_held_out_rows_are_the_area_under_the_roc_curve():
     space = FeatureSpace.declare(bounds={"a": (0.0, 3.0)})
     X, labels = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([-1, 1, -1, 1])
-    rows = TrainingRows(DerivedFeatures.of(space, X, {0: (True, True)}), labels, np.ones(4))
+    data = LabelledRows(space, np.arange(2), X, labels > 0, np.ones(4))
+    rows = TrainingRows(DerivedFeatures.of(RiskScoreClassifier(), data), labels, data.weights)
     conditions = [Condition(0, "at_least", float(k)) for k in (1, 2, 3)]
     graded = Points(conditions, np.array([1, 1, 1]), -1, np.zeros(4, np.int64))
     assert ranking_auc(graded, rows) == 0.75  # three of four pairs in order

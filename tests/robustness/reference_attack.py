@@ -6,7 +6,7 @@ import numpy as np
 
 from steadytree.robustness._kernels.attack import MoveTable
 from steadytree.robustness.certify import _node_table
-from steadytree.robustness.perturbation import LARGEST, Perturbation
+from steadytree.robustness.perturbation import Perturbation
 from tests.models.trees import random_rows, random_tree
 
 
@@ -20,7 +20,7 @@ def path_to(left, right, node):
     return steps[::-1]
 
 
-def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset):
+def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, subset):
     """Every node from its whole path, nothing carried over."""
     n, width = subset.shape
     parent, column, before = np.full(n, -1), np.full(n, -1), np.full(n, -1)
@@ -39,9 +39,9 @@ def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset)
             if n_categories[j]:
                 allowed[node] &= subset[above] == yes
             elif yes:
-                high[node] = min(high[node], edge[above])
+                high[node] = min(high[node], threshold[above])
             else:
-                low[node] = max(low[node], edge[above])
+                low[node] = max(low[node], threshold[above])
     return parent, column, before, low, high, allowed, missing
 
 
@@ -150,9 +150,8 @@ def tables(case):
         rng, n_leaves=int(rng.integers(1, 12)), single_precision=bool(rng.integers(2))
     )
     moves = random_perturbation(rng, tree.space).moves(tree.space)
-    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
     rows = np.asarray(tree.space.encode(random_rows(rng, tree, max(case.n, 1))), float)
-    table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
+    table = MoveTable(moves.prices, moves.categorical, moves.largest)
     return tree, rows, _node_table(tree, moves), table
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.robustness.search.problem import make_problem
+from steadytree.robustness.search.problem import Problem
 from tests.robustness.reference_attack import random_perturbation
 
 
@@ -83,6 +83,17 @@ def costs_of_path(path, table):
 
 
 # ---- descent ----
+def node_indices(depth):
+    def below(height, index):
+        if height == 0:
+            return []
+        right = index + 1 + 2**height - 1
+        return [(index, height), *below(height - 1, index + 1), *below(height - 1, right)]
+
+    index, height = np.array(below(depth, 0)).reshape(-1, 2).T
+    return index, height
+
+
 def count_splits(encoding, depth):
     return len(leaves_of(encoding, depth)) - 1
 
@@ -293,7 +304,7 @@ def random_problem(case, shared=None):
     moves = random_perturbation(rng, space).moves(space)
     shared = bool(rng.integers(2)) if shared is None else shared
     spending = float(rng.choice([0.0, 0.5, 1.7])) + 1e-9, shared, float(rng.choice([0.0, 0.25]))
-    return make_problem(space, moves, values, labels, weights, spending)
+    return Problem.of(space, moves, values, labels, weights, spending)
 
 
 def random_path(case, table, longest=2):
@@ -405,6 +416,7 @@ def for_better(case):
 
 
 CASES = {
+    "node_indices": lambda case: (int(case.rng.integers(0, 5)),),
     "plain_cost": lambda case: (float(case.rng.choice([0.0, 1.0, 3.0])), 2.0, bool(case.n % 2)),
     "undominated": for_better,
     "strongest_first": lambda case: (for_better(case)[0], 2.5),

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.boxes import exact_thresholds
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import certify
+from steadytree.robustness.certify import certify, thin_curve
 from steadytree.robustness.perturbation import Perturbation
 from tests.models.trees import random_rows, random_tree, typed_rows
 from tests.robustness.reference_attack import random_perturbation
@@ -64,7 +64,7 @@ def least_move(tree, moves, x, label):
     points = np.tile(x, (int(np.prod([len(zs) for zs in options])), 1))
     points[:, asked] = np.array(list(itertools.product(*options))).reshape(len(points), len(asked))
     grids = np.meshgrid(*prices, indexing="ij")
-    total = np.max(grids, axis=0) if moves.norm else np.sum(grids, axis=0)
+    total = np.max(grids, axis=0) if moves.largest else np.sum(grids, axis=0)
     other = tree.label[tree.apply_encoded(points)] != label
     return np.ravel(total)[other].min(initial=np.inf)
 
@@ -105,7 +105,7 @@ def check_witnesses(tree, moves, encoded, found):
         encoded[reached], found.witness[reached], found.distance[reached], strict=True
     ):
         costs = [cost_of(moves, j, x[j], z[j]) for j in range(len(x))]
-        assert (max(costs) if moves.norm else sum(costs)) == pytest.approx(size, abs=1e-12)
+        assert (max(costs) if moves.largest else sum(costs)) == pytest.approx(size, abs=1e-12)
 
 
 def whole_where_declared(tree, rows):
@@ -259,3 +259,19 @@ def test_what_cannot_be_certified_is_said():
         shared.certified_accuracy()
     with pytest.raises(ValueError, match="no budget"):
         certify(model, X, y, Perturbation(step_cost=1)).worst_case_accuracy
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_curves_count_the_correct_rows_beyond_each_size(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 9, (60, 2)).astype(float)
+    y = (X[:, 0] + rng.normal(0, 2, 60) > 4).astype(int)
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    found = certify(model, X, y, Perturbation(radius={"x0": 2.0, "x1": 1.0}))
+    every = np.unique(found.distance[found.right & np.isfinite(found.distance)])
+    sizes, shares = found.curve()
+    assert np.array_equal(sizes, np.unique([0.0, *every]))
+    for some in ((sizes, shares), thin_curve(found.right, found.distance, most=5)):
+        beyond = [(found.right & (found.distance > size)).mean() for size in some[0]]
+        assert some[1] == pytest.approx(beyond)
+    assert len(thin_curve(found.right, found.distance, most=5)[0]) <= 6

@@ -42,7 +42,7 @@ def least_move(card, moves, x, own):
     points = np.tile(x, (int(np.prod([len(zs) for zs in options])), 1))
     points[:, asked] = np.array(list(itertools.product(*options)))
     grids = np.meshgrid(*prices, indexing="ij")
-    total = np.max(grids, axis=0) if moves.norm else np.sum(grids, axis=0)
+    total = np.max(grids, axis=0) if moves.largest else np.sum(grids, axis=0)
     other = card.answer_encoded(points) != own
     return np.ravel(total)[other].min(initial=np.inf)
 
@@ -90,7 +90,7 @@ def check_witnesses(card, moves, encoded, found):
         encoded[reached], found.witness[reached], found.distance[reached], strict=True
     ):
         costs = [cost_of(moves, j, x[j], z[j]) for j in range(len(x))]
-        assert (max(costs) if moves.norm else sum(costs)) <= size * (1 + 1e-12) + 1e-12
+        assert (max(costs) if moves.largest else sum(costs)) <= size * (1 + 1e-12) + 1e-12
 
 
 def test_a_move_touches_no_more_columns_than_it_needs():

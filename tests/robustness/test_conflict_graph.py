@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from steadytree.robustness.conflict_graph import Scaled, two_times
+from steadytree.robustness.conflict_graph import Scaled
 from steadytree.robustness.separation import separation
 
 
@@ -118,7 +118,7 @@ def test_the_last_closer_value_equals_trying_all(dtype):
         X = X * dtype(rng.choice([1, 1, 1e-30, 1e30, 1e-44 if dtype == np.float32 else 1e-322]))
         r = float(rng.choice([0.05, 0.1, 0.125, 0.25, 0.5, 1.0]))
         scaled = Scaled.of(X)
-        last, _ = scaled.closer_than(two_times(r))
+        last, _ = scaled.closer_than(r)
         level = [Fraction(str(value)) for value in np.unique(X[:, 0] + dtype(0))]
         reach = 2 * Fraction(str(r)) * ((level[-1] - level[0]) or 1)
         expected = [max(b for b, x in enumerate(level) if x - low < reach) for low in level]

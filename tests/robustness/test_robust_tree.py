@@ -62,7 +62,7 @@ def attack_costs(tree, X, y, moves, points):
     with np.errstate(invalid="ignore"):
         cost = np.where(gap > 0, gap * moves.up, -gap * moves.down)
     cost = np.where(gap == 0, 0.0, cost)
-    size = cost.max(axis=2) if moves.norm else cost.sum(axis=2)
+    size = cost.max(axis=2) if moves.largest else cost.sum(axis=2)
     return np.where(answers[None] != y[:, None], size, np.inf).min(axis=1)
 
 

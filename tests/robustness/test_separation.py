@@ -55,7 +55,7 @@ def test_everything_equals_brute_force(seed):
 
 
 @pytest.mark.parametrize("kind", ["binary", "continuous", "wide"])
-def test_nearest_enemies_of_many_rows(kind):
+def test_nearest_rows_of_another_class_of_many_rows(kind):
     rng = np.random.default_rng(0)
     X = {
         "binary": rng.integers(0, 2, (300, 9)).astype(float),
@@ -63,8 +63,10 @@ def test_nearest_enemies_of_many_rows(kind):
         "wide": rng.integers(0, 3, (300, 5)) * 7.0,
     }[kind]
     y = rng.integers(0, 3, 300)
-    found = Distinct.of(X, y, 3).nearest_other_class()[Distinct.of(X, y, 3).distinct_row]
-    expected = np.where(y[:, None] != y[None], distances(X), np.inf).min(axis=1)
+    scaled = Scaled.of(X)
+    distinct = Distinct.of(scaled, y, 3)
+    found = distinct.nearest_other_class()[distinct.distinct_row]
+    expected = np.where(y[:, None] != y[None], distances(scaled.values), np.inf).min(axis=1)
     np.testing.assert_array_equal(found, expected)
 
 

@@ -19,7 +19,6 @@ from steadytree.comparison.learners import (
     Settings,
     fit_or_refuse,
     make_learners,
-    usual_perturbation,
 )
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
@@ -29,8 +28,8 @@ from steadytree.metrics.sampling import Sampled
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import Certificate, certify
-from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.certify import Certificate, certify, thin_curve
+from steadytree.robustness.perturbation import Perturbation, usual_perturbation
 from steadytree.stability.removal import fresh, is_repeatable
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
 
@@ -322,21 +321,6 @@ def _size(models: list[Tree | Scorecard]) -> Measurement:
     unit = "leaves" if isinstance(models[0], Tree) else "conditions"
     meaning = "how much there is to read, mean over folds"
     return Measurement("size", float(np.mean(counts)), meaning, unit=unit)
-
-
-def thin_curve(
-    right: NDArray[np.bool_], distance: NDArray[np.float64], most: int = 200
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Share correct and farther than a size from another prediction, at 0 and `most` sizes."""
-    finite = np.unique(distance[right & np.isfinite(distance)])
-    if len(finite) > most:
-        finite = finite[np.linspace(0, len(finite) - 1, most).round().astype(np.int64)]
-    sizes = np.unique(np.concatenate([[0.0], finite]))
-    kept = np.sort(distance[right])
-    beyond = len(kept) - np.searchsorted(kept, sizes, side="right")
-    if len(kept):
-        beyond[0] = len(kept) if kept[0] > 0 else beyond[0]
-    return sizes, beyond / len(right)
 
 
 def _plain(measured: Measurement) -> dict[str, Any]:

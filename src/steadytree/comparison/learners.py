@@ -15,7 +15,7 @@ from steadytree.data.labels import label_array
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
 from steadytree.riskscore.risk_score import RiskScoreClassifier
-from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 
@@ -55,7 +55,6 @@ DESCRIPTIONS = {
 MOST_MIDPOINTS = 2_000  # rows up to which every threshold is tried
 CONDITIONS = 6
 ROBUST_THRESHOLDS = 6
-NOISE_SHARE = 0.02  # of a column's range, where no perturbation is stated
 
 
 @dataclass(frozen=True)
@@ -71,17 +70,6 @@ class Settings:
     schema: Schema | None = None
     time_limit: float = 2.0  # seconds for each search of the robust learner
     seed: int = 0
-
-
-def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
-    """Every number may move by a share of its column's range; text and 0/1 columns stay."""
-    space = FeatureSpace.observe(X)
-    radius = {
-        column.name: share * (column.high - column.low)
-        for column in space
-        if not column.is_categorical and column.kind != "binary"
-    }
-    return Perturbation(radius=radius)
 
 
 def make_learners(

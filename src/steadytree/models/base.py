@@ -20,8 +20,8 @@ LAYOUT = 2  # of the state that is pickled
 LAYOUT_KEY = "_steadytree_layout"
 
 
-class PickleMixin:
-    """Pickles of a learner carry their layout; states of another one are refused."""
+class LearnerMixin:
+    """Checks and tags of every learner; pickles carry their layout, and others are refused."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), LAYOUT_KEY: LAYOUT}  # type: ignore[dict-item]
@@ -35,8 +35,21 @@ class PickleMixin:
         kept = {name: value for name, value in state.items() if name != LAYOUT_KEY}
         super().__setstate__(kept)  # type: ignore[misc]
 
+    def _check_rows(self, X: Any) -> Table:
+        check_is_fitted(self)
+        table = Table.read(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return table
 
-class TreeClassifierMixin(PickleMixin):
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class TreeClassifierMixin(LearnerMixin):
     """Predictions, files and exports of a learner whose ``fit`` sets ``tree_``."""
 
     tree_: Tree
@@ -83,19 +96,6 @@ class TreeClassifierMixin(PickleMixin):
         """A method's answers for a Dask collection, to be computed where its partitions lie."""
         check_is_fitted(self)
         return map_rows(getattr(self, method), X, sample(self.tree_))
-
-    def _check_rows(self, X: Any) -> Table:
-        check_is_fitted(self)
-        table = Table.read(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return table
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
 
 
 def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Dataset:

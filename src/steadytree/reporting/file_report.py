@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
+from steadytree.comparison.learners import Settings, make_learner
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.table import quote
 from steadytree.models.scorecard import Scorecard
@@ -19,6 +19,7 @@ from steadytree.reporting.data_set import DataSet
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.report import Report
 from steadytree.riskscore.risk_score import RiskScoreClassifier
+from steadytree.robustness.perturbation import NOISE_SHARE
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 TREE_LEARNERS = ("greedy", "cart", "stable", "pareto", "robust")

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from steadytree._base.files import write_text_atomically
-from steadytree.comparison.compare import Results, thin_curve
+from steadytree.comparison.compare import Results
 from steadytree.data.table import Table
 from steadytree.distance.collection import PLACES, CollectionFacts
 from steadytree.distance.diff import TreeChanges
@@ -44,7 +44,7 @@ from steadytree.reporting.svg.scorecard import draw_scorecard
 from steadytree.reporting.svg.tree import draw_tree
 from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
 from steadytree.reporting.wording import build_nodes
-from steadytree.robustness.certify import Certificate
+from steadytree.robustness.certify import Certificate, thin_curve
 from steadytree.stability.curve import StabilityCurve
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.refits import Refits, ScorecardRefits

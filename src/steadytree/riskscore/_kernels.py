@@ -10,10 +10,9 @@ UP, DOWN, ALWAYS, NEVER = 0, 1, 2, 3
 
 
 class BoostTable(NamedTuple):
-    """Candidates of a boosting run: derived features with their bins, by direction (UP or DOWN).
+    """Candidates of a boosting run: derived features with their bins, by direction (UP or DOWN)."""
 
-    UP votes yes where ``bin_index >= threshold``, DOWN where ``bin_index < threshold``.
-    """
+    # UP votes yes where ``bin_index >= threshold``, DOWN where ``bin_index < threshold``.
 
     size: Any  # (q, 2), number of bins by direction
     allowed: Any  # (q, 2), whether conditions of that direction may be used
@@ -49,11 +48,11 @@ def best_thresholds(binned, signed, size, first, enough):
     else:
         for row in range(binned.shape[0]):
             total[binned[row]] += signed[row]
-    whole = total.sum()
+    all_rows = total.sum()
     up, up_gain, down, down_gain, below = -1, -np.inf, -1, -np.inf, 0.0
     for threshold in range(size):
-        if threshold >= first and whole - below > up_gain + enough:
-            up, up_gain = threshold, whole - below
+        if threshold >= first and all_rows - below > up_gain + enough:
+            up, up_gain = threshold, all_rows - below
         if threshold > 0 and below > down_gain + enough:
             down, down_gain = threshold, below
         below += total[threshold]
@@ -194,10 +193,7 @@ RIDGE = 1e-5  # on the slope, so that it stays finite where totals separate the 
 
 @kernel
 def sums_past_thresholds(binned, first, second, n_thresholds):
-    """Sums of two columns over rows whose bin is above each threshold: (n_thresholds + 1, 2).
-
-    The last row is the sum over all rows.
-    """
+    """Sums (n_thresholds + 1, 2) over rows whose bin is above each threshold, and over all rows."""
     sums = np.zeros((n_thresholds + 1, 2))
     for row in range(binned.shape[0]):
         index = binned[row] - 1 if binned[row] > 0 else n_thresholds
@@ -222,7 +218,7 @@ def best_condition(binned, downwards, size, tried, excluded, slope, curve, limit
     With `must` a condition is returned even if it raises the loss.
     """
     ridge, least, enough, flat = limits
-    whole = max(curve.sum(), 1e-300)
+    total = max(curve.sum(), 1e-300)
     best, where, at = -np.inf if must else least, -1, -1
     for one in range(binned.shape[0]):
         if not tried[one]:
@@ -233,7 +229,7 @@ def best_condition(binned, downwards, size, tried, excluded, slope, curve, limit
             g, h = sums[index]
             if downwards[one]:
                 g, h = sums[size[one], 0] - g, sums[size[one], 1] - h
-            h = max(h - h**2 / whole, 0.0)  # the intercept is refitted with it
+            h = max(h - h**2 / total, 0.0)  # the intercept is refitted with it
             gain = g if must else -np.inf
             if g > 0 and h > flat:
                 gain = g**2 / (2 * (h + ridge))
@@ -283,26 +279,23 @@ def newton_step(levels, mass, hits, slope, start):
 
 @kernel
 def fit_curve(levels, mass, hits):
-    """Slope, start and mean loss of the logistic curve through levels; the slope is not negative.
-
-    mass (m,) is the weight at each level, hits (m,) that of the second class.
-    """
+    """Slope, start and mean loss of the logistic curve through levels; the slope is at least 0."""
+    # mass (m,) is the weight at each level, hits (m,) that of the second class
     share = min(max(hits.sum() / mass.sum(), 1e-9), 1 - 1e-9)
     flat = np.log(share / (1 - share))
     slope, start = 0.0, flat
     now = curve_loss(levels, mass, hits, slope, start)
     for _ in range(30):
         down, left = newton_step(levels, mass, hits, slope, start)
-        size = 1.0
-        while (
-            size > 1e-6
-            and curve_loss(levels, mass, hits, slope - size * down, start - size * left) > now
-        ):
+        size, before = 1.0, now
+        now = curve_loss(levels, mass, hits, slope - down, start - left)
+        while size > 1e-6 and now > before:
             size /= 2
+            now = curve_loss(levels, mass, hits, slope - size * down, start - size * left)
         if size <= 1e-6:
+            now = before
             break
         slope, start = slope - size * down, start - size * left
-        before, now = now, curve_loss(levels, mass, hits, slope, start)
         if before - now < 1e-10:
             break
     if slope < 0:

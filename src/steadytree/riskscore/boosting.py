@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
 from steadytree.models.condition import Condition
@@ -31,38 +31,26 @@ class Points:
 
 @dataclass(frozen=True)
 class Boosting:
-    """How votes are chosen.
-
-    `as_published`: no constant votes and no tuned offset, a last vote that fails, and thresholds
-    in the middle between values.
-    """
+    """How votes are chosen."""
 
     rounds: int  # maximum number of votes
     gamma: float  # advantage over one half that every vote is expected to have
     tau: float  # noise, as a share of each column's range
     most: int  # maximum number of different conditions
     forced: tuple[int, ...] = ()  # columns that must be used
+    # no constant votes, no tuned offset, a last vote that fails, thresholds midway between values
     as_published: bool = False
 
 
 @lru_cache(maxsize=64)
 def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> NDArray[np.float64]:
-    """Weight (T, 2 T + 1) of a row by round and margin: the probability that its vote decides.
-
-    With m rounds left and margin s, k = floor((m - s + 1) / 2) further correct votes decide, whose
-    probability is ``C(m, k) (1/2 + gamma)^k (1/2 - gamma)^(m - k)`` when votes are correct with
-    probability 1/2 + gamma (Freund 1995, boost-by-majority).
-    """
+    """Weight (T, 2 T + 1) of a row by round and margin: the probability that its vote decides."""
+    # with m rounds left and margin s, k = floor((m - s + 1) / 2) further correct votes decide,
+    # whose probability is ``C(m, k) (1/2 + gamma)^k (1/2 - gamma)^(m - k)`` when votes are correct
+    # with probability 1/2 + gamma (Freund 1995, boost-by-majority)
     margins = np.arange(-rounds, rounds + 1)
-    shares = np.zeros((rounds, len(margins)))
-    for turn in range(rounds):
-        left = rounds - turn - 1
-        needed = np.floor((left - margins + 1) / 2).astype(np.int64)
-        open_ = (needed >= 0) & (needed <= left)
-        k = needed[open_]
-        log = gammaln(left + 1) - gammaln(k + 1) - gammaln(left - k + 1)
-        log += k * np.log(0.5 + gamma) + (left - k) * np.log(0.5 - gamma)
-        shares[turn, open_] = 0.5 * np.exp(log)
+    left = np.arange(rounds)[::-1, None]
+    shares = 0.5 * binom.pmf((left - margins + 1) // 2, left, 0.5 + gamma)
     if as_published and rounds % 2:
         shares /= 0.5 - gamma  # the published code rounds one exponent down
     shares += FLOOR
@@ -83,20 +71,16 @@ def boost(
     shares = majority_shares(how.rounds, how.gamma, how.as_published)
     limits = np.array([0.5 + how.gamma if how.as_published else STOP, how.most])
     votes = boost_majority(up.binned, down.binned, table, labels, weights, shares, limits)
-    asks = votes[:, 0] >= 0
-    yes = [
-        down.binned[c] < threshold if direction == DOWN else up.binned[c] >= threshold
-        for c, threshold, direction in votes[asks]
-    ]
+    conditional = votes[:, 0] >= 0
     count = np.zeros(len(labels), np.int64)
-    for held in yes:
-        count += held
-    always = int((votes[:, 2][~asks] == ALWAYS).sum())
-    never = int((~asks).sum()) - always
-    offset = -((int(asks.sum()) - always + never) // 2)
+    for c, threshold, direction in votes[conditional]:
+        count += down.binned[c] < threshold if direction == DOWN else up.binned[c] >= threshold
+    always = int((votes[:, 2][~conditional] == ALWAYS).sum())
+    never = int((~conditional).sum()) - always
+    offset = -((int(conditional.sum()) - always + never) // 2)
     if not how.as_published:
         offset = tuned_offset(count, rows, offset)
-    conditions, points = _merge(features, votes[asks], up, down)
+    conditions, points = _merge(features, votes[conditional], up, down)
     if how.as_published:
         # its first threshold votes yes for missing values too, which no condition does
         plain = Points(conditions, points, offset, count)
@@ -144,22 +128,13 @@ def _table(
     missing = np.isnan(features.matrix).any(axis=0)
     first = 0 if how.as_published else 1
     sizes = np.stack([up.size, down.size], axis=1)
-    asks = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False).tolist()
-    return BoostTable(
-        sizes,
-        features.allowed,
-        (~features.moved | (how.tau == 0)) & ~missing,
-        # a column with one value in a fold has no condition there, and must not end the votes
-        np.array(
-            [
-                number.get(derived.feature, -1) if asks_any else -1
-                for derived, asks_any in zip(features.listed, asks, strict=True)
-            ]
-        ),
-        first,
-        not how.as_published,
-        how.as_published,
-    )
+    conditional = (features.allowed & (sizes > np.array([first, 1]))).max(axis=1, initial=False)
+    forced = np.array([number.get(derived.feature, -1) for derived in features.listed])
+    # a column with one value in a fold has no condition there, and must not end the votes
+    forced = np.where(conditional, forced, -1)
+    shared = (~features.moved | (how.tau == 0)) & ~missing
+    published = how.as_published
+    return BoostTable(sizes, features.allowed, shared, forced, first, not published, published)
 
 
 def _merge(
@@ -168,10 +143,8 @@ def _merge(
     """Votes as conditions, each once, with the number of its votes as points."""
     points: dict[Condition, int] = {}
     for (column, threshold, direction), count in Counter(map(tuple, votes.tolist())).items():
-        thresholds = (down if direction == DOWN else up).thresholds[column]
-        condition = features.listed[column].condition(
-            direction, thresholds[threshold], features.space
-        )
+        at = (down if direction == DOWN else up).thresholds[column][threshold]
+        condition = features.listed[column].condition(direction, at, features.space)
         points[condition] = points.get(condition, 0) + count
     return list(points), np.array(list(points.values()), np.int64)
 
@@ -179,29 +152,21 @@ def _merge(
 def worst_totals(found: Points, rows: TrainingRows, tau: float) -> NDArray[np.int64]:
     """Totals of rows when noise tau turns every condition against the label."""
     features, labels = rows.features, rows.labels
-    index = {(q.feature, q.sort): k for k, q in enumerate(features.listed)}
     total = np.full(len(labels), found.offset)
     for condition, points in zip(found.conditions, found.points, strict=True):
+        mine = [k for k, q in enumerate(features.listed) if q.feature == condition.feature]
+        x = features.matrix[:, mine[0]]
         if condition.sort in ("at_least", "below"):
-            column = index[condition.feature, "number"]
             sign = labels if condition.sort == "below" else -labels
-            x = features.matrix[:, column] + tau * features.listed[column].unit * sign
-            total += points * condition.holds(x)
+            total += points * condition.holds(x + tau * features.listed[mine[0]].unit * sign)
+        elif condition.sort in ("missing", "present"):
+            total += points * (np.isnan(x) == (condition.sort == "missing"))
         else:
-            total += points * _holds_unmoved(condition, features)
+            held = {features.listed[k].category: features.matrix[:, k] == 1 for k in mine}
+            if 0 not in held:  # the first of two categories has no column of its own
+                held[0] = x == 0
+            total += points * np.any([held[category] for category in condition.categories], axis=0)
     return total
-
-
-def _holds_unmoved(condition: Condition, features: DerivedFeatures) -> NDArray[np.bool_]:
-    """Whether a condition on categories or missing values holds."""
-    mine = [k for k, q in enumerate(features.listed) if q.feature == condition.feature]
-    missing = np.isnan(features.matrix[:, mine[0]])
-    if condition.sort in ("missing", "present"):
-        return missing == (condition.sort == "missing")
-    known = {features.listed[k].code: features.matrix[:, k] for k in mine}
-    if 0 not in known:  # the first of two categories has no column of its own
-        known[0] = np.where(missing, np.nan, 1 - known[1])
-    return np.any([known[code] == 1 for code in condition.categories], axis=0)
 
 
 MOST_ROWS = 10_000  # for the choice of settings; the final fit uses all rows
@@ -213,14 +178,12 @@ PUBLISHED_ROUNDS = (5, 10, 15, 20, 25, 30)
 TAUS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)
 
 
-def noisy_accuracy(
-    found: Points, rows: TrainingRows, tau: float, ties_wrong: bool = False
-) -> float:
+def noisy_accuracy(found: Points, rows: TrainingRows, tau: float, ties_wrong=False) -> float:
     """Accuracy under noise tau."""
     total = worst_totals(found, rows, tau)
     correct = (total > 0) == (rows.labels > 0)
     if ties_wrong:  # equal numbers of votes, as the published cross-validation counts them
-        correct &= ~((total == 0) & (found.points.sum() % 2 == 0))
+        correct &= (total != 0) | (found.points.sum() % 2 == 1)
     return float(np.average(correct, weights=rows.weights))
 
 
@@ -267,11 +230,9 @@ def choose(
     seed: int,
     divisions: Sequence[int | None] = (None,),
 ) -> tuple[Boosting, NDArray[np.float64]]:
-    """The setting with the best held-out accuracy under its noise; the first on ties.
-
-    rows has one entry for each class against the rest, over which accuracies are averaged. Returns
-    the setting and its accuracies without noise, fold by fold.
-    """
+    """The setting with the best held-out accuracy under its noise; the first on ties."""
+    # rows has one entry for each class against the rest, over which accuracies are averaged.
+    # Returns the setting and its accuracies without noise, fold by fold.
     published = settings[0].as_published
     samples = rows if published else [one.sample(MOST_ROWS, seed) for one in rows]
     shares, scorecards = [], []
@@ -300,12 +261,10 @@ def choose_noise(
 
 
 def last_within_error(shares: Sequence[NDArray[np.float64]]) -> int:
-    """The last of rising noise levels whose mean is within one standard error of the best.
-
-    shares has one array for each level, with a value for each fold; all levels share the folds, so
-    the error is that of the differences. All levels from the best one to the last must be within
-    it, so that a large level that is good by chance is never taken.
-    """
+    """The last of rising noise levels whose mean is within one standard error of the best."""
+    # shares has one array for each level, with a value for each fold; all levels share the folds,
+    # so the error is that of the differences. All levels from the best one to the last must be
+    # within it, so that a large level that is good by chance is never taken.
     best = int(np.argmax([folds.mean() for folds in shares]))
     last = best
     for folds in shares[best + 1 :]:

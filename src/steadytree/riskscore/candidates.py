@@ -1,22 +1,95 @@
-"""Derived features: numeric columns for the conditions of a scorecard, moved by noise."""
+"""Columns that may be used, and numbers derived from them that noise moves, for conditions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from steadytree.data._kernels import short_edges
-from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import quote
 from steadytree.models.condition import Condition
 from steadytree.riskscore._kernels import UP
+from steadytree.robustness.perturbation import check_names
 
 # shifts are larger than tau by this factor, so that rounding never breaks a certificate
 SLACK = 1 + 1e-8
 FOLDS = 5
+
+
+class LabelledRows(NamedTuple):
+    """What a scorecard is fitted to: encoded rows with the indices of their classes and weights."""
+
+    space: FeatureSpace
+    classes: NDArray[Any]
+    values: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+def names_of(estimator: Any, parameter: str) -> list[str]:
+    """The names in a parameter, each once; empty for None."""
+    given = getattr(estimator, parameter)
+    if given is None:
+        return []
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ValueError(f"{parameter} must be a list of names, got {given!r}.")
+    return list(dict.fromkeys(given))
+
+
+def allowed_directions(estimator: Any, data: LabelledRows) -> dict[int, tuple[bool, bool]]:
+    """Columns that may be used, each with the directions (large, small values) of its points."""
+    space, n_classes = data.space, len(data.classes)
+    named = {name: names_of(estimator, name) for name in ("monotone", "forced", "forbidden")}
+    for parameter, names in named.items():
+        check_names(parameter, names, space.names)
+    both = [name for name in named["forced"] if name in named["forbidden"]]
+    if both:
+        raise ValueError(f"{quote(both)} is both forced and forbidden: choose one.")
+    monotone = estimator.monotone or {}
+    if monotone and n_classes > 2:
+        raise ValueError(
+            f"monotone is for two classes, but y has {n_classes} classes: leave it out, or fit one "
+            "class against the rest."
+        )
+    directions = {}
+    for j, column in enumerate(space):
+        direction = monotone.get(column.name)
+        if direction not in (None, "up", "down"):
+            raise ValueError(
+                f"monotone of {column.name!r} must be 'up' or 'down', got {direction!r}."
+            )
+        if direction and column.is_categorical:
+            raise ValueError(f"monotone of {column.name!r}: its categories have no order.")
+        up, down = direction != "down", direction != "up" and estimator.directions == "both"
+        if column.name in named["forbidden"]:
+            continue
+        if not up and not down and column.name in named["forced"]:
+            raise ValueError(
+                f"{column.name!r} is forced, but directions='up' and monotone allow no condition."
+            )
+        if not up and not down:
+            raise ValueError(
+                f"monotone of {column.name!r} is 'down', but directions='up' gives points for "
+                "large values only: use directions='both', or list the column in forbidden."
+            )
+        directions[j] = (up, down)
+    return directions
+
+
+def check_forced(estimator: Any, data: LabelledRows) -> tuple[int, ...]:
+    """Indices of the columns that must be used; constant columns are refused."""
+    indices = {name: data.space.names.index(name) for name in names_of(estimator, "forced")}
+    same = [name for name, j in indices.items() if len(np.unique(data.values[:, j])) < 2]
+    if same and not estimator.as_published:
+        raise ValueError(
+            f"forced names {quote(same)}, which holds one value only in these rows: no condition "
+            "can use it, so leave it out."
+        )
+    return tuple(indices.values())
 
 
 @dataclass(frozen=True)
@@ -27,7 +100,7 @@ class DerivedFeature:
     sort: Literal["number", "category", "missing"]
     unit: float  # what noise of size one moves it by: the column's range, or 0
     directions: tuple[bool, bool]  # whether large, and small, values may get points
-    code: int = -1  # the category
+    category: int = -1
 
     def condition(self, direction: int, threshold: float, space: FeatureSpace) -> Condition:
         """The condition of a threshold; minus infinity stands for any observed value."""
@@ -37,8 +110,8 @@ class DerivedFeature:
             return Condition(self.feature, "present")
         if self.sort == "number":
             return Condition(self.feature, "at_least" if direction == UP else "below", threshold)
-        others = set(range(len(space[self.feature].categories))) - {self.code}
-        chosen = {self.code} if direction == UP else others
+        others = set(range(len(space[self.feature].categories))) - {self.category}
+        chosen = {self.category} if direction == UP else others
         return Condition(self.feature, "among", categories=tuple(chosen))
 
 
@@ -51,37 +124,34 @@ class DerivedFeatures:
     matrix: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls,
-        space: FeatureSpace,
-        values: NDArray[np.float64],
-        directions: Mapping[int, tuple[bool, bool]],
-        as_published: bool = False,
-    ) -> "DerivedFeatures":
-        """Features of the columns in `directions`, which maps columns to allowed directions."""
+    def of(cls, estimator: Any, data: LabelledRows) -> "DerivedFeatures":
+        """Features of the columns that the estimator may use."""
         listed: list[DerivedFeature] = []
         columns: list[NDArray[np.float64]] = []
-        for j, both in directions.items():
-            column, x = space[j], values[:, j]
+        for j, both in allowed_directions(estimator, data).items():
+            column, x = data.space[j], data.values[:, j]
             missing = np.isnan(x)
             if column.is_categorical:
-                for code in range(
-                    1 if len(column.categories) == 2 and not missing.any() else 0,
-                    len(column.categories),
-                ):
-                    listed.append(DerivedFeature(j, "category", 0.0, both, code))
-                    columns.append(np.where(missing, np.nan, x == code))
+                n_categories = len(column.categories)
+                first = 1 if n_categories == 2 and not missing.any() else 0
+                for category in range(first, n_categories):
+                    listed.append(DerivedFeature(j, "category", 0.0, both, category))
+                    columns.append(np.where(missing, np.nan, x == category))
             else:
-                wide = _width(column)
-                moves = as_published or column.kind != "binary"
-                unit = (wide if wide > 0 else 1.0) if moves else 0.0
-                listed.append(DerivedFeature(j, "number", unit, both))
+                wide = column.high - column.low
+                if not np.isfinite(2 * wide + max(abs(column.low), abs(column.high))):
+                    raise ValueError(
+                        f"column {column.name!r} ranges from {column.low:g} to {column.high:g}, "
+                        "too far for noise to be added: divide its values, or drop it."
+                    )
+                moves = estimator.as_published or column.kind != "binary"
+                listed.append(DerivedFeature(j, "number", float(wide or 1) * moves, both))
                 columns.append(x)
             if missing.any():
                 listed.append(DerivedFeature(j, "missing", 0.0, (True, False)))
                 columns.append(missing.astype(np.float64))
-        matrix = np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
-        return cls(space, tuple(listed), matrix)
+        matrix = np.stack(columns, axis=1) if columns else np.empty((len(data.values), 0))
+        return cls(data.space, tuple(listed), matrix)
 
     def __len__(self) -> int:
         return len(self.listed)
@@ -109,17 +179,6 @@ class DerivedFeatures:
     def moved(self) -> NDArray[np.bool_]:
         """Which are moved by noise."""
         return np.array([derived.unit > 0 for derived in self.listed], bool)
-
-
-def _width(column: Column) -> float:
-    """A column's range: the unit of noise."""
-    wide = column.high - column.low
-    if not np.isfinite(2 * wide + max(abs(column.low), abs(column.high))):
-        raise ValueError(
-            f"column {column.name!r} ranges from {column.low:g} to {column.high:g}, too far for "
-            "noise to be added: divide its values, or drop it."
-        )
-    return wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +210,8 @@ class TrainingRows:
     def folds(
         self, divisions: Sequence[int | None] = (None,)
     ) -> Iterator[tuple["TrainingRows", "TrainingRows"]]:
-        """Training and validation rows; as many folds as the rarer class allows.
-
-        Each division is a seed for shuffling the rows, or None for rows in their order.
-        """
+        """Training and validation rows; as many folds as the rarer class allows."""
+        # each division is a seed for shuffling the rows, or None for rows in their order
         rarer = int(min((self.labels > 0).sum(), (self.labels < 0).sum()))
         if rarer < 2:
             return
@@ -176,29 +233,22 @@ class BinnedFeatures:
     def of(
         cls, shifted: NDArray[np.float64], direction: int, short: bool = True
     ) -> "BinnedFeatures":
-        """Ranks (q, n): missing first upwards and last downwards, so that no condition holds.
-
-        Threshold c lies between bins c - 1 and c; `short` takes a number with few digits.
-        """
+        """Ranks (q, n): missing first upwards and last downwards, so that no condition holds."""
+        # threshold c lies between bins c - 1 and c; `short` takes a number with few digits
         n, q = shifted.shape
         binned = np.empty((q, n), np.int64)
         size, thresholds = np.empty(q, np.int64), []
         for j in range(q):
             x = shifted[:, j]
             missing = np.isnan(x)
+            some = bool(missing.any())
             known, index = ranks(x[~missing])
-            before = int(missing.any() and direction == UP)
-            binned[j, ~missing] = index + before
+            binned[j, ~missing] = index + (some and direction == UP)
             binned[j, missing] = 0 if direction == UP else len(known)
-            size[j] = len(known) + int(missing.any())
-            between = thresholds_between(known, short)
-            ends = [-np.inf] if missing.any() else []
+            size[j] = len(known) + some
+            parts = [[-np.inf] if some else [], thresholds_between(known, short)]
             start = known[:1] if len(known) else np.zeros(1)
-            thresholds.append(
-                np.concatenate(
-                    [start, ends, between] if direction == UP else [start, between, ends]
-                )
-            )
+            thresholds.append(np.concatenate([start, *parts[:: 1 if direction == UP else -1]]))
         most = int(size.max(initial=1))
         kind = np.uint8 if most <= 256 else np.uint16 if most <= 65_536 else np.int64
         return cls(binned.astype(kind), size, thresholds)
@@ -221,6 +271,4 @@ def thresholds_between(known: NDArray[np.float64], short: bool) -> NDArray[np.fl
         return short_edges(known)
     low, high = known[:-1], known[1:]
     thresholds = low + (high - low) / 2
-    return np.where(
-        thresholds <= low, high, thresholds
-    )  # neighbouring floats: the upper one divides them
+    return np.where(thresholds <= low, high, thresholds)  # neighbouring floats: the upper divides

@@ -1,7 +1,9 @@
 """RiskScoreClassifier: a risk score with small integer points, robust to noise."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral
 from os import PathLike
 from typing import Any
 
@@ -9,50 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table
-from steadytree.models.base import PickleMixin, read_rows
+from steadytree.models.base import LearnerMixin, read_rows
 from steadytree.models.risk_table import RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.riskscore.assemble import binary_scorecard, joint_scorecard
-from steadytree.riskscore.boosting import (
-    GAMMAS,
-    MOST_ROWS,
-    PUBLISHED_ROUNDS,
-    ROUNDS,
-    TAUS,
-    Boosting,
-    Points,
-    beats_most_frequent,
-    boost,
-    chance_error,
-    choose,
-    choose_noise,
-    divisions_of,
-    is_above,
-    last_within_error,
-    noisy_accuracy,
-    ranking_auc,
-    smallest_points,
-    tuned_offset,
-    worst_totals,
-)
-from steadytree.riskscore.candidates import SLACK, DerivedFeatures, TrainingRows
-from steadytree.riskscore.logistic import fit_logistic, round_points, thresholds_of
-from steadytree.riskscore.parameters import (
-    allowed_directions,
-    check_classes,
-    check_forced,
-    check_parameters,
-)
+from steadytree.riskscore import boosting, candidates, logistic
+from steadytree.riskscore.boosting import Boosting, Points
+from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows
 
 MOST_POINTS = {"majority": 10, "logistic": 5}
 NO_LIMIT = 10**6
+PARAMETERS: Parameters = {
+    "loss": OneOf("auto", "majority", "logistic"),
+    "directions": OneOf("both", "up"),
+    "as_published": Boolean(),
+    "tau": Real(0, 1, also=("1se",)),
+    "gamma": Real(above=0, below=0.5, also=("cv",)),
+    "n_rounds": Integer(1, 1000, also=("cv",)),
+    "max_conditions": Integer(1, also=(None,)),
+    "max_points": Integer(1, also=(None,)),
+}
 
 
-class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
+class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     """A risk score: conditions with small integer points, robust to noise by construction.
 
     Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
@@ -161,17 +145,9 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
         offset, all columns moved by noise, settings chosen on all rows. It is for two classes and
         expects numbers scaled to [0, 1]; its intercept is a column of ones that the caller adds.
         """
-        return cls(
-            loss="majority",
-            tau=tau,
-            gamma=gamma,
-            directions="up",
-            max_conditions=None,
-            max_points=NO_LIMIT,
-            as_published=True,
-        )
+        limits = {"max_conditions": None, "max_points": NO_LIMIT}
+        return cls("majority", tau, directions="up", gamma=gamma, as_published=True, **limits)
 
-    # ---- fit ----
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RiskScoreClassifier":
         """Fit the risk score.
 
@@ -188,32 +164,14 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
         -------
         self : RiskScoreClassifier
         """
-        check_parameters(self)
-        data = read_rows(self, X, y, sample_weight)
-        weights = np.ones(data.n_rows) if data.weights is None else data.weights
-        self.classes_, labels = np.unique(data.labels, return_inverse=True)
-        check_classes(self, self.classes_)
-        space = FeatureSpace.observe(data)
-        values = np.asarray(space.encode(data), np.float64)
-        self._fit_scorecard(space, values, labels, weights)
-        return self
-
-    def _fit_scorecard(
-        self,
-        space: FeatureSpace,
-        values: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64],
-    ) -> None:
-        features = DerivedFeatures.of(
-            space, values, allowed_directions(self, space, len(self.classes_)), self.as_published
-        )
-        targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        rows = [TrainingRows(features, np.where(labels == k, 1, -1), weights) for k in targets]
-        forced = check_forced(self, space, values)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        what = (space, self.classes_, values, labels, weights)
-        self._fit_rows(what, rows, forced, seed)
+        self._check_parameters()
+        rows = read_rows(self, X, y, sample_weight)
+        self.classes_, labels = np.unique(rows.labels, return_inverse=True)
+        self._check_classes()
+        space = FeatureSpace.observe(rows)
+        values = np.asarray(space.encode(rows), np.float64)
+        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+        self._fit_rows(LabelledRows(space, self.classes_, values, labels, weights))
         totals = self.card_.holds_encoded(values) @ self.card_.points + self.card_.offset
         totals = totals[:, 0] if self.card_.is_binary else totals
         self.risk_table_ = RiskTable.of(self.card_, totals, labels, weights)
@@ -222,37 +180,70 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
             warnings.warn(
                 f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the score "
                 "is empty and always predicts the most frequent class, with its share as the risk.",
-                UserWarning,
-                stacklevel=3,
+                stacklevel=2,
+            )
+        return self
+
+    def _check_parameters(self) -> None:
+        """Refuse invalid parameters, before the data are read."""
+        validate(self, PARAMETERS)
+        if self.as_published and (self.loss == "logistic" or self.directions != "up"):
+            raise ValueError("as_published needs loss='majority' and directions='up'.")
+        n_forced = len(candidates.names_of(self, "forced"))
+        candidates.names_of(self, "forbidden")
+        if self.monotone is not None and not isinstance(self.monotone, Mapping):
+            kind = type(self.monotone).__name__
+            raise ValueError(f"monotone must map names to 'up' or 'down', got a {kind}.")
+        for limit in ("max_conditions", "n_rounds")[: 1 if self.loss == "logistic" else 2]:
+            most = getattr(self, limit)
+            if isinstance(most, Integral) and n_forced > most:
+                raise ValueError(
+                    f"forced names {n_forced} columns, more than {limit}={most} allows: raise it."
+                )
+
+    def _check_classes(self) -> None:
+        """Refuse numbers of classes that the algorithm does not support."""
+        classes = self.classes_
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only, {str(classes[0])!r}: at least two are needed."
+            )
+        if self.as_published and len(classes) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The published algorithm takes two "
+                f"classes, but y has {len(classes)}: leave as_published out, or fit one class "
+                "against the rest."
             )
 
-    def _fit_rows(
-        self, what: Any, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
-    ) -> None:
+    def _fit_rows(self, data: LabelledRows) -> None:
         """Fit by votes or by the logistic loss; "auto" tries votes first."""
-        *_, values, labels, weights = what
+        features = DerivedFeatures.of(self, data)
+        targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        labels, weights = data.labels, data.weights
+        rows = [TrainingRows(features, np.where(labels == k, 1, -1), weights) for k in targets]
+        forced = candidates.check_forced(self, data)
+        seed = int(check_random_state(self.random_state).randint(2**31))
         if self.loss != "logistic":
             self.loss_ = "majority"
-            self._set_scorecard(what, self._fit_votes(rows, forced, seed))
-            answer = self.card_.answer_encoded(values)
+            self._set_scorecard(self._fit_votes(rows, forced, seed), data)
+            answer = self.card_.answer_encoded(data.values)
             if self.loss == "majority" or self.as_published:
                 return
-            if beats_most_frequent(answer, labels, weights):
+            if boosting.beats_most_frequent(answer, labels, weights):
                 return
         tau, ranks = self._logistic_noise(rows, forced, seed)
         if ranks or self.loss == "logistic":
             self.loss_, self.tau_, self.gamma_, self.n_rounds_ = "logistic", tau, None, None
-            self._set_scorecard(what, [self._logistic(one, tau, forced) for one in rows])
+            self._set_scorecard([self._logistic(one, tau, forced) for one in rows], data)
 
-    def _set_scorecard(self, what: Any, found: list[Points]) -> None:
-        space, classes, values, labels, weights = what
+    def _set_scorecard(self, found: list[Points], data: LabelledRows) -> None:
         if len(found) == 1:
-            self.card_ = binary_scorecard(space, classes, found[0], values, labels, weights)
-            correct = (found[0].worst_totals > 0) == (labels == 1)
+            self.card_ = logistic.binary_scorecard(found[0], data)
+            correct = (found[0].worst_totals > 0) == (data.labels == 1)
         else:
-            self.card_, worst = joint_scorecard(space, classes, found, values, labels, weights)
-            correct = worst.argmax(axis=1) == labels
-        self.certified_accuracy_ = float(np.average(correct, weights=weights))
+            self.card_, worst = logistic.joint_scorecard(found, data)
+            correct = worst.argmax(axis=1) == data.labels
+        self.certified_accuracy_ = float(np.average(correct, weights=data.weights))
 
     def _fit_votes(
         self, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
@@ -260,71 +251,71 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
         """Points of each class against the rest, all with the same settings."""
         settings = self._settings(forced)
         if self.tau == "1se":
-            how = choose_noise(rows, TAUS, settings, seed)
+            how = boosting.choose_noise(rows, boosting.TAUS, settings, seed)
         else:
-            how = settings[0] if len(settings) == 1 else choose(rows, settings, seed)[0]
+            how = settings[0] if len(settings) == 1 else boosting.choose(rows, settings, seed)[0]
         self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
         found = [self._majority(one, how) for one in rows]
         # totals of several classes are compared with each other, so their points are not divided
-        return found if len(found) > 1 or self.as_published else [smallest_points(found[0])]
+        several = len(found) > 1 or self.as_published
+        return found if several else [boosting.smallest_points(found[0])]
 
     def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
-        usual = PUBLISHED_ROUNDS if self.as_published else ROUNDS
+        usual = boosting.PUBLISHED_ROUNDS if self.as_published else boosting.ROUNDS
         if self.n_rounds == "cv":  # each forced column takes a vote
             rounds = [r for r in usual if r >= len(forced)] or [len(forced)]
         else:
             rounds = [self.n_rounds]
-        gammas = GAMMAS if self.gamma == "cv" else (self.gamma,)
+        gammas = boosting.GAMMAS if self.gamma == "cv" else (self.gamma,)
         tau = 0.0 if self.tau == "1se" else float(self.tau)
-        return [
-            Boosting(int(r), float(g), tau, self._most, forced, self.as_published)
-            for r in rounds
-            for g in gammas
-        ]
+        fixed = tau, self._most, forced, self.as_published
+        return [Boosting(int(r), float(g), *fixed) for r in rounds for g in gammas]
 
     def _majority(self, rows: TrainingRows, how: Boosting) -> Points:
-        found = boost(rows, how)
-        if not (found.points > self._most_points("majority")).any():
+        found, most = boosting.boost(rows, how), self._most_points("majority")
+        if not (found.points > most).any():
             return found
-        points = np.minimum(found.points, self._most_points("majority"))
+        points = np.minimum(found.points, most)
         limited = replace(found, points=points, offset=0)
-        count = worst_totals(limited, rows, how.tau * SLACK)
-        offset = tuned_offset(count, rows, -(int(points.sum()) // 2))
+        count = boosting.worst_totals(limited, rows, how.tau * candidates.SLACK)
+        offset = boosting.tuned_offset(count, rows, -(int(points.sum()) // 2))
         return Points(found.conditions, points, offset, count + offset)
 
     def _logistic(
         self, rows: TrainingRows, tau: float, forced: tuple[int, ...], thresholds: Any = None
     ) -> Points:
-        fit = fit_logistic(rows, tau, self._most, forced, thresholds)
-        return round_points(fit, rows.labels, rows.weights, self._most_points("logistic"))
+        fit = logistic.fit_logistic(rows, tau, self._most, forced, thresholds)
+        most = self._most_points("logistic")
+        return logistic.round_points(fit, rows.labels, rows.weights, most)
 
     def _logistic_noise(
         self, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
     ) -> tuple[float, bool]:
         """Noise level, and whether held-out rows are ranked better than by chance."""
-        sizes = TAUS if self.tau == "1se" else (float(self.tau),)
+        sizes = boosting.TAUS if self.tau == "1se" else (float(self.tau),)
         if not rows[0].features.moved.any():
             sizes = sizes[:1]  # noise moves no column, so all sizes are the same
         if len(sizes) == 1 and self.loss == "logistic":
             return sizes[0], True
-        divisions = divisions_of(len(rows[0].labels), seed)
-        samples = [one.sample(MOST_ROWS, seed) for one in rows]
+        divisions = boosting.divisions_of(len(rows[0].labels), seed)
+        samples = [one.sample(boosting.MOST_ROWS, seed) for one in rows]
         folds = [pair for one in samples for pair in one.folds(divisions)]
         if len(folds) < 2:
             return sizes[0], False
         correct, ranked = np.empty((2, len(sizes), len(folds)))
         for k, (fit, held) in enumerate(folds):
-            thresholds = thresholds_of(fit)
+            thresholds = logistic.thresholds_of(fit)
             for size, tau in enumerate(sizes):
                 found = self._logistic(fit, tau, forced, thresholds)
-                correct[size, k] = noisy_accuracy(found, held, 0.0)
-                ranked[size, k] = ranking_auc(found, held)
+                correct[size, k] = boosting.noisy_accuracy(found, held, 0.0)
+                ranked[size, k] = boosting.ranking_auc(found, held)
         frequent = np.array([held.most_frequent for _, held in folds])
         # where accuracy is no better than the most frequent class, an empty score looks as good
-        is_informative = is_above(correct[correct.mean(axis=1).argmax()], frequent, errors=2)
-        chosen = last_within_error(list(correct if is_informative else ranked))
+        best = correct[correct.mean(axis=1).argmax()]
+        is_informative = boosting.is_above(best, frequent, errors=2)
+        chosen = boosting.last_within_error(list(correct if is_informative else ranked))
         # not the error over folds: they share rows, and the best of several levels was taken
-        chance = max(chance_error(one) for one in samples if one.most_frequent < 1)
+        chance = max(boosting.chance_error(one) for one in samples if one.most_frequent < 1)
         return sizes[chosen], bool(ranked[chosen].mean() > 0.5 + 2 * chance)
 
     @property
@@ -334,7 +325,6 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
     def _most_points(self, loss: str) -> int:
         return MOST_POINTS[loss] if self.max_points is None else int(self.max_points)
 
-    # ---- predict ----
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted class of each row; of two classes the second where the total is above 0."""
         table = self._check_rows(X)
@@ -372,17 +362,8 @@ class RiskScoreClassifier(PickleMixin, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return to_sklearn(self.card_.to_tree())
 
-    def _check_rows(self, X: Any) -> Table:
-        check_is_fitted(self)
-        table = Table.read(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return table
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
         # with points for large values only, small values cannot be told apart
         tags.classifier_tags.poor_score = self.directions == "up"
         tags.classifier_tags.multi_class = not self.as_published

@@ -17,74 +17,48 @@ from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
-from steadytree.robustness._kernels.attack import (
-    CATEGORY,
-    MISSING,
-    NUMBER,
-    BinTable,
-    MoveTable,
-    NodeTable,
-    move_rows_into,
-    narrow_nodes,
-    nearest_card_change,
-    nearest_change,
-    only_labels,
-)
-from steadytree.robustness.perturbation import LARGEST, Moves, Perturbation, check_whole
+from steadytree.robustness._kernels import attack
+from steadytree.robustness._kernels.attack import BinTable, MoveTable, NodeTable
+from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
 
 NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
 
 
-def nearest_other_total(
-    card: Scorecard, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Size of the least move of each encoded row to another prediction, and where it ends."""
-    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
-    return nearest_card_change(rows, own, bins_of(card, moves), prices, moves.norm == LARGEST)
-
-
-def bins_of(card: Scorecard, moves: Moves) -> BinTable:
+def bins_of(scorecard: Scorecard, moves: Moves) -> BinTable:
     """The scorecard's columns in bins within which no condition changes."""
-    columns = sorted({condition.feature for condition in card.conditions})
-    start, sorts, boxes, points = [0], [], [], []
+    columns = sorted({condition.feature for condition in scorecard.conditions})
+    n_classes = len(scorecard.classes)
+    start, sorts = [0], [np.empty(0, np.int64)]
+    boxes, points = [np.empty((0, 4))], [np.empty((0, n_classes), np.int64)]
     for j in columns:
-        own = [k for k, condition in enumerate(card.conditions) if condition.feature == j]
-        conditions = [card.conditions[k] for k in own]
-        sort, box, probe = _column_bins(card, j, conditions, moves)
+        own = [k for k, condition in enumerate(scorecard.conditions) if condition.feature == j]
+        conditions = [scorecard.conditions[k] for k in own]
+        sort, box, probe = _column_bins(scorecard.space[j], j, conditions, moves)
         held = np.stack([condition.holds(probe) for condition in conditions], axis=1)
-        points.append(held @ card.class_points[own])
+        points.append(held @ scorecard.class_points[own])
         sorts.append(sort)
         boxes.append(box)
         start.append(start[-1] + len(sort))
-    n_classes = len(card.classes)
-    return BinTable(
-        np.array(columns, np.int64),
-        np.array(start),
-        np.concatenate([np.empty(0, np.int64), *sorts]),
-        np.concatenate([np.empty((0, 4)), *boxes]),
-        np.concatenate([np.empty((0, n_classes), np.int64), *points]),
-        card.class_offset,
-    )
+    joined = np.concatenate(sorts), np.concatenate(boxes), np.concatenate(points)
+    return BinTable(np.array(columns, np.int64), np.array(start), *joined, scorecard.class_offset)
 
 
 def _column_bins(
-    card: Scorecard, j: int, conditions: list[Condition], moves: Moves
+    column: Column, j: int, conditions: list[Condition], moves: Moves
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """Sort and box of each bin of a column, and a value in it."""
-    column = card.space[j]
     if column.is_categorical:
-        codes = np.arange(len(column.categories), dtype=float)
-        box = np.tile(NO_BOX, (len(codes) + 1, 1))
-        box[:-1, 0] = codes
-        sort = np.append(np.full(len(codes), CATEGORY), MISSING)
-        return sort, box, np.append(codes, np.nan)
+        categories = np.arange(len(column.categories), dtype=float)
+        box = np.tile(NO_BOX, (len(categories) + 1, 1))
+        box[:-1, 0] = categories
+        sort = np.append(np.full(len(categories), attack.CATEGORY), attack.MISSING)
+        return sort, box, np.append(categories, np.nan)
     at = np.unique([c.threshold for c in conditions if not np.isnan(c.threshold)])
     # a bin reaches from one threshold to just below the next: low < x <= high in float64
-    edges = np.concatenate([[-np.inf], np.nextafter(at, -np.inf), [np.inf]])
-    low, high = edges[:-1], edges[1:]
-    least, greatest = moves.ends(np.full(len(low), j), low, high)
-    box = np.concatenate([np.stack([low, high, least, greatest], axis=1), [NO_BOX]])
-    sort = np.append(np.full(len(low), NUMBER), MISSING)
+    ends = np.concatenate([[-np.inf], np.nextafter(at, -np.inf), [np.inf]])
+    reach = moves.ends(np.full(len(at) + 1, j), ends[:-1], ends[1:])
+    box = np.concatenate([np.stack([ends[:-1], ends[1:], *reach], axis=1), [NO_BOX]])
+    sort = np.append(np.full(len(at) + 1, attack.NUMBER), attack.MISSING)
     below = np.nextafter(at[0], -np.inf) if len(at) else 0.0
     return sort, box, np.concatenate([[below], at, [np.nan]])
 
@@ -122,40 +96,40 @@ class Counterexample:
         return asdict(self)
 
 
-def explain_move(
-    space: FeatureSpace, start: NDArray[np.float64], end: NDArray[np.float64]
-) -> tuple[Step, ...]:
-    """The columns in which two encoded rows differ."""
-    same = (start == end) | (np.isnan(start) & np.isnan(end))
-    return tuple(
-        Step(space[j].name, _decode(space[j], start[j]), _decode(space[j], end[j]))
-        for j in np.flatnonzero(~same).tolist()
-    )
-
-
 def _decode(column: Column, value: float) -> float | str | None:
     if np.isnan(value):
         return None
     return column.categories[int(value)] if column.is_categorical else float(value)
 
 
+def _plain(value: float | str | None) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "missing" if value is None else repr(value)
+
+
 def _shown(start: float | str | None, end: float | str | None) -> tuple[str, str]:
     """Both as text, with as few digits as keep them apart."""
     if not isinstance(start, float) or not isinstance(end, float):
         return _plain(start), _plain(end)
+    close = 1e-3 * max(abs(end - start), 1e-300)
     for digits in range(4, 17):
         texts = f"{start:.{digits}g}", f"{end:.{digits}g}"
-        if texts[0] != texts[1] and abs(float(texts[1]) - end) <= 1e-3 * max(
-            abs(end - start), 1e-300
-        ):
+        if texts[0] != texts[1] and abs(float(texts[1]) - end) <= close:
             break
     return texts
 
 
-def _plain(value: float | str | None) -> str:
-    if value is None:
-        return "missing"
-    return repr(value) if isinstance(value, str) else f"{value:.6g}"
+def thin_curve(
+    right: NDArray[np.bool_], distance: NDArray[np.float64], most: int = 200
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Share correct and farther than a size from another prediction, at 0 and `most` sizes."""
+    finite = np.unique(distance[right & np.isfinite(distance)])
+    if len(finite) > most:
+        finite = finite[np.linspace(0, len(finite) - 1, most).round().astype(np.int64)]
+    sizes = np.unique(np.concatenate([[0.0], finite]))
+    kept = np.sort(distance[right])
+    return sizes, (len(kept) - np.searchsorted(kept, sizes, side="right")) / len(right)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,16 +168,22 @@ class Certificate:
 
         By default the size is the perturbation's budget (1 is the declared radius).
         """
-        limit = Perturbation(step_cost=0, budget=self._size(size)).spend(1.0)
+        if size is None and self.perturbation.scope != "row":
+            raise ValueError(
+                "the budget is shared among rows, so no single size follows from it: "
+                "pass size=, or read worst_case_accuracy."
+            )
+        if size is None:
+            limit = self.perturbation.spend(1.0)
+        elif not isinstance(size, int | float | np.number) or not 0 <= size < np.inf:
+            raise ValueError(f"size must be a finite number of at least 0, got {size!r}.")
+        else:
+            limit = Perturbation(step_cost=0, budget=float(size)).spend(1.0)
         return float((self.right & (self.distance > limit)).mean())
 
     def curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Certified accuracy at 0 and at every size where it drops: (sizes, accuracies)."""
-        finite = self.distance[self.right & np.isfinite(self.distance)]
-        sizes, counts = np.unique(np.concatenate([[0.0], finite]), return_counts=True)
-        counts[0] -= 1
-        kept = self.right.sum() - np.cumsum(counts)
-        return sizes, kept / len(self.truth)
+        return thin_curve(self.right, self.distance, most=len(self.distance))
 
     @cached_property
     def attacked(self) -> NDArray[np.int64]:
@@ -225,16 +205,20 @@ class Certificate:
         rows = np.flatnonzero(self.right & np.isfinite(self.distance))
         rows = rows[np.argsort(self.distance[rows], kind="stable")][:most]
         labels = self.classes.tolist()
-        return [
-            Counterexample(
-                row=int(row),
-                size=float(self.distance[row]),
-                answer=labels[self.answer[row]],
-                other=labels[self.other[row]],
-                steps=explain_move(self.space, self.rows[row], self.witness[row]),
-            )
-            for row in rows
-        ]
+        found = []
+        for row in rows.tolist():
+            answer, other = labels[self.answer[row]], labels[self.other[row]]
+            size = float(self.distance[row])
+            found.append(Counterexample(row, size, answer, other, self._steps(row)))
+        return found
+
+    def _steps(self, row: int) -> tuple[Step, ...]:
+        """The columns in which a row and its witness differ."""
+        start, end = self.rows[row], self.witness[row]
+        same = (start == end) | (np.isnan(start) & np.isnan(end))
+        moved = [self.space[j] for j in np.flatnonzero(~same).tolist()]
+        ends = zip(moved, start[~same], end[~same], strict=True)
+        return tuple(Step(c.name, _decode(c, a), _decode(c, b)) for c, a, b in ends)
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
@@ -244,17 +228,13 @@ class Certificate:
             Measurement("majority baseline", self.baseline, always),
         ]
         if self.perturbation.budget is not None:
-            measurements.append(
-                Measurement(
-                    "worst-case accuracy",
-                    self.worst_case_accuracy,
-                    "share still right after the worst perturbation within the budget",
-                )
-            )
-        finite = self.distance[self.right]
-        if len(finite):
+            meaning = "share still right after the worst perturbation within the budget"
+            worst = self.worst_case_accuracy
+            measurements.append(Measurement("worst-case accuracy", worst, meaning))
+        if self.right.any():
             meaning = "half of the right rows change their answer only beyond this size of move"
-            measurements.append(Measurement("median distance", float(np.median(finite)), meaning))
+            median = float(np.median(self.distance[self.right]))
+            measurements.append(Measurement("median distance", median, meaning))
         return tuple(measurements)
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,21 +248,8 @@ class Certificate:
         }
 
     def __str__(self) -> str:
-        lines = [str(one) for one in self.measurements()]
+        lines = map(str, self.measurements())
         return "\n".join([*lines, *(f"  {example}" for example in self.counterexamples(3))])
-
-    def _size(self, size: float | None) -> float:
-        if size is not None:
-            if not isinstance(size, int | float | np.number) or not 0 <= size < np.inf:
-                raise ValueError(f"size must be a finite number of at least 0, got {size!r}.")
-            return float(size)
-        if self.perturbation.scope != "row":
-            raise ValueError(
-                "the budget is shared among rows, so no single size follows from it: "
-                "pass size=, or read worst_case_accuracy."
-            )
-        self.perturbation.spend(1.0)
-        return float(self.perturbation.budget or 0.0)
 
 
 def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certificate:
@@ -318,63 +285,62 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     """
     if not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
-    card = as_card(model)
     table = Table.read(X)
-    tree = card or _tree_of(model, table)
-    moves = perturbation.moves(tree.space.typed_like(table, fitted=_knows_integers(tree)))
-    rows = np.asarray(tree.space.encode(table), np.float64)
-    truth = label_indices(tree.classes, y)
+    found = as_card(model) or _tree_of(model, table)
+    # scikit-learn's trees, of single precision, keep no kinds of columns
+    learned = isinstance(found, Scorecard) or not found.single_precision
+    moves = perturbation.moves(found.space.typed_like(table, fitted=learned))
+    rows, truth = labelled_rows(found, table, y, "certify")
+    check_whole(perturbation, found.space, rows)
+    answer = _answers(found, rows)
+    distance, witness = np.empty(len(rows)), np.empty_like(rows)
+    for some, own_moves in moves.by_fractions(rows):
+        distance[some], witness[some] = _nearest(found, rows[some], answer[some], own_moves)
+    other, reached = np.full(len(rows), -1), np.isfinite(distance)
+    if reached.any():
+        other[reached] = _answers(found, witness[reached])
+    arrays = (rows, witness, truth, answer, other, distance)
+    return Certificate(perturbation, found.space, found.classes, *arrays)
+
+
+def labelled_rows(
+    model: Tree | Scorecard, X: Any, y: Any, purpose: str
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Encoded rows and their true classes; `purpose` is what needs at least one."""
+    rows = np.asarray(model.space.encode(X), np.float64)
+    truth = label_indices(model.classes, y)
     if len(rows) != len(truth):
         raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
     if len(rows) == 0:
-        raise ValueError("X and y have no rows: certify needs at least one.")
-    check_whole(perturbation, tree.space, rows)
-    answer = _answers(tree, rows)
-    distance, witness = np.empty(len(rows)), np.empty_like(rows)
-    nearest = nearest_other_total if isinstance(tree, Scorecard) else nearest_other_answer
-    for some, own_moves in moves.by_fractions(rows):
-        found = nearest(tree, rows[some], answer[some], own_moves)  # type: ignore[arg-type]
-        distance[some], witness[some] = found
-    other, reached = np.full(len(rows), -1), np.isfinite(distance)
-    if reached.any():
-        other[reached] = _answers(tree, witness[reached])
-    arrays = (rows, witness, truth, answer, other, distance)
-    return Certificate(perturbation, tree.space, tree.classes, *arrays)
+        raise ValueError(f"X and y have no rows: {purpose} needs at least one.")
+    return rows, truth
 
 
-def _knows_integers(model: Tree | Scorecard) -> bool:
-    """Whether the kinds of the columns were learned; scikit-learn, single precision, keeps none."""
-    return isinstance(model, Scorecard) or not model.single_precision
-
-
-def nearest_other_answer(
-    tree: Tree, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
+def _nearest(
+    model: Tree | Scorecard, rows: NDArray[np.float64], own: NDArray[np.int64], moves: Moves
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Size of the least move of each encoded row to another label, and where to."""
-    nodes = _node_table(tree, moves)
-    prices = np.stack([moves.up, moves.down, moves.missing], axis=1)
-    table = MoveTable(prices, moves.categorical, moves.norm == LARGEST)
-    _, where = nearest_change(rows, own, nodes, table)
-    witness, distance = move_rows_into(rows, where, nodes, table)
+    """Size of the least move of each encoded row to another prediction, and where it ends."""
+    if isinstance(model, Scorecard):
+        bins = bins_of(model, moves)
+        return attack.nearest_card_change(rows, own, bins, moves.prices, moves.largest)
+    nodes = _node_table(model, moves)
+    table = MoveTable(moves.prices, moves.categorical, moves.largest)
+    _, where = attack.nearest_change(rows, own, nodes, table)
+    witness, distance = attack.move_rows_into(rows, where, nodes, table)
     return distance, witness
 
 
 def _node_table(tree: Tree, moves: Moves) -> NodeTable:
     sizes = np.array([len(column.categories) for column in tree.space])
-    parent, column, before, low, high, allowed, missing = narrow_nodes(
-        tree.feature,
-        exact_thresholds(tree),
-        tree.left,
-        tree.right,
-        tree.missing_left,
-        sizes,
-        tree.subset,
+    shape = tree.left, tree.right, tree.missing_left, sizes, tree.subset
+    parent, column, before, low, high, allowed, missing = attack.narrow_nodes(
+        tree.feature, exact_thresholds(tree), *shape
     )
     least, greatest = moves.ends(column, low, high)
     box = np.stack([low, high, least, greatest], axis=1)
     opened = np.where(moves.categorical[column], allowed.any(axis=1), least <= greatest)
     flags = np.stack([missing, opened], axis=1)
-    only = only_labels(tree.left, tree.right, tree.label)
+    only = attack.only_labels(tree.left, tree.right, tree.label)
     return NodeTable(tree.left, tree.right, parent, column, before, box, flags, allowed, only)
 
 

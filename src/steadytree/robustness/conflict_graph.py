@@ -5,8 +5,9 @@ here for the shortest decimal that reads back as it, as Python prints it, and su
 these are exact. Floats decide a comparison where they can; ties are decided by fractions.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.robustness._kernels.separation import close_pairs, nearest_in_blocks
+from steadytree.robustness.perturbation import is_number
 
 MOST_CLASSES = 62  # one bit each
 MOST_PAIRS = 50_000_000
@@ -48,21 +50,17 @@ class Scaled:
         for j, column in enumerate(space):
             missing = np.isnan(encoded[:, j])
             if column.is_categorical:
-                columns += [(encoded[:, j] == k, 1.0) for k in range(len(column.categories))]
+                for category in range(len(column.categories)):
+                    columns.append(((encoded[:, j] == category).astype(float), 1.0))
             else:
                 own = table.columns[j]  # in its own precision, in which it was written
                 filled = np.where(missing, own[~missing].min(), own) + own.dtype.type(0)
                 columns.append((filled, given.get(column.name)))
             if missing.any():
-                columns.append((missing, 1.0))
-        return cls._joined(columns)
-
-    @classmethod
-    def _joined(cls, columns: list[tuple[NDArray[Any], float | None]]) -> "Scaled":
-        values = np.empty((len(columns[0][0]), len(columns)))
+                columns.append((missing.astype(float), 1.0))
+        values = np.empty((table.n_rows, len(columns)))
         ranks, levels, units = np.empty(values.shape, np.int64), [], []
-        for j, (column, unit) in enumerate(columns):
-            numbers = column.astype(np.float64) if column.dtype == bool else column
+        for j, (numbers, unit) in enumerate(columns):
             level, ranks[:, j] = np.unique(numbers, return_inverse=True)
             wide = _decimal(level[-1]) - _decimal(level[0])
             levels.append(level)
@@ -71,22 +69,13 @@ class Scaled:
             values[:, j] = ((value - value[0]) / float(units[-1]))[ranks[:, j]]
         return cls(values, ranks, tuple(levels), tuple(units))
 
-    def closer_than(self, distance: Fraction) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The last rank closer to each rank than a distance above 0, and where columns start.
-
-        Two values of a column with ranks a <= b are closer just where ``b <= last[start + a]``.
-        """
-        each = [
-            _last_closer(level, distance * unit)
-            for level, unit in zip(self.levels, self.units, strict=True)
-        ]
+    def closer_than(self, r: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The last rank closer to each rank than 2 r, for r > 0, and where columns start."""
+        # two values of a column with ranks a <= b are closer just where ``b <= last[start + a]``
+        columns = zip(self.levels, self.units, strict=True)
+        each = [_last_closer(level, 2 * _decimal(r) * unit) for level, unit in columns]
         starts = np.concatenate([[0], np.cumsum([len(one) for one in each])])
         return np.concatenate(each), starts[:-1].astype(np.int64)
-
-
-def two_times(r: float) -> Fraction:
-    """2 r, exactly, for r as it is written."""
-    return 2 * _decimal(r)
 
 
 def _decimal(number: Any) -> Fraction:
@@ -124,25 +113,17 @@ def _check_scale(space: FeatureSpace, scale: Mapping[str, float] | None) -> Mapp
         raise ValueError(f"scale names {quote(unknown)}, but X has {quote(space.names)}.")
     for column in space:
         unit = given.get(column.name, column.high - column.low)
-        if column.name in given:
-            if column.is_categorical:
-                raise ValueError(f"scale of {column.name!r}: its categories are always 1 apart.")
-            if not is_number(unit) or not 0 < unit < np.inf:
-                raise ValueError(
-                    f"scale of {column.name!r} must be a number above 0, got {unit!r}."
-                )
-        if not column.is_categorical and not np.isfinite(
-            (column.high - column.low) / (float(unit) or 1.0)
-        ):
+        if column.name in given and column.is_categorical:
+            raise ValueError(f"scale of {column.name!r}: its categories are always 1 apart.")
+        if column.name in given and not (is_number(unit) and 0 < unit < np.inf):
+            raise ValueError(f"scale of {column.name!r} must be a number above 0, got {unit!r}.")
+        wide = (column.high - column.low) / (float(unit) or 1.0)
+        if not column.is_categorical and not np.isfinite(wide):
             raise ValueError(
                 f"column {column.name!r} reaches from {column.low:g} to {column.high:g}, too "
                 "far in units of its scale: divide its values, or drop it."
             )
     return given
-
-
-def is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,22 +137,14 @@ class Distinct:
     ranks: NDArray[np.int64]
 
     @classmethod
-    def of(
-        cls,
-        X: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        n_classes: int,
-        ranks: NDArray[np.int64] | None = None,
-    ) -> "Distinct":
-        """Group equal rows, by their ranks; without these, by values (minus zero equals zero)."""
-        if ranks is None:
-            each = [np.unique(column, return_inverse=True)[1].ravel() for column in X.T]
-            ranks = np.stack(each, axis=1).astype(np.int64)
-        key = _row_keys(np.ascontiguousarray(ranks))
-        _, first, index = np.unique(key, return_index=True, return_inverse=True)
+    def of(cls, scaled: Scaled, labels: NDArray[np.int64], n_classes: int) -> "Distinct":
+        """Group equal rows, by their ranks."""
+        ranks = np.ascontiguousarray(scaled.ranks)
+        _, first, index = np.unique(_row_keys(ranks), return_index=True, return_inverse=True)
         index = index.ravel()
         counts = np.bincount(index * n_classes + labels, minlength=len(first) * n_classes)
-        return cls(X[first] + 0.0, counts.reshape(len(first), n_classes), index, ranks[first])
+        rows = scaled.values[first] + 0.0
+        return cls(rows, counts.reshape(len(first), n_classes), index, ranks[first])
 
     @property
     def bits(self) -> NDArray[np.int64]:
@@ -179,31 +152,32 @@ class Distinct:
         return ((self.counts > 0) << np.arange(self.counts.shape[1])).sum(axis=1)
 
     def close(self, last: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Pairs (m, 2) of distinct rows of different classes that are close in every column.
-
-        `last` and `starts` are what `Scaled.closer_than` returns.
-        """
+        """Pairs (m, 2) of rows of different classes that are close, by `Scaled.closer_than`."""
         order, start, columns = self._sorted(
             self.ranks, lambda j, ranks: last[starts[j] + ranks[:-1]] < ranks[1:]
         )
-        ranks, bits = np.ascontiguousarray(self.ranks[order]), self.bits[order]
-        closer = last, starts
-        count = close_pairs(ranks, bits, start, columns, closer, NO_PAIRS)
+        sorted_ = np.ascontiguousarray(self.ranks[order]), self.bits[order], start, columns
+        count = close_pairs(*sorted_, (last, starts), NO_PAIRS)
         if count > MOST_PAIRS:
             raise ValueError(
                 f"{count:,} pairs of rows lie closer than 2 r, more than can be listed: "
                 "choose a smaller r."
             )
         pairs = np.empty((count, 2), np.int64)
-        close_pairs(ranks, bits, start, columns, closer, pairs)
+        close_pairs(*sorted_, (last, starts), pairs)
         return order[pairs]
 
-    def nearest_other_class(self, only_least: bool = False) -> NDArray[np.float64]:
-        """Distance (m,) of each distinct row to the nearest row of another class.
+    def least_distance(self, dropped: NDArray[np.bool_]) -> float:
+        """Distance of the nearest rows of different classes without some (distinct row, class)."""
+        counts = np.where(dropped, 0, self.counts)
+        left = counts.any(axis=1)
+        rest = replace(self, rows=self.rows[left], counts=counts[left], ranks=self.ranks[left])
+        return float(rest.nearest_other_class(only_least=True).min(initial=np.inf))
 
-        Tried within a small reach first, then within larger ones for what is left. With
-        `only_least` it stops once the least of them is known; others may then be infinite.
-        """
+    def nearest_other_class(self, only_least: bool = False) -> NDArray[np.float64]:
+        """Distance (m,) of each distinct row to the nearest row of another class."""
+        # Tried within a small reach first, then within larger ones for what is left. With
+        # `only_least` it stops once the least of them is known; others may then be infinite.
         best = np.where((self.counts > 0).sum(axis=1) > 1, 0.0, np.inf)
         if self.counts.any(axis=0).sum() < 2:
             return best  # there is no other class
@@ -235,19 +209,17 @@ class Distinct:
     def _sorted(
         self, compared: NDArray[Any], gaps: Callable[..., NDArray[np.bool_]]
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Order by block and sweep column, where blocks start, and columns to compare in turn.
-
-        `compared` are the rows or their ranks. ``gaps(j, values)`` flags the values of a column
-        that a gap follows; rows on its two sides are never close, so rows are only compared
-        where all such columns agree.
-        """
+        """Order by block and sweep column, where blocks start, and columns to compare in turn."""
+        # `compared` are the rows or their ranks. ``gaps(j, values)`` flags the values of a column
+        # that a gap follows; rows on its two sides are never close, so rows are only compared where
+        # all such columns agree.
         parts, distinct = [], np.empty(compared.shape[1], np.int64)
         for j, column in enumerate(compared.T):
             values = np.unique(column)
             distinct[j] = len(values)
-            cut = np.flatnonzero(gaps(j, values))
-            if len(cut):
-                parts.append(np.searchsorted(values[cut], column, side="left"))
+            last = np.flatnonzero(gaps(j, values))
+            if len(last):
+                parts.append(np.searchsorted(values[last], column, side="left"))
         block = np.zeros(len(self.rows), np.int64)
         if parts:
             keys = _row_keys(np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int64)))
@@ -265,22 +237,13 @@ def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
 
 
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """Least rows to drop: a lower bound, how many were found, and which (distinct row, class)."""
-
-    lower: int
-    n_dropped: int
-    dropped: NDArray[np.bool_]
-
-
-def least_cover(distinct: Distinct, pairs: NDArray[np.int64], time_limit: float) -> Cover:
-    """Least rows whose removal leaves no pair: exact for two classes by maximum flow.
-
-    With more classes the half-integral relaxation (a minimum cut again) settles most rows; what
-    it leaves open is finished by branch and bound within the time limit.
-    """
-    counts = distinct.counts
+def least_cover(
+    counts: NDArray[np.int64], pairs: NDArray[np.int64], time_limit: float
+) -> tuple[NDArray[np.bool_], int]:
+    """Least rows whose removal leaves no pair, by (distinct row, class), and a proven bound."""
+    # Exact for two classes by maximum flow. With more the half-integral relaxation (a minimum cut
+    # again) settles most rows; what it leaves open is finished by branch and bound within the
+    # limit.
     where, which = np.nonzero(counts)
     node = np.full(counts.shape, -1)
     node[where, which] = np.arange(len(where))
@@ -288,90 +251,67 @@ def least_cover(distinct: Distinct, pairs: NDArray[np.int64], time_limit: float)
     weight = counts[where, which]
     dropped = np.zeros(counts.shape, bool)
     if len(edges) == 0:
-        return Cover(0, 0, dropped)
+        return dropped, 0
     if counts.shape[1] == 2:
-        picked = _two_sides(weight, edges, which)
-        lower = float(weight[picked].sum())
+        ends = np.where(which[edges[:, :1]] == 0, edges, edges[:, ::-1])
+        left, right, lower = _cover_between(weight, ends)
+        picked = left | right
     else:
-        half, lower = _half_cover(weight, edges)
-        picked, proven = _finish(weight, edges, half, time_limit)
-        lower = max(lower, proven)
+        left, right, total = _cover_between(weight, np.concatenate([edges, edges[:, ::-1]]))
+        # half of both copies is a least fractional cover
+        picked, proven = _finish(weight, edges, (left.astype(float) + right) / 2, time_limit)
+        lower = max(total / 2, proven)
     dropped[where[picked], which[picked]] = True
-    total = int(weight[picked].sum())
-    # rows are whole, so a bound goes up to the next number, but not by the solver's rounding
-    return Cover(min(int(np.ceil(lower - 1e-6)), total), total, dropped)
+    # a bound goes up to the next number of rows, but not by the solver's rounding
+    return dropped, min(int(np.ceil(lower - 1e-6)), int(weight[picked].sum()))
 
 
 def _edges(node: NDArray[np.int64], pairs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pairs of (row, class) nodes in conflict: close rows, and classes of one row."""
-    found = [np.empty((0, 2), np.int64)]
-    n_classes = node.shape[1]
-    for a in range(n_classes):
-        for b in range(n_classes):
-            if a != b:
-                found.append(np.stack([node[pairs[:, 0], a], node[pairs[:, 1], b]], axis=1))
-            if a < b:
-                found.append(node[:, [a, b]])
+    found = [NO_PAIRS]
+    for a, b in itertools.permutations(range(node.shape[1]), 2):
+        found.append(np.stack([node[pairs[:, 0], a], node[pairs[:, 1], b]], axis=1))
+        if a < b:
+            found.append(node[:, [a, b]])
     edges = np.concatenate(found)
     return edges[(edges >= 0).all(axis=1)]
 
 
-def _cut(weight_in: Any, weight_out: Any, left: Any, right: Any) -> tuple[Any, Any, float]:
-    """Minimum vertex cover between two sides: what is in it on either side, and its weight."""
-    n, m = len(weight_in), len(weight_out)
-    source, sink = n + m, n + m + 1
-    big = int(weight_in.sum() + weight_out.sum()) + 1
-    start = np.concatenate([np.full(n, source), left, n + np.arange(m)])
-    end = np.concatenate([np.arange(n), n + right, np.full(m, sink)])
-    room = np.concatenate([weight_in, np.full(len(left), big), weight_out]).astype(np.int32)
-    graph = sparse.csr_matrix((room, (start, end)), shape=(n + m + 2, n + m + 2))
+def _cover_between(weight: Any, edges: Any) -> tuple[Any, Any, float]:
+    """Minimum vertex cover of edges from one copy of the nodes to another, with its weight."""
+    n, source, sink = len(weight), 2 * len(weight), 2 * len(weight) + 1
+    start = np.concatenate([np.full(n, source), edges[:, 0], n + np.arange(n)])
+    end = np.concatenate([np.arange(n), n + edges[:, 1], np.full(n, sink)])
+    big = np.full(len(edges), 2 * int(weight.sum()) + 1)
+    room = np.concatenate([weight, big, weight]).astype(np.int32)
+    graph = sparse.csr_matrix((room, (start, end)), shape=(2 * n + 2, 2 * n + 2))
     flow = maximum_flow(graph, source, sink)
     rest = graph - flow.flow
     rest.data = np.maximum(rest.data, 0)
     rest.eliminate_zeros()
-    reached = np.zeros(n + m + 2, bool)
+    reached = np.zeros(2 * n + 2, bool)
     reached[breadth_first_order(rest, source, return_predecessors=False)] = True
-    return ~reached[:n], reached[n : n + m], float(flow.flow_value)
-
-
-def _two_sides(weight: Any, edges: Any, which: Any) -> NDArray[np.bool_]:
-    first = which == 0
-    index = np.where(first, np.cumsum(first) - 1, np.cumsum(~first) - 1)
-    ends = np.where(first[edges[:, :1]], edges, edges[:, ::-1])
-    ends = index[ends]
-    left, right, _ = _cut(weight[first], weight[~first], ends[:, 0], ends[:, 1])
-    picked = np.empty(len(weight), bool)
-    picked[first], picked[~first] = left, right
-    return picked
-
-
-def _half_cover(weight: Any, edges: Any) -> tuple[NDArray[np.float64], float]:
-    """Least fractional cover, whose values are 0, 1/2 and 1, with its weight."""
-    both = np.concatenate([edges, edges[:, ::-1]])
-    left, right, total = _cut(weight, weight, both[:, 0], both[:, 1])
-    return (left.astype(float) + right) / 2, total / 2
+    return ~reached[:n], reached[n : 2 * n], float(flow.flow_value)
 
 
 def _finish(
     weight: Any, edges: Any, half: Any, time_limit: float
 ) -> tuple[NDArray[np.bool_], float]:
-    """A full cover, and a proven bound: some least cover takes what the fractional one takes whole.
-
-    What the fractional one halves is left to branch and bound, whose bound adds to that.
-    """
+    """A full cover and a proven bound, from a fractional cover of values 0, 1/2 and 1."""
+    # some least cover takes what the fractional one takes as a whole; what that one halves is left
+    # to branch and bound, whose bound adds to the rest
     picked = half == 1
-    whole = float(weight[picked].sum())
+    taken = float(weight[picked].sum())
     open_ = np.flatnonzero(half == 0.5)
     index = np.full(len(weight), -1)
     index[open_] = np.arange(len(open_))
     inner = index[edges]
     inner = inner[(inner >= 0).all(axis=1)]
     if len(inner) == 0:
-        return picked, whole
+        return picked, taken
     rows = np.repeat(np.arange(len(inner)), 2)
-    matrix = sparse.csr_matrix(
-        (np.ones(inner.size), (rows, inner.ravel())), shape=(len(inner), len(open_))
-    )
+    entries = np.ones(inner.size), (rows, inner.ravel())
+    matrix = sparse.csr_matrix(entries, shape=(len(inner), len(open_)))
     solved = milp(
         weight[open_].astype(float),
         constraints=LinearConstraint(matrix, 1, np.inf),
@@ -381,4 +321,4 @@ def _finish(
     )
     chosen = np.ones(len(open_)) if solved.x is None else solved.x
     picked[open_[chosen > 0.5]] = True
-    return picked, whole + float(solved.mip_dual_bound or 0.0)
+    return picked, taken + float(solved.mip_dual_bound or 0.0)

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.validation import OneOf
-from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 
-TOTAL, LARGEST = 0, 1  # the size of a move: the sum over columns, or the largest of them
+NOISE_SHARE = 0.02  # of a column's range, where no perturbation is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +30,18 @@ class Moves:
     high: NDArray[np.float64]
     integer: NDArray[np.bool_]  # (p,): columns that move in whole steps
     categorical: NDArray[np.bool_]
-    norm: int  # TOTAL or LARGEST
+    largest: bool  # whether the largest cost over columns counts, else their sum
+
+    @property
+    def prices(self) -> NDArray[np.float64]:
+        """Costs (p, 3) of one unit up, one down, and of a missing value."""
+        return np.stack([self.up, self.down, self.missing], axis=1)
 
     def ends(
         self, column: Any, low: NDArray[np.float64], high: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Least and greatest value at which a move into ``low < x <= high`` of a column may end.
-
-        All three are arrays of one length, or broadcast to one. No value fits where the least is
-        above the greatest.
-        """
+        """Least and greatest value at which a move into ``low < x <= high`` of a column may end."""
+        # All three broadcast to one length. No value fits where the least is above the greatest.
         integer = self.integer[column]
         least = np.where(integer, np.floor(low) + 1.0, np.nextafter(low, np.inf))
         greatest = np.where(integer, np.floor(high), high)
@@ -50,16 +51,13 @@ class Moves:
         highest = np.where(integer, np.floor(self.high[column]), self.high[column])
         least = np.maximum(least, lowest)
         # beyond the greatest number there is nothing to move to, as past a threshold of infinity
-        greatest = np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
-        return least, greatest
+        return least, np.where(np.isposinf(least), -np.inf, np.minimum(greatest, highest))
 
     def by_fractions(
         self, rows: NDArray[np.float64]
     ) -> Iterator[tuple[NDArray[np.int64], "Moves"]]:
-        """Indices of rows with the moves they may make: a fraction moves to any number.
-
-        Each row is looked at by itself, so that none depends on what others hold.
-        """
+        """Indices of rows with the moves they may make: a fraction moves to any number."""
+        # each row is looked at by itself, so that none depends on what others hold
         fractions = self.integer & (rows != np.floor(rows)) & ~np.isnan(rows)
         if not fractions.any():
             yield np.arange(len(rows)), self
@@ -69,20 +67,6 @@ class Moves:
             yield np.flatnonzero(group.ravel() == k), replace(self, integer=self.integer & ~pattern)
 
 
-def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
-    """Plain values of a TOML file; an error names the line that cannot be read."""
-    file = Path(path)
-    if not file.is_file():
-        raise FileNotFoundError(f"cannot read {str(path)!r}: no such file.")
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{str(path)!r} is not valid TOML: {error}.") from error
-
-
-Scope = Literal["row", "mean", "total"]
-SCOPES = ("row", "mean", "total")
-DIRECTIONS = ("both", "up", "down")
 TOLERANCE = 1e-9  # a cost that exceeds the budget by rounding alone is within it
 NAMING = ("radius", "step_cost", "frozen", "direction", "missing_cost", "bounds", "whole")
 PerFeature = Mapping[str, float] | float | None
@@ -145,18 +129,18 @@ class Perturbation:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     whole: Sequence[str] | None = None
     budget: float | None = None
-    scope: Scope = "row"
+    scope: Literal["row", "mean", "total"] = "row"
 
     def __post_init__(self) -> None:
         if (self.radius is None) == (self.step_cost is None):
             raise ValueError("Perturbation: give one of radius and step_cost, the other not.")
         if self.radius is not None and self.budget is None:
             object.__setattr__(self, "budget", 1.0)
-        _check_costs("radius", self.radius)
-        _check_costs("step_cost", self.step_cost)
-        _check_costs("missing_cost", self.missing_cost)
-        _check_budget(self.budget)
-        OneOf(*SCOPES).check(self.scope, "scope")
+        for parameter in ("radius", "step_cost", "missing_cost"):
+            _check_costs(parameter, getattr(self, parameter))
+        if self.budget is not None and not (is_number(self.budget) and 0 <= self.budget < np.inf):
+            raise ValueError(f"budget must be a finite number of at least 0, got {self.budget!r}.")
+        OneOf("row", "mean", "total").check(self.scope, "scope")
         for parameter in ("frozen", "whole"):
             if getattr(self, parameter) is not None:
                 object.__setattr__(self, parameter, _names(parameter, getattr(self, parameter)))
@@ -165,15 +149,14 @@ class Perturbation:
             if not isinstance(given, Mapping):
                 raise ValueError(f"{parameter} must map names to values, got {given!r}.")
         for name, way in self.direction.items():
-            OneOf(*DIRECTIONS).check(way, f"direction of {name!r}")
+            OneOf("both", "up", "down").check(way, f"direction of {name!r}")
         for name, pair in self.bounds.items():
             two = isinstance(pair, list | tuple) and len(pair) == 2
-            if not two or not all(map(_is_number, pair)) or not pair[0] <= pair[1]:
+            if not two or not all(map(is_number, pair)) or not pair[0] <= pair[1]:
                 raise ValueError(f"bounds of {name!r} must be two numbers in order, got {pair}.")
         pairs = {name: tuple(pair) for name, pair in self.bounds.items()}
         object.__setattr__(self, "bounds", pairs)
 
-    # ---- other constructors ----
     @classmethod
     def from_certainty(
         cls, certainty: Mapping[str, float] | float, confidence: float, **others: Any
@@ -199,14 +182,13 @@ class Perturbation:
         >>> round(noise.step_cost["age"], 4), round(noise.budget, 4), noise.scope
         (2.3026, 0.1625, 'mean')
         """
-        if not _is_number(confidence) or not 0 < confidence <= 1:
+        if not is_number(confidence) or not 0 < confidence <= 1:
             raise ValueError(f"confidence must be in (0, 1], got {confidence}.")
-        if not isinstance(certainty, Mapping):
-            costs: PerFeature = certainty_cost("every feature", certainty)
+        if isinstance(certainty, Mapping):
+            costs: PerFeature = {name: certainty_cost(name, q) for name, q in certainty.items()}
         else:
-            costs = {name: certainty_cost(name, q) for name, q in certainty.items()}
-        budget = -math.log(confidence) + 0.0
-        return cls(step_cost=costs, budget=budget, scope="mean", **others)
+            costs = certainty_cost("every feature", certainty)
+        return cls(step_cost=costs, budget=-math.log(confidence) + 0.0, scope="mean", **others)
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> "Perturbation":
@@ -215,12 +197,20 @@ class Perturbation:
         Its keys are the parameters' names; a table ``[certainty]`` with the key ``confidence``
         beside stands for `from_certainty`.
         """
-        return cls.from_dict(read_toml(path), str(path))
+        file = Path(path)
+        if not file.is_file():
+            raise FileNotFoundError(f"cannot read {str(path)!r}: no such file.")
+        try:
+            values = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{str(path)!r} is not valid TOML: {error}.") from error
+        return cls.from_dict(values, str(path))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "perturbation") -> "Perturbation":
         """Make it from plain values, as a TOML file holds them."""
-        known = {item.name for item in fields(cls)} | {"certainty", "confidence"}
+        estimated = {"certainty", "confidence"}
+        known = {item.name for item in fields(cls)} | estimated
         unknown = [key for key in values if key not in known]
         if unknown:
             raise ValueError(
@@ -230,9 +220,7 @@ class Perturbation:
             if "confidence" in values:
                 raise ValueError(f"{source}: confidence needs a table [certainty] beside it.")
             return cls(**values)
-        rest = {
-            key: value for key, value in values.items() if key not in ("certainty", "confidence")
-        }
+        rest = {key: value for key, value in values.items() if key not in estimated}
         fixed = [key for key in ("radius", "step_cost", "budget", "scope") if key in rest]
         if fixed:
             raise ValueError(f"{source}: certainty sets {quote(fixed)} itself: drop one of them.")
@@ -263,13 +251,12 @@ class Perturbation:
         first, second : array-like or frames of the same shape
             Row i of both is the same thing; pairs with a missing value are left out.
         """
-        from steadytree.robustness.repeated_measurements import estimate_certainty, estimate_radius
+        from steadytree.robustness.shift import estimate_certainty, estimate_radius
 
         if confidence is None:
             return cls(radius=estimate_radius(first, second, coverage), **others)
         return cls.from_certainty(estimate_certainty(first, second), confidence, **others)
 
-    # ---- meaning ----
     @property
     def norm(self) -> Literal["l_inf", "l1"]:
         return "l_inf" if self.radius is not None else "l1"
@@ -285,11 +272,13 @@ class Perturbation:
 
     def moves(self, space: FeatureSpace) -> Moves:
         """Costs per column of a space, checked against it."""
-        self._check_names(space.names)
-        size = len(space)
-        up, down = np.full(size, np.inf), np.full(size, np.inf)
-        missing = np.full(size, np.inf)
-        low, high = np.full(size, -np.inf), np.full(size, np.inf)
+        for parameter in NAMING:
+            given = getattr(self, parameter)
+            if isinstance(given, Mapping | list | tuple):
+                advice = ": use the names the tree was learned with."
+                check_names(parameter, given, space.names, advice)
+        up, down, missing, low, high = np.full((5, len(space)), np.inf)
+        low *= -1
         for j, column in enumerate(space):
             cost, way = self._unit_cost(column.name), self.direction.get(column.name, "both")
             if column.is_categorical and way != "both":
@@ -306,37 +295,21 @@ class Perturbation:
                 low[j], high[j] = 0.0, 1.0
             if column.name in self.bounds:
                 low[j], high[j] = self.bounds[column.name]
-        integer = np.array([self._is_integer(column) for column in space])
-        norm = LARGEST if self.radius is not None else TOTAL
-        return Moves(up, down, missing, low, high, integer, space.categorical, norm)
-
-    def _is_integer(self, column: Column) -> bool:
-        if self.whole is None:
-            return column.kind in ("integer", "binary")
-        return column.name in self.whole
+        known = [column.name for column in space if column.kind in ("integer", "binary")]
+        declared = known if self.whole is None else self.whole
+        integer = np.array([column.name in declared for column in space])
+        largest = self.radius is not None
+        return Moves(up, down, missing, low, high, integer, space.categorical, largest)
 
     def _unit_cost(self, name: str) -> float:
         """Cost of one unit; infinity for what does not move."""
-        if name in self.frozen:
-            return np.inf
         given = self.radius if self.radius is not None else self.step_cost
         value = given.get(name) if isinstance(given, Mapping) else given
-        if value is None:
+        if value is None or name in self.frozen:
             return np.inf
         if self.radius is None:
             return float(value)
         return 1.0 / value if value > 0 else np.inf
-
-    def _check_names(self, names: Sequence[str]) -> None:
-        for parameter in NAMING:
-            given = getattr(self, parameter)
-            listed: Iterable[str] = given if isinstance(given, Mapping | list | tuple) else ()
-            unknown = [name for name in listed if name not in names]
-            if unknown:
-                raise ValueError(
-                    f"{parameter} names {quote(unknown)}, but the columns are {quote(names)}: "
-                    "use the names the tree was learned with."
-                )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `from_dict` reads back."""
@@ -348,9 +321,19 @@ class Perturbation:
         }
 
 
+def check_names(
+    parameter: str, given: Iterable[str], names: Sequence[str], advice: str = "."
+) -> None:
+    """Refuse names in a parameter that are none of the columns'."""
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        known = quote(names)
+        raise ValueError(f"{parameter} names {quote(unknown)}, but the columns are {known}{advice}")
+
+
 def certainty_cost(name: str, certainty: float) -> float:
     """Cost of a step of a feature that stays as it is with probability `certainty`."""
-    if not _is_number(certainty) or not 0 < certainty <= 1:
+    if not is_number(certainty) or not 0 < certainty <= 1:
         raise ValueError(
             f"certainty of {name!r} must be in (0, 1], got {certainty}: the probability that a "
             "value is correct."
@@ -376,23 +359,24 @@ def check_whole(noise: Perturbation, space: FeatureSpace, values: NDArray[np.flo
             )
 
 
-def _check_budget(budget: float | None) -> None:
-    if budget is not None and not (_is_number(budget) and 0 <= budget < np.inf):
-        raise ValueError(f"budget must be a finite number of at least 0, got {budget!r}.")
-
-
-def _check_costs(parameter: str, given: PerFeature) -> None:
-    if given is None:
-        return
-    items = given.items() if isinstance(given, Mapping) else [("every feature", given)]
+def _check_costs(parameter: str, given: Any) -> None:
+    alone = {} if given is None else {"every feature": given}
+    each = given if isinstance(given, Mapping) else alone
     most = "a finite" if parameter == "radius" else "a"
-    for name, value in items:
-        if not _is_number(value) or not value >= 0 or (parameter == "radius" and np.isinf(value)):
+    for name, value in each.items():
+        if not is_number(value) or not value >= 0 or (parameter == "radius" and np.isinf(value)):
             raise ValueError(
                 f"{parameter} of {name!r} must be {most} number of at least 0, got {value!r}: "
                 "list a feature in frozen if it does not move."
             )
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value is a number of Python or NumPy, and no bool."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def usual_perturbation(X: Any, share: float = NOISE_SHARE) -> Perturbation:
+    """Every number may move by a share of its column's range; text and 0/1 columns stay."""
+    moved = [c for c in FeatureSpace.observe(X) if not c.is_categorical and c.kind != "binary"]
+    return Perturbation(radius={c.name: share * (c.high - c.low) for c in moved})

@@ -16,17 +16,14 @@ from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Re
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import quote
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.sklearn import as_tree
-from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
+from steadytree.robustness.perturbation import Perturbation, check_names, check_whole
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
-from steadytree.robustness.search.encoding import Encoding, Outcome, encoding_of, tree_of
-from steadytree.robustness.search.problem import MOST_SPLITS, Problem, make_problem
+from steadytree.robustness.search.problem import MOST_SPLITS, Encoding, Floats, Outcome, Problem
 
-DEEPEST = 8
 PARAMETERS: Parameters = {
-    "max_depth": Integer(1, DEEPEST),
+    "max_depth": Integer(1, 8),
     "n_thresholds": Integer(1),
     "regularisation": Real(least=0, below=1),
     "time_limit": Real(above=0),
@@ -164,7 +161,6 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """
         self._validate()
         data = read_rows(self, X, y, sample_weight)
-        weights = data.weights
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
         values = np.asarray(space.encode(data), np.float64)
@@ -172,38 +168,37 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         moves = noise.moves(space.typed_like(data, fitted=True))
         check_whole(noise, space, values)
         steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
-        thresholds = self.cuts or {}, self.n_thresholds, weights
-        self.space_ = _with_cuts(space, values, steps, *thresholds)
-        counted = np.ones(len(values)) if weights is None else weights
-        problem = self._problem(noise, moves, (values, labels.astype(np.int64), counted))
-        outcome = self._solve(problem)
-        training = values, labels, counted
-        self.tree_ = tree_of(outcome.encoding, problem, self.space_, self.classes_, training)
-        self._keep(problem, outcome, np.bincount(labels, counted).max())
-        return self
-
-    def _problem(self, noise: Perturbation, moves: Moves, rows: tuple[Any, ...]) -> Problem:
-        values, labels, weights = rows
+        self.space_ = self._with_thresholds(space, values, steps, data.weights)
+        weights = np.ones(len(values)) if data.weights is None else data.weights
         penalty = self.regularisation / (1 - self.regularisation)
-        limit = noise.spend(float(weights.sum()))
-        spending = limit, noise.scope != "row", penalty
-        return make_problem(self.space_, moves, values, labels, weights, spending)
+        spending = noise.spend(float(weights.sum())), noise.scope != "row", penalty
+        training = values, labels.astype(np.int64), weights
+        problem = Problem.of(self.space_, moves, *training, spending)
+        outcome = self._solve(problem)
+        self.tree_ = problem.tree_of(outcome.encoding, self.classes_, training)
+        self.objective_ = problem.total - outcome.value
+        self.bound_ = problem.total - outcome.bound
+        self.proven_, self.status_ = outcome.proven, outcome.reason
+        self.is_shortest_ = outcome.shortest
+        gap = self.bound_ - self.objective_
+        self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
+        self.majority_ = float(np.bincount(labels, weights).max())
+        self.n_questions_ = len(problem.splits)
+        return self
 
     def _solve(self, problem: Problem) -> Outcome:
         start = self._start(problem)
         if self.solver == "mio":
             from steadytree.robustness.search.mio import solve_mio
 
-            limits = self.time_limit, self.max_nodes
-            return solve_mio(problem, self.max_depth, limits, start)
+            return solve_mio(problem, self.max_depth, (self.time_limit, self.max_nodes), start)
         # None is 0: which of several equally good trees is found must not change between runs
         state = 0 if self.random_state is None else self.random_state
         seed = check_random_state(state).randint(np.iinfo(np.int32).max)
-        threads = effective_n_jobs(self.n_jobs)
         load_loops(self.max_depth)
         limit = Limit(self.time_limit, self.max_nodes, self._clock)
-        search = Search(problem, self.max_depth, limit, seed, self.progress, threads)
-        return search.run(start)
+        threads = effective_n_jobs(self.n_jobs)
+        return Search(problem, self.max_depth, limit, seed, self.progress, threads).run(start)
 
     def _start(self, problem: Problem) -> Encoding | None:
         """The encoding of the tree to begin with, where one is given."""
@@ -214,17 +209,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             tree = as_tree(given)
         except TypeError as error:
             raise TypeError(f"warm_start must be a bool or a tree: {error}") from error
-        return encoding_of(tree, problem, self.space_, self.classes_, self.max_depth)
-
-    def _keep(self, problem: Problem, outcome: Outcome, majority: float) -> None:
-        self.objective_ = problem.total - outcome.value
-        self.bound_ = problem.total - outcome.bound
-        self.proven_, self.status_ = outcome.proven, outcome.reason
-        self.is_shortest_ = outcome.shortest
-        gap = self.bound_ - self.objective_
-        self.optimality_gap_ = 0.0 if self.proven_ else float(gap / max(abs(self.bound_), 1e-12))
-        self.majority_ = float(majority)
-        self.n_questions_ = len(problem.splits)
+        return problem.encoding_of(tree, self.classes_, self.max_depth)
 
     def _validate(self) -> None:
         validate(self, PARAMETERS)
@@ -233,52 +218,38 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
 
-
-def _with_cuts(
-    space: FeatureSpace,
-    values: NDArray[np.float64],
-    steps: NDArray[np.bool_],
-    declared: Mapping[str, Any],
-    n_thresholds: int,
-    weights: NDArray[np.float64] | None,
-) -> FeatureSpace:
-    """The space with candidate thresholds: declared ones, every integer, or between rows.
-
-    Where an integer column may move by less than a step, the least move would cross a threshold at
-    an integer: thresholds then lie halfway to the next.
-    """
-    unknown = [name for name in declared if name not in space.names]
-    if unknown:
-        raise ValueError(f"cuts names {quote(unknown)}, but the columns are {quote(space.names)}.")
-    columns: list[Column] = []
-    for j, column in enumerate(space):
-        if column.is_categorical:
-            if column.name in declared:
-                raise ValueError(f"cuts of {column.name!r}: categories are split off one by one.")
-            columns.append(column)
-        elif column.name in declared:
-            columns.append(
-                column.with_thresholds(_declared_cuts(column.name, declared[column.name]))
-            )
-        elif column.kind in ("integer", "binary"):
-            columns.append(
-                column.with_thresholds(_integer_thresholds(column) + (0.0 if steps[j] else 0.5))
-            )
-        else:
-            columns.append(
-                column.with_thresholds(quantile_thresholds(values[:, j], n_thresholds, weights))
-            )
-    return FeatureSpace(tuple(columns))
+    def _with_thresholds(
+        self, space: FeatureSpace, values: Floats, steps: NDArray[np.bool_], weights: Floats | None
+    ) -> FeatureSpace:
+        """The space with candidate thresholds: declared ones, every integer, or between rows."""
+        # where an integer column may move by less than a step, the least move would cross a
+        # threshold at an integer: thresholds then lie halfway to the next
+        declared, columns = self.cuts or {}, list(space)
+        check_names("cuts", declared, space.names)
+        for j, column in enumerate(space):
+            name = column.name
+            if column.is_categorical and name in declared:
+                raise ValueError(f"cuts of {name!r}: categories are split off one by one.")
+            if column.is_categorical:
+                continue
+            if name in declared:
+                thresholds = _declared_thresholds(name, declared[name])
+            elif column.kind in ("integer", "binary"):
+                thresholds = _integer_thresholds(column) + (0.0 if steps[j] else 0.5)
+            else:
+                thresholds = quantile_thresholds(values[:, j], self.n_thresholds, weights)
+            columns[j] = column.with_thresholds(thresholds)
+        return FeatureSpace(tuple(columns))
 
 
-def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
+def _declared_thresholds(name: str, given: Any) -> Floats:
     try:
-        return np.unique(np.asarray(cuts, dtype=float))
+        return np.unique(np.asarray(given, dtype=float))
     except (TypeError, ValueError):
-        raise ValueError(f"cuts of {name!r} must be a list of numbers, got {cuts!r}.") from None
+        raise ValueError(f"cuts of {name!r} must be a list of numbers, got {given!r}.") from None
 
 
-def _integer_thresholds(column: Column) -> NDArray[np.float64]:
+def _integer_thresholds(column: Column) -> Floats:
     """Every integer of a column but the last; refused where a column alone has too many."""
     if column.high - column.low > MOST_SPLITS:
         raise UnsuitableDataError(

@@ -13,16 +13,9 @@ from sklearn.linear_model import LogisticRegression
 
 from steadytree.metrics.accuracy import _plain_labels
 from steadytree.metrics.measurement import Measurement
-from steadytree.robustness.conflict_graph import (
-    MOST_CLASSES,
-    NO_PAIRS,
-    Cover,
-    Distinct,
-    Scaled,
-    is_number,
-    least_cover,
-    two_times,
-)
+from steadytree.robustness import conflict_graph
+from steadytree.robustness.conflict_graph import MOST_CLASSES, NO_PAIRS, Distinct, Scaled
+from steadytree.robustness.perturbation import is_number
 
 LISTED = 1000  # conflicting pairs kept for reading
 REFITS, FEW_REFITS = 12, 3  # of a hyperplane, and where there are many values
@@ -65,10 +58,7 @@ class LinearSeparation:
         return self.gamma / 4  # half of gamma in columns that are 2 wide
 
     def card_size(self, error: float) -> float:
-        """Votes with which boosting by majority errs on at most this share of those rows.
-
-        Infinite where there is no margin.
-        """
+        """Votes with which boosting by majority errs on this share; infinite without a margin."""
         if not 0 < error < 1:
             raise ValueError(f"error must be between 0 and 1, got {error}.")
         if self.edge == 0:
@@ -115,10 +105,8 @@ class Separation:
 
     @property
     def depth_anyway(self) -> int:
-        """Some tree of at most this depth separates all distinct rows, whatever their classes.
-
-        Splits isolate one row after the other, or halve each column's values in turn.
-        """
+        """Some tree of at most this depth separates all distinct rows, whatever their classes."""
+        # splits isolate one row after the other, or halve each column's values in turn
         levels = [len(np.unique(column)) for column in self.distinct.ranks.T]
         halvings = [(n - 1).bit_length() for n in levels]
         return min(len(self.distinct.rows) - 1, sum(halvings))
@@ -130,7 +118,9 @@ class Separation:
 
     def statements(self, error: float = 0.05) -> tuple[Statement, ...]:
         """What the theorems say about these rows, with what they assume and whether it holds."""
-        return all_statements(self, error)
+        found = [self._about_rows(), self._about_distance()]
+        linear = [] if self.linear is None else self._about_hyperplane(self.linear, error)
+        return tuple(found + linear)
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
@@ -138,90 +128,70 @@ class Separation:
             Measurement("separateness", self.separateness, "share of rows that can stay"),
             Measurement("rows to drop", len(self.dropped), "so that the classes are apart"),
             Measurement("2 r", self.two_r, "least distance between classes once they are dropped"),
-            self._depth_measurement(),
         ]
+        if self.depth_says_something:
+            meaning = "enough to get every row that stays right, by the classes' distance"
+            found.append(Measurement("tree depth", self.depth_bound, meaning))
+        else:
+            meaning = "enough for any labels of these rows: the classes' distance promises no less"
+            found.append(Measurement("tree depth", self.depth_anyway, meaning))
         if self.linear is not None:
+            share, gamma, edge = self.linear.separateness, self.linear.gamma, self.linear.edge
             found += [
-                Measurement(
-                    "linear separateness", self.linear.separateness, "right of a hyperplane"
-                ),
-                Measurement("margin", self.linear.gamma, "of that hyperplane, in l1, on [-1, 1]"),
-                Measurement("edge", self.linear.edge, "accuracy of the best condition above 1/2"),
+                Measurement("linear separateness", share, "right of a hyperplane"),
+                Measurement("margin", gamma, "of that hyperplane, in l1, on [-1, 1]"),
+                Measurement("edge", edge, "accuracy of the best condition above 1/2"),
             ]
         return tuple(found)
 
-    def _depth_measurement(self) -> Measurement:
-        if self.depth_says_something:
-            meaning = "enough to get every row that stays right, by the classes' distance"
-            return Measurement("tree depth", self.depth_bound, meaning)
-        meaning = "enough for any labels of these rows: the classes' distance promises no less"
-        return Measurement("tree depth", self.depth_anyway, meaning)
+    def _about_rows(self) -> Statement:
+        """A lower bound holds however long it took to find rows that suffice."""
+        least, n = self.least_dropped, len(self.dropped)
+        says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
+        if n == 0:
+            says = "the classes are apart as they are: no row has to go"
+        elif not self.exact:
+            says = (
+                f"at least {least:,} rows must be dropped for the classes to be apart; "
+                f"{n:,} will do"
+            )
+        return Statement(says, "nothing", True)
+
+    def _about_distance(self) -> Statement:
+        stay = f"all {self.n_rows - len(self.dropped):,} rows that stay"
+        bound = f"{self.depth_bound:,.0f}" if np.isfinite(self.depth_bound) else "without a limit"
+        if np.isinf(self.two_r):
+            says = f"{stay} are of one class: nothing is left to tell apart"
+        elif self.depth_says_something:
+            says = f"some tree of depth {bound} is right on {stay}"
+        else:
+            says = (
+                f"the distance of the classes promises nothing useful: a tree of depth {bound} "
+                f"that is right on {stay}, where one of depth {self.depth_anyway:,} exists for "
+                "any labels"
+            )
+        needs = "classes apart once rows are dropped, columns of bounded range"
+        return Statement(says, needs, self.two_r > 0)
+
+    def _about_hyperplane(self, linear: LinearSeparation, error: float) -> list[Statement]:
+        n_right, size = round(linear.separateness * self.n_rows), linear.card_size(error)
+        margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
+        best, holds = f"{margin}, every vote the best condition", linear.gamma > 0
+        edge = f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}"
+        plain = f"a card of {size:,.0f} votes errs on at most {error:.0%} of those rows"
+        # moved rows keep half the margin: half the edge, so four times as many votes are needed
+        moved = (
+            f"chosen on moved rows, a card of {4 * size:,.0f} votes errs on at most {error:.0%} of "
+            f"them under any noise of {linear.noise:.3g} of each range"
+        )
+        return [
+            Statement(edge, f"{margin}, conditions in both directions", holds),
+            Statement(plain, best, holds),
+            Statement(moved, f"{best}, and no more noise than that", holds),
+        ]
 
     def __str__(self) -> str:
         return "\n".join(map(str, [*self.measurements(), *self.statements()]))
-
-
-def all_statements(found: "Separation", error: float) -> tuple[Statement, ...]:
-    """All statements about a `Separation`."""
-    listed = [_of_rows(found), _of_distance(found)]
-    if found.linear is not None:
-        listed += _of_hyperplane(
-            found.linear, round(found.linear.separateness * found.n_rows), error
-        )
-    return tuple(listed)
-
-
-def _of_rows(found: "Separation") -> Statement:
-    """A lower bound holds however long it took to find rows that suffice."""
-    least, n = found.least_dropped, len(found.dropped)
-    says = f"the classes are apart once {n:,} rows are dropped, and no fewer will do"
-    if n == 0:
-        says = "the classes are apart as they are: no row has to go"
-    elif not found.exact:
-        says = f"at least {least:,} rows must be dropped for the classes to be apart; {n:,} will do"
-    return Statement(says, "nothing", True)
-
-
-def _of_distance(found: "Separation") -> Statement:
-    stay = f"all {found.n_rows - len(found.dropped):,} rows that stay"
-    bound = f"{found.depth_bound:,.0f}" if np.isfinite(found.depth_bound) else "without a limit"
-    if np.isinf(found.two_r):
-        says = f"{stay} are of one class: nothing is left to tell apart"
-    elif found.depth_says_something:
-        says = f"some tree of depth {bound} is right on {stay}"
-    else:
-        says = (
-            f"the distance of the classes promises nothing useful: a tree of depth {bound} that is "
-            f"right on {stay}, where one of depth {found.depth_anyway:,} exists for any labels"
-        )
-    return Statement(
-        says, "classes apart once rows are dropped, columns of bounded range", found.two_r > 0
-    )
-
-
-def _of_hyperplane(linear: "LinearSeparation", n_right: int, error: float) -> list[Statement]:
-    margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
-    holds = linear.gamma > 0
-    # moved rows keep half the margin, so votes have half the edge and four times as many are needed
-    size, hardened = linear.card_size(error), 4 * linear.card_size(error)
-    return [
-        Statement(
-            f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}",
-            f"{margin}, conditions in both directions",
-            holds,
-        ),
-        Statement(
-            f"a card of {size:,.0f} votes errs on at most {error:.0%} of those rows",
-            f"{margin}, every vote the best condition",
-            holds,
-        ),
-        Statement(
-            f"chosen on moved rows, a card of {hardened:,.0f} votes errs on at most {error:.0%} of "
-            f"them under any noise of {linear.noise:.3g} of each range",
-            f"{margin}, every vote the best condition, and no more noise than that",
-            holds,
-        ),
-    ]
 
 
 def separation(
@@ -282,24 +252,18 @@ def separation(
         raise ValueError(
             f"a hyperplane separates two classes, but y has {len(classes)}: leave linear out."
         )
-    distinct = Distinct.of(scaled.values, labels, len(classes), scaled.ranks)
+    distinct = Distinct.of(scaled, labels, len(classes))
     # exactly 2 r apart is apart
-    pairs = distinct.close(*scaled.closer_than(two_times(r))) if r else NO_PAIRS
-    cover = least_cover(distinct, pairs, time_limit)
-    kept = ~cover.dropped[distinct.distinct_row, labels]
+    pairs = distinct.close(*scaled.closer_than(r)) if r else NO_PAIRS
+    dropped, least_dropped = conflict_graph.least_cover(distinct.counts, pairs, time_limit)
+    # proven to be at least 2 r, so that rounding does not make it less
+    two_r = max(distinct.least_distance(dropped), 2 * float(r or 0))
     hyperplane = len(classes) == 2 if linear is None else linear
-    return Separation(
-        None if r is None else float(r),
-        len(labels),
-        scaled.values.shape[1],
-        np.flatnonzero(~kept),
-        cover.lower,
-        _listed(pairs, distinct, labels),
-        # proven, so that rounding does not make it less
-        max(_least_distance(distinct, cover), 2 * float(r or 0)),
-        linear_separation(distinct) if hyperplane else None,
-        distinct,
-    )
+    plane = linear_separation(distinct) if hyperplane else None
+    rows = np.flatnonzero(dropped[distinct.distinct_row, labels])
+    about = None if r is None else float(r), len(labels), scaled.values.shape[1]
+    listed = _listed(pairs, distinct, labels)
+    return Separation(*about, rows, least_dropped, listed, two_r, plane, distinct)
 
 
 def linear_separation(distinct: Distinct) -> LinearSeparation:
@@ -315,24 +279,17 @@ def linear_separation(distinct: Distinct) -> LinearSeparation:
     right = margin > 0
     share = float(weight[right].sum() / weight.sum())
     gamma = float(margin[right].min() / np.abs(plane).sum())
-    widest = (
-        _widest_margin(rows[right], signs[right])
-        if right.sum() * 2 * rows.shape[1] <= (LARGEST_PROGRAM)
-        else None
-    )
-    return LinearSeparation(
-        share, gamma if widest is None else max(gamma, widest), widest is not None
-    )
+    small = right.sum() * 2 * rows.shape[1] <= LARGEST_PROGRAM
+    widest = _widest_margin(rows[right], signs[right]) if small else None
+    return LinearSeparation(share, max(gamma, widest or gamma), widest is not None)
 
 
 def _best_plane(
     rows: NDArray[np.float64], signs: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The hyperplane, of several that are fitted, that is right on most weight.
-
-    Rows far on the wrong side pull a hyperplane towards them although they are lost: they are
-    left out and it is fitted again, for as long as that changes which they are.
-    """
+    """The hyperplane, of several that are fitted, that is right on most weight."""
+    # rows far on the wrong side pull a hyperplane towards them although they are lost: they are
+    # left out and it is fitted again, for as long as that changes which they are
 
     def right(plane: NDArray[np.float64]) -> float:
         return float(weight[signs * (rows @ plane) > 0].sum())
@@ -370,14 +327,6 @@ def _widest_margin(rows: NDArray[np.float64], signs: NDArray[np.float64]) -> flo
     return float(margin) if margin > 0 else None
 
 
-def _least_distance(distinct: Distinct, cover: Cover) -> float:
-    counts = np.where(cover.dropped, 0, distinct.counts)
-    left = counts.any(axis=1)
-    place = np.arange(int(left.sum()))
-    rest = Distinct(distinct.rows[left], counts[left], place, distinct.ranks[left])
-    return float(rest.nearest_other_class(only_least=True).min(initial=np.inf))
-
-
 def _listed(
     pairs: NDArray[np.int64], distinct: Distinct, labels: NDArray[np.int64]
 ) -> NDArray[np.int64]:
@@ -387,10 +336,8 @@ def _listed(
     order = np.argsort(distinct.distinct_row, kind="stable")
     first = np.searchsorted(distinct.distinct_row[order], np.arange(len(distinct.rows)))
     last = np.append(first[1:], len(order))
-    found = []
+    rows = []
     for a, b in listed.tolist():
-        i = order[first[a]]
-        others = order[first[b] : last[b]]
-        found.append((i, others[labels[others] != labels[i]][:1]))
-    rows = [(int(i), int(j[0])) for i, j in found if len(j)]
+        i, others = order[first[a]], order[first[b] : last[b]]
+        rows += [(int(i), int(j)) for j in others[labels[others] != labels[i]][:1]]
     return np.array(rows, np.int64).reshape(-1, 2)

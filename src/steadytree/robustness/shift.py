@@ -1,5 +1,6 @@
-"""Accuracy under random shifts of the inputs: expected, and the least of many samples."""
+"""Random shifts of inputs: how large, by repeated measurements, and accuracy under them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,14 @@ from scipy.signal import fftconvolve
 from sklearn.utils import check_random_state
 
 from steadytree._base.validation import Integer, Real
-from steadytree.data.table import quote
-from steadytree.metrics.accuracy import label_indices
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import Boxes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.robustness.perturbation import certainty_cost
+from steadytree.robustness.certify import labelled_rows
+from steadytree.robustness.perturbation import certainty_cost, check_names
 
 LEAST_CERTAINTY = 0.01
 Floats = NDArray[np.float64]
@@ -41,13 +43,10 @@ class ShiftAccuracy:
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
-        repeats = f"{len(self.sampled):,}"
-        return (
-            Measurement(
-                "average accuracy", self.average, "share right after a random shift, expected"
-            ),
-            Measurement("worst accuracy", self.worst, f"least share right among {repeats} shifts"),
-        )
+        expected = "share right after a random shift, expected"
+        least = f"least share right among {len(self.sampled):,} shifts"
+        average = Measurement("average accuracy", self.average, expected)
+        return average, Measurement("worst accuracy", self.worst, least)
 
 
 def shift_accuracy(
@@ -106,12 +105,7 @@ def shift_accuracy(
         moved = sure + offset + (rng.uniform(-spread, spread, len(sure)) if spread else 0.0)
         # a certainty of 1 stays: the column does not shift
         sure = np.where(sure == 1.0, 1.0, np.clip(moved, LEAST_CERTAINTY, 1.0))
-    rows = np.asarray(tree.space.encode(X), np.float64)
-    truth = label_indices(tree.classes, y)
-    if len(rows) != len(truth):
-        raise ValueError(f"X has {len(rows)} rows, but y has {len(truth)} labels.")
-    if len(rows) == 0:
-        raise ValueError("X and y have no rows: accuracy needs at least one.")
+    rows, truth = labelled_rows(tree, X, y, "accuracy")
     chances = answer_chances(tree, rows, sure)[np.arange(len(rows)), truth]
     law = count_law(chances)
     sampled = np.searchsorted(np.cumsum(law), rng.uniform(size=repeats) * law.sum(), side="right")
@@ -127,7 +121,8 @@ def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
         for j in np.unique(tree.feature[tree.path(int(boxes.leaf[leaf]))[:-1]]):
             x, q = rows[:, j], certainty[j]
             if tree.space[j].is_categorical:
-                own = _category_chance(x, q, boxes.categories[leaf, j], tree.space[j].categories)
+                size = len(tree.space[j].categories)
+                own = _category_chance(x, q, boxes.categories[leaf, j, :size])
             else:
                 high, low = boxes.high[leaf, j], boxes.low[leaf, j]
                 own = step_law(steps_within(x, high), q) - step_law(steps_within(x, low), q)
@@ -137,11 +132,11 @@ def answer_chances(tree: Tree, rows: Floats, certainty: Floats) -> Floats:
     return np.clip(chances, 0.0, 1.0)
 
 
-def steps_within(x: Floats, edge: float) -> Floats:
-    """The most whole steps k with ``x + k <= edge``, for x + k as a float, which the tree sees."""
-    steps = np.floor(edge - x)  # which rounding can make one too many or too few
-    steps = np.where(x + steps > edge, steps - 1.0, steps)
-    return np.where(x + (steps + 1.0) <= edge, steps + 1.0, steps)
+def steps_within(x: Floats, end: float) -> Floats:
+    """The most whole steps k with ``x + k <= end``, for x + k as a float, which the tree sees."""
+    steps = np.floor(end - x)  # which rounding can make one too many or too few
+    steps = np.where(x + steps > end, steps - 1.0, steps)
+    return np.where(x + (steps + 1.0) <= end, steps + 1.0, steps)
 
 
 def step_law(steps: Floats, certainty: float) -> Floats:
@@ -154,11 +149,9 @@ def step_law(steps: Floats, certainty: float) -> Floats:
 
 
 def count_law(chances: Floats) -> Floats:
-    """Distribution of the number of correct rows: probabilities of 0, 1, ..., n.
-
-    Distributions of halves are convolved: directly while small, then by Fourier transform, whose
-    rounding (about 1e-16 a term) is far below what samples can show.
-    """
+    """Distribution of the number of correct rows: probabilities of 0, 1, ..., n."""
+    # distributions of halves are convolved: directly while small, then by Fourier transform, whose
+    # rounding (about 1e-16 a term) is far below what samples can show
     laws = [np.array([1.0 - p, p]) for p in chances]
     while len(laws) > 1:
         pairs = zip(laws[::2], laws[1::2], strict=False)
@@ -173,13 +166,10 @@ def _convolve(one: Floats, other: Floats) -> Floats:
     return np.asarray(fftconvolve(one, other))
 
 
-def _category_chance(
-    x: Floats, certainty: float, allowed: NDArray[np.bool_], categories: tuple[str, ...]
-) -> Floats:
-    size = len(categories)
-    code = np.nan_to_num(x).astype(np.int64)
-    stays = allowed[np.clip(code, 0, size - 1)]
-    others = allowed[:size].sum() - stays
+def _category_chance(x: Floats, certainty: float, allowed: NDArray[np.bool_]) -> Floats:
+    size = len(allowed)
+    stays = allowed[np.clip(np.nan_to_num(x).astype(np.int64), 0, size - 1)]
+    others = allowed.sum() - stays
     away = (1.0 - certainty) / (size - 1) if size > 1 else 0.0
     return np.where(stays, 1.0 if size == 1 else certainty, 0.0) + others * away
 
@@ -189,9 +179,60 @@ def _certainties(tree: Tree, certainty: Mapping[str, float] | float) -> Floats:
     if not isinstance(certainty, Mapping):
         certainty_cost("every feature", certainty)
         return np.full(len(names), float(certainty))
-    unknown = [name for name in certainty if name not in names]
-    if unknown:
-        raise ValueError(f"certainty names {quote(unknown)}, but the columns are {quote(names)}.")
+    check_names("certainty", certainty, names)
     for name, q in certainty.items():
         certainty_cost(name, q)
     return np.array([float(certainty.get(name, 1.0)) for name in names])
+
+
+def differences(first: Any, second: Any) -> dict[str, Floats]:
+    """Absolute differences per column, a changed category counting 1; missing pairs left out."""
+    one, other = Table.read(first), Table.read(second)
+    if one.n_rows != other.n_rows:
+        raise ValueError(
+            f"first has {one.n_rows} rows, second {other.n_rows}: "
+            "row i of both must be the same object."
+        )
+    space = FeatureSpace.observe(one)
+    table = other.select(space.names)
+    found = {}
+    for j, column in enumerate(space):
+        if column.is_categorical:
+            pairs = zip(one.columns[j].tolist(), table.columns[j].tolist(), strict=True)
+            both = [(a, b) for a, b in pairs if a is not None and b is not None]
+            apart = np.array([float(str(a) != str(b)) for a, b in both])
+        elif table.columns[j].dtype == object:
+            raise ValueError(
+                f"column {column.name!r} holds numbers in first and text in second: convert it."
+            )
+        else:
+            apart = np.abs(one.columns[j] - table.columns[j].astype(np.float64))
+        found[column.name] = apart[~np.isnan(apart)]
+        if len(found[column.name]) == 0:
+            raise ValueError(
+                f"column {column.name!r} has no pair of measurements: drop it, or freeze it."
+            )
+    return found
+
+
+def estimate_radius(first: Any, second: Any, coverage: float) -> dict[str, float]:
+    """Per column the least distance that covers the given share of differences."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage must be between 0 and 1, got {coverage}.")
+    radius = {}
+    for name, apart in differences(first, second).items():
+        rank = math.ceil((len(apart) + 1) * coverage - 1e-12)
+        if rank > len(apart):
+            least = math.ceil(coverage / (1 - coverage) - 1e-9)
+            raise ValueError(
+                f"column {name!r} has {len(apart)} pairs, too few for coverage={coverage}: "
+                f"at least {least} are needed, or lower coverage."
+            )
+        radius[name] = float(np.sort(apart)[rank - 1])
+    return radius
+
+
+def estimate_certainty(first: Any, second: Any) -> dict[str, float]:
+    """Per column the probability of no move, by maximum likelihood of the geometric law."""
+    apart = differences(first, second)
+    return {name: len(steps) / (len(steps) + float(steps.sum())) for name, steps in apart.items()}

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import steadytree as st
-from steadytree.comparison.learners import usual_perturbation
 from steadytree.reporting.limits import RULES
+from steadytree.robustness.perturbation import usual_perturbation
 
 SCRIPT = "<script>alert(1)</script>"
 START, END = 'id="steadytree-data">', "</script>"

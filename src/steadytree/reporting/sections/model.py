@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.comparison.compare import thin_curve
-from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.dataset import Dataset
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.calibration import calibration
@@ -20,8 +18,8 @@ from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
-from steadytree.robustness.certify import certify
-from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.certify import certify, thin_curve
+from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.robustness.separation import MOST_CLASSES, separation
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted

@@ -35,10 +35,10 @@ class MoveTable(NamedTuple):
 
 
 @kernel
-def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset):
+def narrow_nodes(feature, threshold, left, right, missing_left, n_categories, subset):
     """What each node still allows of the column on which its parent splits.
 
-    edge is the threshold in float64, n_categories (p,) is 0 for columns of numbers.
+    threshold is in float64, n_categories (p,) is 0 for columns of numbers.
     Returns parent, column, before, low, high, allowed and missing; see `NodeTable`.
     """
     n_nodes, width = subset.shape
@@ -66,9 +66,9 @@ def narrow_nodes(feature, edge, left, right, missing_left, n_categories, subset)
                     if subset[node, category] != yes:
                         allowed[child, category] = False
             elif yes:
-                high[child] = min(high[child], edge[node])
+                high[child] = min(high[child], threshold[node])
             else:
-                low[child] = max(low[child], edge[node])
+                low[child] = max(low[child], threshold[node])
     return parent, column, before, low, high, allowed, missing
 
 
@@ -102,15 +102,8 @@ def value_cost(x, node, column, nodes, moves):
     elif moves.categorical[column]:
         stays, cost = nodes.allowed[node, np.int64(x)], price[column, UP]
     else:
-        return number_cost(
-            x,
-            box[node, LOW],
-            box[node, HIGH],
-            box[node, LEAST],
-            box[node, GREATEST],
-            price[column, UP],
-            price[column, DOWN],
-        )
+        a, b, c, d = box[node, LOW], box[node, HIGH], box[node, LEAST], box[node, GREATEST]
+        return number_cost(x, a, b, c, d, price[column, UP], price[column, DOWN])
     if stays:
         return 0.0
     return cost if nodes.flags[node, OPEN] else np.inf
@@ -189,11 +182,9 @@ def nearest_change(X, own, nodes, moves):
 
 @kernel
 def move_rows_into(X, where, nodes, moves):
-    """Rows moved into the given nodes as little as can be, and what that costs.
-
-    Costs are summed column by column, so that none of the rounding along a path is left. A row
-    whose node is -1 becomes nan and costs infinity.
-    """
+    """Rows moved into the given nodes as little as can be, and what that costs."""
+    # Costs are summed column by column, so that none of the rounding along a path is left. A row
+    # whose node is -1 becomes nan and costs infinity.
     n, p = X.shape
     box, price, parent, columns = nodes.box, moves.price, nodes.parent, nodes.column
     moved, distance = X.astype(np.float64), np.zeros(n)
@@ -243,10 +234,7 @@ def lies_in(x, sort, low, high):
 
 @kernel
 def bin_cost(x, sort, box, price):
-    """Cost of moving x into a bin; 0 where it lies in it.
-
-    box (4,) and price (3,): up (or another category), down, and missing values.
-    """
+    """Cost of moving x into a bin, 0 where it lies in it; price (3,) as in `MoveTable`."""
     low, high, least, greatest = box[LOW], box[HIGH], box[LEAST], box[GREATEST]
     if lies_in(x, sort, low, high):
         return 0.0
@@ -284,11 +272,9 @@ def row_costs(x, bins, price, cost, home):
 
 @kernel
 def least_largest(gain, cost, entry_of, order, needed, n_columns):
-    """Least size at which the columns' best gains within it add up to `needed`.
-
-    gain, cost, entry_of (n_bins,); order lists the bins that gain, by cost. Returns the size
-    and the bins to go to (n_columns,), -1 where a column stays; those not needed stay.
-    """
+    """Least size at which the columns' best gains within it add up to `needed`."""
+    # gain, cost, entry_of (n_bins,); order lists the bins that gain, by cost. Returns the size and
+    # the bins to go to (n_columns,), -1 where a column stays; those not needed stay.
     chosen = np.full(n_columns, -1)
     so_far, size = 0, np.inf
     for bin_ in order:
@@ -311,11 +297,9 @@ def least_largest(gain, cost, entry_of, order, needed, n_columns):
 
 @kernel
 def least_total(gain, cost, entry_of, order, needed, n_columns):
-    """As `least_largest` for the sum of costs: the cheapest way to gain what is needed.
-
-    best[g] is the least cost of gaining at least g with the columns seen so far, so the work
-    goes with the points needed, not with the number of subsets.
-    """
+    """As `least_largest` for the sum of costs: the cheapest way to gain what is needed."""
+    # best[g] is the least cost of gaining at least g with the columns seen so far, so the work goes
+    # with the points needed, not with the number of subsets.
     best = np.full(needed + 1, np.inf)
     best[0] = 0.0
     taken = np.full((n_columns, needed + 1), -1)
@@ -347,9 +331,8 @@ def nearest_card_change(X, own, bins, price, largest):
     """
     n, n_bins, n_columns = X.shape[0], bins.sort.shape[0], bins.column.shape[0]
     distance, witness = np.full(n, np.inf), np.full(X.shape, np.nan)
-    cost, gain = np.empty(n_bins), np.empty(n_bins, np.int64)
-    home, entry_of = np.empty(n_columns, np.int64), np.empty(n_bins, np.int64)
-    best = np.empty(n_columns, np.int64)
+    cost, entry_of = np.empty(n_bins), np.empty(n_bins, np.int64)
+    home, best = np.empty(n_columns, np.int64), np.empty(n_columns, np.int64)
     for entry in range(n_columns):
         entry_of[bins.start[entry] : bins.start[entry + 1]] = entry
     for row in range(n):
@@ -358,17 +341,9 @@ def nearest_card_change(X, own, bins, price, largest):
         for other in range(bins.offset.shape[0]):
             if other == own[row]:
                 continue
-            lead = bins.offset[own[row]] - bins.offset[other]
-            for entry in range(n_columns):
-                lead += bins.points[home[entry], own[row]] - bins.points[home[entry], other]
-            for bin_ in range(n_bins):
-                at = home[entry_of[bin_]]
-                gain[bin_] = (
-                    bins.points[bin_, other]
-                    - bins.points[bin_, own[row]]
-                    - bins.points[at, other]
-                    + bins.points[at, own[row]]
-                )
+            ahead = bins.points[:, other] - bins.points[:, own[row]]
+            gain = ahead - ahead[home[entry_of]]
+            lead = bins.offset[own[row]] - bins.offset[other] - ahead[home].sum()
             order = ranked[(gain[ranked] > 0) & (cost[ranked] < np.inf)]
             needed = lead + (other > own[row])
             if largest:
@@ -381,9 +356,8 @@ def nearest_card_change(X, own, bins, price, largest):
         if distance[row] < np.inf:
             witness[row] = X[row]
             for entry in range(n_columns):
-                if best[entry] >= 0:
-                    column, bin_ = bins.column[entry], best[entry]
-                    witness[row, column] = bin_value(
-                        X[row, column], bins.sort[bin_], bins.box[bin_]
-                    )
+                column, bin_ = bins.column[entry], best[entry]
+                if bin_ >= 0:
+                    x = X[row, column]
+                    witness[row, column] = bin_value(x, bins.sort[bin_], bins.box[bin_])
     return distance, witness

@@ -11,29 +11,20 @@ from steadytree._base.jit import kernel
 
 
 class RobustTable(NamedTuple):
-    """Rows and all their candidate splits.
+    """Rows and all their candidate splits: what being on either side of each costs them."""
 
-    `left_cost`, `right_cost` (n_candidates, n): cost of being on either side of a split, 0 where a
-    row is already; `on_left` (n_candidates, n) is the side it is on. `feature` (n_candidates,) and
-    `left_bins`, `right_bins` (n_candidates, n_bins): a split's column and which of its bins go
-    where, the last bin being for missing values. `missing` (n_features, n): where a row lacks a
-    value. `cost_level` (n_candidates, n): index of a row's cost of crossing a split in the split's
-    list of such costs. `label`, `weight` (n,). `largest`: cost is the largest over columns, else
-    their sum.
-    """
-
-    left_cost: Any
+    left_cost: Any  # (n_candidates, n), 0 where a row is on that side already
     right_cost: Any
-    on_left: Any
-    feature: Any
-    left_bins: Any
+    on_left: Any  # (n_candidates, n)
+    feature: Any  # (n_candidates,): the split's column
+    left_bins: Any  # (n_candidates, n_bins): bins that go left, the last for missing values
     right_bins: Any
-    missing: Any
-    cost_level: Any
-    label: Any
+    missing: Any  # (n_features, n): where a row lacks a value
+    cost_level: Any  # (n_candidates, n): index of a crossing cost in the split's list of them
+    label: Any  # (n,)
     weight: Any
     n_classes: int
-    largest: bool
+    largest: bool  # whether the largest cost over columns counts, else their sum
 
 
 class PriceIntervals(NamedTuple):
@@ -41,17 +32,14 @@ class PriceIntervals(NamedTuple):
 
     With a shared budget, losing weight w costs w times the row's cost, and the most weight that can
     be lost is the least over t >= 0 of ``budget * t + sum of weight * max(0, 1 - t * cost)``. An
-    interval holds the prices t between two numbers: `offset` is the budget times the lower one,
-    `slope` the upper one, so offset plus losses is never more than the truth. With a budget for
-    each row there is one interval, and a row is lost where its cost is at most `limit`. With a
-    shared one, costs above `limit` are as good as infinite. `cross` (n_candidates, n_levels,
-    n_intervals) is the loss at each split's crossing costs.
+    interval holds the prices t between two numbers; offset plus losses is never more than the
+    truth. With a budget for each row there is one interval, and a row is lost within the limit.
     """
 
-    offset: Any
-    slope: Any
-    cross: Any
-    limit: float
+    offset: Any  # (n_intervals,): the budget times the lower price
+    slope: Any  # (n_intervals,): the upper price
+    cross: Any  # (n_candidates, n_levels, n_intervals): loss at each split's crossing costs
+    limit: float  # budget of each row; if it is shared, costs above are as good as infinite
     shared: bool
 
 
@@ -105,11 +93,9 @@ def add_column(first, feature, splits, sides, path_length, table, present, costs
     if not present:
         highest = np.where(table.missing[feature], highest, np.inf)
     if table.largest:
-        for row in range(costs.shape[0]):
-            costs[row] = max(costs[row], highest[row])
+        costs[:] = np.maximum(costs, highest)
     else:
-        for row in range(costs.shape[0]):
-            costs[row] += highest[row]
+        costs += highest
 
 
 @kernel
@@ -215,37 +201,6 @@ def count_sides(rows, split, table, counts):
 
 
 @kernel
-def split_losses(rows, split, table, intervals, counts, left_loss, right_loss):
-    """Fill left_loss, right_loss (n_classes, n_intervals) with losses of a side under each label.
-
-    Rows of the side's own label are lost as far as crossing the split is inexpensive, the label
-    beyond being another. counts (2, n_classes, n_levels) is scratch. Returns the number of rows on
-    the left.
-    """
-    n_classes, n_intervals = left_loss.shape
-    n_left = count_sides(rows, split, table, counts)
-    for side in range(2):
-        loss = left_loss if side == 0 else right_loss
-        total = 0.0
-        for label in range(n_classes):
-            own = 0.0
-            loss[label, :] = 0.0
-            for level in range(counts.shape[2]):
-                heavy = counts[side, label, level]
-                if heavy > 0.0:
-                    own += heavy
-                    for interval in range(n_intervals):
-                        loss[label, interval] += heavy * intervals.cross[split, level, interval]
-            total += own
-            for interval in range(n_intervals):
-                loss[label, interval] -= own
-        for label in range(n_classes):
-            for interval in range(n_intervals):
-                loss[label, interval] += total
-    return n_left
-
-
-@kernel
 def leaf_loss(rows, table):
     """Weight of the rows that are not of the most frequent class."""
     counts = np.zeros(table.n_classes)
@@ -257,25 +212,30 @@ def leaf_loss(rows, table):
 
 
 @kernel
-def lower_bound(counts, cross, penalty, value, bound):
-    """Lower bound (n_intervals,) to what a split with any two labels loses; value is scratch.
+def add_crossing(counts, cross, first, second, losses):
+    """Add to losses (n_intervals,) what rows of the sides' labels lose by crossing the split."""
+    # counts are those of `count_sides`, cross (n_levels, n_intervals) the split's losses; first and
+    # second are the labels of its sides.
+    for level in range(counts.shape[2]):
+        heavy = counts[0, first, level] + counts[1, second, level]
+        if heavy > 0.0:
+            for interval in range(losses.shape[0]):
+                losses[interval] += heavy * cross[level, interval]
 
-    counts are those of `count_sides`, cross (n_levels, n_intervals) the split's losses.
-    """
-    n_classes, n_levels = counts.shape[1], counts.shape[2]
+
+@kernel
+def lower_bound(counts, cross, penalty, value, bound):
+    """Lower bound (n_intervals,) to what a split with any two labels loses; value is scratch."""
+    n_classes = counts.shape[1]
     highest, all_rows = bound.max(), counts.sum()
     for first in range(n_classes):
         for second in range(n_classes):
-            right = counts[0, first].sum() + counts[1, second].sum()
-            wrong = penalty + all_rows - right
+            correct = counts[0, first].sum() + counts[1, second].sum()
+            wrong = penalty + all_rows - correct
             if first == second or wrong >= highest:
                 continue
             value[:] = wrong
-            for level in range(n_levels):
-                heavy = counts[0, first, level] + counts[1, second, level]
-                if heavy > 0.0:
-                    for interval in range(value.shape[0]):
-                        value[interval] += heavy * cross[level, interval]
+            add_crossing(counts, cross, first, second, value)
             for interval in range(value.shape[0]):
                 bound[interval] = min(bound[interval], value[interval])
 
@@ -297,16 +257,8 @@ def stump_bound(rows, table, intervals, penalty, bound):
 @kernel
 def split_rows(rows, split, table):
     """The rows on the left of a split, and those on its right."""
-    left, right = np.empty_like(rows), np.empty_like(rows)
-    n_left, n_right = 0, 0
-    for index in range(rows.shape[0]):
-        if table.on_left[split, rows[index]]:
-            left[n_left] = rows[index]
-            n_left += 1
-        else:
-            right[n_right] = rows[index]
-            n_right += 1
-    return left[:n_left], right[:n_right]
+    on_left = table.on_left[split][rows]
+    return rows[on_left], rows[~on_left]
 
 
 @kernel
@@ -321,10 +273,7 @@ def one_side_only(below, beyond, left_leaf, right_leaf):
 
 @kernel
 def two_level_bound(rows, table, intervals, charge, bound):
-    """Fill bound (n_intervals,) with a lower bound on the loss of two levels of splits.
-
-    charge is (penalty of a split, most splits), the latter 2 or 3.
-    """
+    """Fill bound (n_intervals,) by a lower bound of two levels; charge: penalty, most splits."""
     penalty, most_splits = charge
     bound[:] = leaf_loss(rows, table)
     if bound[0] == 0.0:

@@ -4,10 +4,11 @@ import numpy as np
 
 from steadytree._base.jit import kernel
 from steadytree.robustness._kernels.cost import (
+    add_crossing,
     box_costs,
+    count_sides,
     leaf_loss,
     one_side_only,
-    split_losses,
     split_rows,
     stump_bound,
 )
@@ -43,35 +44,26 @@ def open_splits(splits, sides, path_length, table):
 
 @kernel
 def stump_options(rows, allowed, table, intervals, penalty, encodings, losses):
-    """Fill encodings (m, 3) and losses (m, n_intervals) with every leaf and split of a region.
-
-    rows are the region's own; allowed (n_candidates,) the splits. Returns their number.
-    """
-    n_classes, n_intervals = table.n_classes, intervals.offset.shape[0]
+    """Fill encodings (m, 3) and losses (m, n_intervals) with every leaf and split of a region."""
+    # rows are the region's own; allowed (n_candidates,) the splits. Returns their number.
+    n_classes = table.n_classes
     counts = np.empty((2, n_classes, intervals.cross.shape[1]))
-    left_loss, right_loss = np.empty((n_classes, n_intervals)), np.empty((n_classes, n_intervals))
-    weights, total, n_options = np.zeros(n_classes), 0.0, 0
-    for index in range(rows.shape[0]):
-        weights[table.label[rows[index]]] += table.weight[rows[index]]
-        total += table.weight[rows[index]]
+    weights = np.bincount(table.label[rows], table.weight[rows], n_classes)
+    total, n_options = weights.sum(), n_classes
     for label in range(n_classes):
-        encodings[n_options, 0], encodings[n_options, 1], encodings[n_options, 2] = -1 - label, 0, 0
-        losses[n_options, :] = total - weights[label]
-        n_options += 1
-    for split in range(allowed.shape[0]):
-        if not allowed[split]:
-            continue
-        split_losses(rows, split, table, intervals, counts, left_loss, right_loss)
+        encodings[label, 0], encodings[label, 1], encodings[label, 2] = -1 - label, 0, 0
+        losses[label] = total - weights[label]
+    for split in np.flatnonzero(allowed):
+        count_sides(rows, split, table, counts)
         for first in range(n_classes):
             for second in range(n_classes):
                 if first == second:
                     continue
                 encodings[n_options, 0] = split
                 encodings[n_options, 1], encodings[n_options, 2] = -1 - first, -1 - second
-                for interval in range(n_intervals):
-                    losses[n_options, interval] = (
-                        penalty + left_loss[first, interval] + right_loss[second, interval]
-                    )
+                correct = counts[0, first].sum() + counts[1, second].sum()
+                losses[n_options] = penalty + total - correct
+                add_crossing(counts, intervals.cross[split], first, second, losses[n_options])
                 n_options += 1
     return n_options
 
@@ -91,27 +83,24 @@ def keep_promising(losses, kept, n_kept, rest, target):
 
 
 @kernel
-def least_losses(losses, kept, n_kept, least):
-    """Fill least (n_intervals,) with the least loss among kept[:n_kept], interval by interval."""
-    least[:] = np.inf
-    for index in range(n_kept):
+def least_losses(losses, kept):
+    """Least loss (n_intervals,) among the kept ones, interval by interval."""
+    least = np.full(losses.shape[1], np.inf)
+    for index in range(kept.shape[0]):
         for interval in range(least.shape[0]):
-            if losses[kept[index], interval] < least[interval]:
-                least[interval] = losses[kept[index], interval]
+            least[interval] = min(least[interval], losses[kept[index], interval])
+    return least
 
 
 @kernel
 def narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target):
     """Keep on each side what could go with the best of the other; returns both numbers."""
     n_left, n_right = kept_left.shape[0], kept_right.shape[0]
-    least, room = np.empty_like(rest), np.empty_like(rest)
     while n_left > 0 and n_right > 0:
         before = n_left + n_right
-        least_losses(right_losses, kept_right, n_right, least)
-        room[:] = rest + least
+        room = rest + least_losses(right_losses, kept_right[:n_right])
         n_left = keep_promising(left_losses, kept_left, n_left, room, target)
-        least_losses(left_losses, kept_left, n_left, least)
-        room[:] = rest + least
+        room = rest + least_losses(left_losses, kept_left[:n_left])
         n_right = keep_promising(right_losses, kept_right, n_right, room, target)
         if n_left + n_right == before:
             return n_left, n_right
@@ -163,11 +152,9 @@ def region_losses(costs, region, weight, intervals, losses):
 
 @kernel
 def beats(loss, bounds, offset, extra, target):
-    """Whether some interval stays below the target.
-
-    Summed are own losses and, for other regions, the larger of what they must lose anyway and what
-    they lose to this sub-tree.
-    """
+    """Whether some interval stays below the target."""
+    # summed are own losses and, for other regions, the larger of what they must lose anyway and
+    # what they lose to this sub-tree
     for interval in range(offset.shape[0]):
         total = offset[interval] + extra + loss[0, interval]
         for other in range(1, bounds.shape[0]):
@@ -175,12 +162,6 @@ def beats(loss, bounds, offset, extra, target):
         if total < target:
             return True
     return False
-
-
-@kernel
-def is_same(encoding, other):
-    """Whether two encodings are equal; a split between equal sub-trees is useless."""
-    return np.array_equal(encoding, other)
 
 
 @kernel
@@ -225,7 +206,8 @@ def join_pairs(
     for index in range(pairs.shape[0]):
         a, b = pairs[index, 0], pairs[index, 1]
         n_splits = left_splits[a] + right_splits[b] + 1
-        if n_splits > most_splits or is_same(left_encodings[a], right_encodings[b]):
+        # a split between equal sub-trees is useless
+        if n_splits > most_splits or np.array_equal(left_encodings[a], right_encodings[b]):
             continue
         for row in range(n):
             cost[row] = min(left_costs[a, row], right_costs[b, row])
@@ -244,15 +226,15 @@ def join_pairs(
 
 
 @kernel
-def kept_options(encodings, losses, kept, splits, sides, path_length, table, intervals):
-    """The kept leaves and splits as (encodings, costs, losses, split_counts), without dominated."""
+def kept_options(path, split, side, kept, room, table, intervals):
+    """The kept options of a side as (encodings, costs, losses, split_counts), none dominated."""
+    (splits, sides), (encodings, losses) = path, room
+    splits[sides[-1]], sides[sides[-1]] = split, side
     costs = np.empty((kept.shape[0], table.label.shape[0]))
-    stump_costs(encodings, kept, splits, sides, path_length, table, costs)
+    stump_costs(encodings, kept, splits, sides, sides[-1] + 1, table, costs)
     order = strongest_first(costs, intervals.limit)
     costs, kept = costs[order], kept[order]
-    split_counts = np.empty(kept.shape[0], dtype=np.int64)
-    for index in range(kept.shape[0]):
-        split_counts[index] = 1 if encodings[kept[index], 0] >= 0 else 0
+    split_counts = (encodings[kept, 0] >= 0).astype(np.int64)
     flags = undominated(costs, split_counts, intervals.limit, intervals.shared, WINDOW)
     kept = kept[flags]
     return encodings[kept], costs[flags], losses[kept], split_counts[flags]
@@ -260,10 +242,8 @@ def kept_options(encodings, losses, kept, splits, sides, path_length, table, int
 
 @kernel
 def is_open(left, right, table, intervals, charge, rest, target):
-    """Whether some leaves or splits left and right of a split may stay below the target.
-
-    left and right are the rows of its sides, rest (n_intervals,) what is lost anyway.
-    """
+    """Whether some leaves or splits left and right of a split may stay below the target."""
+    # left and right are the rows of its sides, rest (n_intervals,) what is lost anyway.
     penalty, most_splits = charge
     below, beyond = np.empty_like(rest), np.empty_like(rest)
     left_leaf, right_leaf = leaf_loss(left, table), leaf_loss(right, table)
@@ -273,11 +253,7 @@ def is_open(left, right, table, intervals, charge, rest, target):
         stump_bound(right, table, intervals, penalty, beyond)
     if most_splits == 2:
         one_side_only(below, beyond, left_leaf, right_leaf)
-    for interval in range(rest.shape[0]):
-        least = below[interval] + beyond[interval]
-        if rest[interval] + least < target:
-            return True
-    return False
+    return (rest + below + beyond).min() < target
 
 
 @kernel
@@ -286,8 +262,16 @@ def room_for_options(table, n_intervals):
     n_classes = table.n_classes
     most = table.feature.shape[0] * n_classes * (n_classes - 1) + n_classes
     left = np.empty((most, 3), np.int32), np.empty((most, n_intervals))
-    right = np.empty((most, 3), np.int32), np.empty((most, n_intervals))
-    return left, right
+    return left, (np.empty_like(left[0]), np.empty_like(left[1]))
+
+
+@kernel
+def options_of_side(path, split, side, rows, table, intervals, penalty, room):
+    """Fill room, one part of `room_for_options`, with the options of a side; their indices."""
+    splits, sides = path
+    splits[sides[-1]], sides[sides[-1]] = split, side
+    allowed = open_splits(splits, sides, sides[-1] + 1, table)
+    return np.arange(stump_options(rows, allowed, table, intervals, penalty, room[0], room[1]))
 
 
 @kernel
@@ -297,92 +281,44 @@ def options_of_sides(path, split, sides_rows, table, intervals, penalty, rest, t
     sides_rows are the rows of both sides, room is that of `room_for_options`. Returns (encodings,
     costs, losses, split_counts) of each side; both are empty where nothing may stay below.
     """
-    splits, sides = path
-    path_length = sides[-1]
-    (left_encodings, left_losses), (right_encodings, right_losses) = room
-    splits[path_length], sides[path_length] = split, 0
-    below = open_splits(splits, sides, path_length + 1, table)
-    n_left = stump_options(
-        sides_rows[0], below, table, intervals, penalty, left_encodings, left_losses
+    left, right = room
+    below = options_of_side(path, split, 0, sides_rows[0], table, intervals, penalty, left)
+    beyond = options_of_side(path, split, 1, sides_rows[1], table, intervals, penalty, right)
+    n_left, n_right = narrow_pair(left[1], below, right[1], beyond, rest, target)
+    return (
+        kept_options(path, split, 0, below[:n_left], left, table, intervals),
+        kept_options(path, split, 1, beyond[:n_right], right, table, intervals),
     )
-    sides[path_length] = 1
-    below = open_splits(splits, sides, path_length + 1, table)
-    n_right = stump_options(
-        sides_rows[1], below, table, intervals, penalty, right_encodings, right_losses
-    )
-    kept_left, kept_right = np.arange(n_left), np.arange(n_right)
-    n_left, n_right = narrow_pair(left_losses, kept_left, right_losses, kept_right, rest, target)
-    sides[path_length] = 0
-    left = kept_options(
-        left_encodings,
-        left_losses,
-        kept_left[:n_left],
-        splits,
-        sides,
-        path_length + 1,
-        table,
-        intervals,
-    )
-    splits[path_length], sides[path_length] = split, 1
-    right = kept_options(
-        right_encodings,
-        right_losses,
-        kept_right[:n_right],
-        splits,
-        sides,
-        path_length + 1,
-        table,
-        intervals,
-    )
-    return left, right
 
 
 @kernel
 def two_level_list(path, rows, outside, table, intervals, charge, target, found):
     """Fill `found` with the sub-trees of at most two levels in a region that may beat the target.
 
-    path is (splits, sides) with room for two more; its last entry of sides is the number asked.
+    path is (splits, sides) with room for two more; the last entry of sides is their number.
     rows are the region's own. charge is (penalty of a split, most splits). Returns the
     number found, -1 where `found` is full.
     """
-    splits, sides = path
-    penalty, most_splits = charge
+    (splits, sides), (penalty, most_splits), bounds = path, charge, outside[1]
     path_length = sides[-1]
-    bounds = outside[1]
     room = room_for_options(table, intervals.offset.shape[0])
-    rest = intervals.offset + penalty
-    for other in range(1, bounds.shape[0]):
-        rest += bounds[other]
+    rest = intervals.offset + penalty + bounds[1:].sum(axis=0)
     around = region_weights(outside[0], table.weight, bounds.shape[0]), bounds
     n_found = add_leaves(splits, sides, path_length, outside, table, intervals, target, found)
     if most_splits == 0:
         return n_found
-    allowed = open_splits(splits, sides, path_length, table)
-    for split in range(allowed.shape[0]):
-        if not allowed[split]:
-            continue
+    for split in np.flatnonzero(open_splits(splits, sides, path_length, table)):
         own = split_rows(rows, split, table)
         if not is_open(own[0], own[1], table, intervals, charge, rest, target):
             continue
         left, right = options_of_sides(
             path, split, own, table, intervals, penalty, rest, target, room
         )
-        pairs = np.empty((left[0].shape[0] * right[0].shape[0], 2), dtype=np.int64)
-        n_pairs = promising_pairs(
-            (left[1], left[2]), (right[1], right[2]), around, intervals, target - penalty, pairs
-        )
+        every = np.empty((left[0].shape[0] * right[0].shape[0], 2), dtype=np.int64)
+        n_pairs = promising_pairs(left[1:3], right[1:3], around, intervals, target - penalty, every)
+        pairs = every[:n_pairs]
         n_found, n_seen = join_pairs(
-            split,
-            left,
-            right,
-            pairs[:n_pairs],
-            outside,
-            table,
-            intervals,
-            charge,
-            target,
-            found,
-            n_found,
+            split, left, right, pairs, outside, table, intervals, charge, target, found, n_found
         )
         if n_seen < n_pairs:
             return -1

@@ -16,10 +16,8 @@ def plain_cost(cost, limit, shared):
 
 @kernel
 def hash_costs(costs, limit, shared):
-    """Two 64-bit hashes of each row of costs (m, n) as far as they matter.
-
-    Rows that differ share both with a probability of about 2 ** -128.
-    """
+    """Two 64-bit hashes of each row of costs (m, n) as far as they matter."""
+    # rows that differ share both with a probability of about 2 ** -128
     m, n = costs.shape
     found, word = np.empty((m, 2), dtype=np.uint64), np.empty(1)
     bits = word.view(np.uint64)
@@ -37,11 +35,9 @@ def hash_costs(costs, limit, shared):
 
 @kernel
 def undominated(costs, split_counts, limit, shared, window):
-    """Flags of the sub-trees for which none of the first `window` flagged ones can stand in.
-
-    One can stand in for another that comes later if no row costs less in it, as far as costs
-    matter, and it has no more splits.
-    """
+    """Flags of the sub-trees for which none of the first `window` flagged ones can stand in."""
+    # one can stand in for another that comes later if no row costs less in it, as far as costs
+    # matter, and it has no more splits
     m, n = costs.shape
     flags = np.zeros(m, dtype=np.bool_)
     kept, n_kept = np.empty(window, dtype=np.int64), 0
@@ -53,9 +49,8 @@ def undominated(costs, split_counts, limit, shared, window):
                 continue
             beaten = True
             for row in range(n):
-                if plain_cost(costs[other, row], limit, shared) < plain_cost(
-                    costs[item, row], limit, shared
-                ):
+                least = plain_cost(costs[item, row], limit, shared)
+                if plain_cost(costs[other, row], limit, shared) < least:
                     beaten = False
                     break
             if beaten:
@@ -83,11 +78,9 @@ GROUP = 32
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def pair_total(left_costs, a, right_costs, b, weights, region, slope):
-    """Summed losses of a region's rows at one price when both sub-trees threaten them.
-
-    weights (n_regions, n) are 0 outside a region. Sums may be taken in any order, which lets them
-    run in parallel lanes; infinities count.
-    """
+    """Summed losses of a region's rows at one price when both sub-trees threaten them."""
+    # weights (n_regions, n) are 0 outside a region. Sums may be taken in any order, which lets them
+    # run in parallel lanes; infinities count.
     total = 0.0
     for row in range(weights.shape[1]):
         cost = min(left_costs[a, row], right_costs[b, row])
@@ -130,20 +123,22 @@ def region_weights(region, weight, n_regions):
 
 
 @kernel
-def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, intervals, room):
+def may_beat(left, a, right, b, around, intervals, room):
     """Whether two sub-trees, or the best of two groups, stay below `room` in some interval.
 
-    around is (weights, bounds) of the regions, both (n_regions, ...): first is the sub-trees' own,
-    the others must lose at least their bounds. The sides' own losses are looked at first, then what
-    all rows lose to both sides.
+    left and right are (costs, losses), of which those of a and b count. around is (weights, bounds)
+    of the regions, both (n_regions, ...): first is the sub-trees' own, the others must lose at
+    least their bounds. The sides' own losses are looked at first, then what all rows lose to both.
     """
     weights, bounds = around
+    left_costs, left_losses = left
+    right_costs, right_losses = right
     for interval in range(intervals.offset.shape[0]):
-        left = room - intervals.offset[interval]
+        rest = room - intervals.offset[interval]
         total = left_losses[a, interval] + right_losses[b, interval]
         for region in range(1, bounds.shape[0]):
             total += bounds[region, interval]
-        if total >= left:
+        if total >= rest:
             continue
         total = 0.0
         for region in range(bounds.shape[0]):
@@ -153,54 +148,27 @@ def may_beat(left_costs, left_losses, a, right_costs, right_losses, b, around, i
             else:
                 own = pair_lost(left_costs, a, right_costs, b, weights, region, intervals.limit)
             total += own if region == 0 else max(own, bounds[region, interval])
-        if total < left:
+        if total < rest:
             return True
     return False
 
 
 @kernel
 def promising_pairs(left, right, around, intervals, room, pairs):
-    """Fill pairs (m, 2) with the indices of sub-trees that together may stay below `room`.
-
-    left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
-    can be skipped. Returns their number, -1 where there are more than m.
-    """
-    left_costs, left_losses = left
-    right_costs, right_losses = right
-    left_best, left_least = group_bests(left_costs, left_losses)
-    right_best, right_least = group_bests(right_costs, right_losses)
-    n_pairs = 0
-    for one in range(left_best.shape[0]):
-        for other in range(right_best.shape[0]):
-            if not may_beat(
-                left_best, left_least, one, right_best, right_least, other, around, intervals, room
-            ):
+    """Fill pairs (m, 2) with the indices of sub-trees that together may stay below `room`."""
+    # left and right are (costs, losses), similar sub-trees next to each other, so that whole groups
+    # can be skipped. Returns their number, -1 where there are more than m.
+    n_left, n_right, n_pairs = left[0].shape[0], right[0].shape[0], 0
+    left_best, right_best = group_bests(left[0], left[1]), group_bests(right[0], right[1])
+    for one in range(left_best[0].shape[0]):
+        for other in range(right_best[0].shape[0]):
+            if not may_beat(left_best, one, right_best, other, around, intervals, room):
                 continue
-            for a in range(GROUP * one, min(GROUP * (one + 1), left_costs.shape[0])):
-                if not may_beat(
-                    left_costs,
-                    left_losses,
-                    a,
-                    right_best,
-                    right_least,
-                    other,
-                    around,
-                    intervals,
-                    room,
-                ):
+            for a in range(GROUP * one, min(GROUP * (one + 1), n_left)):
+                if not may_beat(left, a, right_best, other, around, intervals, room):
                     continue
-                for b in range(GROUP * other, min(GROUP * (other + 1), right_costs.shape[0])):
-                    if may_beat(
-                        left_costs,
-                        left_losses,
-                        a,
-                        right_costs,
-                        right_losses,
-                        b,
-                        around,
-                        intervals,
-                        room,
-                    ):
+                for b in range(GROUP * other, min(GROUP * (other + 1), n_right)):
+                    if may_beat(left, a, right, b, around, intervals, room):
                         if n_pairs == pairs.shape[0]:
                             return -1
                         pairs[n_pairs, 0], pairs[n_pairs, 1] = a, b
@@ -210,11 +178,9 @@ def promising_pairs(left, right, around, intervals, room, pairs):
 
 @kernel
 def best_pair(left, right, pairs, weight, penalty, most_splits, spending):
-    """The pair that loses least, with fewest splits; left, right are (costs, losses, split_counts).
-
-    spending is (limit, shared, integer). Returns its index among the pairs, -1 where every pair has
-    more than `most_splits` splits, and its value.
-    """
+    """The pair that loses least, with fewest splits: its index among the pairs, and its value."""
+    # left, right are (costs, losses, split_counts), spending is (limit, shared, integer); the index
+    # is -1 where every pair has more than `most_splits` splits
     left_costs, _, left_splits = left
     right_costs, _, right_splits = right
     limit, shared, integer = spending

@@ -15,12 +15,10 @@ from steadytree.robustness._kernels.pairs import pair_lost, pair_total
 
 @kernel
 def lower_by_pairs(left, right, weights, intervals, penalty, bound):
-    """Lower bound (n_intervals,) to what the best pair of a left and a right option loses.
-
-    left and right are (encodings, costs, losses, split_counts), costs of the region's rows only.
-    """
-    left_costs, left_losses = left[1], left[2]
-    right_costs, right_losses = right[1], right[2]
+    """Lower bound (n_intervals,) to what the best pair of a left and a right option loses."""
+    # left and right are (encodings, costs, losses, split_counts), costs of the region's rows only.
+    _, left_costs, left_losses, left_splits = left
+    _, right_costs, right_losses, right_splits = right
     for a in range(left_costs.shape[0]):
         for b in range(right_costs.shape[0]):
             for interval in range(bound.shape[0]):
@@ -32,7 +30,7 @@ def lower_by_pairs(left, right, weights, intervals, penalty, bound):
                     own = pair_total(left_costs, a, right_costs, b, weights, 0, slope)
                 else:
                     own = pair_lost(left_costs, a, right_costs, b, weights, 0, intervals.limit)
-                charge = penalty * (1 + left[3][a] + right[3][b])
+                charge = penalty * (1 + left_splits[a] + right_splits[b])
                 bound[interval] = min(bound[interval], own + charge)
 
 
@@ -41,16 +39,13 @@ def exact_two_levels(path, table, intervals, penalty, bound):
     """Lower bound (n_intervals,) to the least loss of two levels of splits, by interval.
 
     table holds the region's rows only; path is (splits, sides) with room for two more, its last
-    entry of sides the number asked. bound must not be less than what a single leaf loses.
+    entry of sides their number. bound must not be less than what a single leaf loses.
     """
     splits, sides = path
     room = room_for_options(table, bound.shape[0])
     rows = np.arange(table.label.shape[0])
     weights = table.weight.reshape((1, -1))
-    allowed = open_splits(splits, sides, sides[-1], table)
-    for split in range(allowed.shape[0]):
-        if not allowed[split]:
-            continue
+    for split in np.flatnonzero(open_splits(splits, sides, sides[-1], table)):
         own, rest = split_rows(rows, split, table), penalty - bound
         if not is_open(own[0], own[1], table, intervals, (penalty, 3), rest, 0.0):
             continue
@@ -63,9 +58,8 @@ def encoding_value(encoding, depth, table, spending, costs):
     """Robust loss plus penalty of an encoding; spending: (limit, penalty, shared, integer)."""
     limit, penalty, shared, integer = spending
     tree_costs(encoding, depth, table, costs)
-    return robust_loss(costs, table.weight, limit, shared, integer) + penalty * count_splits(
-        encoding, depth
-    )
+    charge = penalty * count_splits(encoding, depth)
+    return robust_loss(costs, table.weight, limit, shared, integer) + charge
 
 
 @kernel
@@ -154,11 +148,8 @@ def best_stump(encoding, at, depth, table, spending, best):
 
 @kernel
 def improve_encoding(encoding, depth, table, spending, order):
-    """Change one split (the lowest with their labels) at a time while the value falls.
-
-    encoding is a full encoding, changed in index; order lists its inner nodes in the order to try
-    them. Returns the value.
-    """
+    """Change one split (the lowest with labels) at a time while the value, returned, falls."""
+    # encoding is a full one, changed in place; order lists its inner nodes in the order to try them
     index, height = node_indices(depth)
     costs = np.empty(table.label.shape[0])
     best, before = encoding_value(encoding, depth, table, spending, costs), np.inf

@@ -46,11 +46,9 @@ def close_pairs(ranks, bits, start, order, closer, pairs):
 
 @kernel
 def nearest_in_blocks(U, bits, start, order, best, reach):
-    """Lower best (n,), where infinite, to the nearest row of another class in the same block.
-
-    Rows are sorted as for `close_pairs`. Both sides are walked outwards until the sweep column
-    alone is farther than the best found or than `reach`.
-    """
+    """Lower best (n,), where infinite, to the nearest row of another class in the same block."""
+    # Rows are sorted as for `close_pairs`. Both sides are walked outwards until the sweep column
+    # alone is farther than the best found or than `reach`.
     sweep = order[0]
     for block in range(start.shape[0] - 1):
         first, end = start[block], start[block + 1]

@@ -6,21 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.robustness._kernels.cost import (
-    PriceIntervals,
-    RobustTable,
-    leaf_loss,
-    split_rows,
-    stump_bound,
-    two_level_bound,
-)
-from steadytree.robustness._kernels.search import exact_two_levels
-from steadytree.robustness.search.problem import Problem
+from steadytree.robustness._kernels import cost, search
+from steadytree.robustness._kernels.cost import PriceIntervals, RobustTable
+from steadytree.robustness.search.problem import Floats, Problem
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Path = tuple[tuple[int, int], ...]  # splits with the side taken, 0 being left
-EDGE = 1e-9  # bounds this close to a target reach it
+NEAR = 1e-9  # bounds this close to a target reach it
 MOST_INTERVALS = 96
 LARGEST_LIST = 1_000_000_000  # bytes of costs held at once
 USUAL_LIST = LARGEST_LIST // 8
@@ -33,6 +25,7 @@ class Bounds:
     def __init__(self, problem: Problem, depth: int, begin_step: Callable[[], None]) -> None:
         self.problem, self.depth, self.begin_step = problem, depth, begin_step
         self.table, self.penalty = problem.table, problem.penalty
+        self.splits = range(len(problem.splits))
         self.everyone = np.arange(len(self.table.label))
         # losing a part of a row counts in the bounds, but not in a value of whole rows
         self.slack = 1.0 if problem.shared and problem.integer and self.penalty > 0 else 0.0
@@ -41,10 +34,6 @@ class Bounds:
         self.n_listed = 0  # sub-trees that had to be listed, as a measure of work
         self.largest_list = USUAL_LIST  # bytes beyond which something else is tried first
         self.exact = False  # whether two levels of splits are priced with all their leaves
-
-    @property
-    def splits(self) -> range:
-        return range(len(self.table.feature))
 
     def choose_intervals(self, target: float) -> None:
         """Even intervals over the prices that a tree below the target can have, as bounds allow."""
@@ -62,11 +51,11 @@ class Bounds:
         for _ in range(3):
             self._set_intervals(lowest, highest, n_intervals)
             least = self.least((), self.everyone, self.depth)
-            open_ = np.flatnonzero(self.intervals.offset + least < target + self.slack - EDGE)
+            open_ = np.flatnonzero(self.intervals.offset + least < target + self.slack - NEAR)
             if len(open_) == 0:
                 return
-            edges = np.linspace(lowest, highest, n_intervals + 1)
-            narrowed = edges[open_[0]], edges[open_[-1] + 1]
+            prices = np.linspace(lowest, highest, n_intervals + 1)
+            narrowed = prices[open_[0]], prices[open_[-1] + 1]
             if narrowed[1] - narrowed[0] > 0.7 * (highest - lowest):
                 return
             lowest, highest = narrowed
@@ -82,10 +71,7 @@ class Bounds:
         return float((self.intervals.offset + least).min()) - self.slack
 
     def least(self, path: Path, rows: Rows, depth: int, most: int | None = None) -> Floats:
-        """Least losses, interval by interval, of any sub-tree of a region on the region's own rows.
-
-        most is the number of splits it may ask, by default as many as the depth allows.
-        """
+        """Least losses (n_intervals,) of a region's own rows to sub-trees of at most `most`."""
         most = 2**depth - 1 if most is None else min(most, 2**depth - 1)
         key = -depth, most, tuple(sorted(path))
         if key in self.known:
@@ -93,15 +79,17 @@ class Bounds:
         self.begin_step()
         bound = np.empty(len(self.intervals.offset))
         if most == 0 or len(rows) == 0:
-            bound[:] = leaf_loss(rows, self.table)
+            bound[:] = cost.leaf_loss(rows, self.table)
         elif most == 1:
-            stump_bound(rows, self.table, self.intervals, self.penalty, bound)
-        elif most == 2:
-            two_level_bound(rows, self.table, self.intervals, (self.penalty, 2), bound)
+            cost.stump_bound(rows, self.table, self.intervals, self.penalty, bound)
+        elif most == 2 or (depth == 2 and not self.exact):
+            cost.two_level_bound(rows, self.table, self.intervals, (self.penalty, most), bound)
         elif depth == 2:
-            self._two_levels(path, rows, bound)
+            bound[:] = cost.leaf_loss(rows, self.table)
+            own = own_rows(self.table, rows)
+            search.exact_two_levels(self.arrays(path), own, self.intervals, self.penalty, bound)
         else:
-            bound[:] = leaf_loss(rows, self.table)
+            bound[:] = cost.leaf_loss(rows, self.table)
             for found in self.of_splits(path, rows, depth, most):
                 np.minimum(bound, found, out=bound)
         self.known[key] = bound
@@ -123,20 +111,10 @@ class Bounds:
         """Price two levels of splits exactly from now on: expensive, and much higher bounds."""
         self.exact, self.known = True, {}
 
-    def _two_levels(self, path: Path, rows: Rows, bound: Floats) -> None:
-        if not self.exact:
-            two_level_bound(rows, self.table, self.intervals, (self.penalty, 3), bound)
-            return
-        bound[:] = leaf_loss(rows, self.table)
-        own = own_rows(self.table, rows)
-        exact_two_levels(self.arrays(path), own, self.intervals, self.penalty, bound)
-
     def arrays(self, path: Path) -> tuple[Rows, Rows]:
         """Splits and sides with room for more; the last side is their number."""
-        size = self.depth + 3
-        splits, sides = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        for index, (split, side) in enumerate(path):
-            splits[index], sides[index] = split, side
+        splits, sides = np.zeros((2, self.depth + 3), np.int64)
+        splits[: len(path)], sides[: len(path)] = np.array(path, np.int64).reshape(-1, 2).T
         sides[-1] = len(path)
         return splits, sides
 
@@ -144,7 +122,7 @@ class Bounds:
         self, path: Path, rows: Rows, split: int, depth: int, most: int | None = None
     ) -> Floats:
         """Least losses of sub-trees with the given split at their root."""
-        left, right = split_rows(rows, split, self.table)
+        left, right = cost.split_rows(rows, split, self.table)
         found = np.full(len(self.intervals.offset), np.inf)
         for on_left, on_right in divisions(depth, most):
             below = self.least((*path, (split, 0)), left, depth - 1, on_left)
@@ -156,9 +134,7 @@ class Bounds:
 def own_rows(table: RobustTable, rows: Rows) -> RobustTable:
     """The table of some rows only, laid out as the whole one is: loops are compiled for that."""
     by_split = ("left_cost", "right_cost", "on_left", "missing", "cost_level")
-    parts: dict[str, Any] = {
-        name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_split
-    }
+    parts: Any = {name: np.ascontiguousarray(getattr(table, name)[:, rows]) for name in by_split}
     return table._replace(**parts, label=table.label[rows], weight=table.weight[rows])
 
 

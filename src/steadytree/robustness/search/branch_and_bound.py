@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -10,18 +11,28 @@ import numpy as np
 from steadytree._base.clock import Limit
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.robustness._kernels.cost import split_rows
-from steadytree.robustness._kernels.pairs import best_pair
-from steadytree.robustness._kernels.search import count_splits, encoding_value, improve_encoding
+from steadytree.robustness._kernels import cost, pairs, search
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.search.bounds import EDGE, LARGEST_LIST, Bounds, Floats, divisions
-from steadytree.robustness.search.encoding import Encoding, Outcome, Progress, Stop, TooExpensive
-from steadytree.robustness.search.problem import Problem, make_problem
-from steadytree.robustness.search.subtrees import Lists, SubTrees, inner_indices, random_encoding
+from steadytree.robustness.search.bounds import LARGEST_LIST, NEAR, Bounds, divisions
+from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
+from steadytree.robustness.search.subtrees import Lists, SubTrees, TooExpensive, random_encoding
 
 FEW_LISTED = 50  # sub-trees of an inexpensive step
 MANY_LISTED = 2000  # sub-trees of a step so expensive that better bounds pay
 ROUNDING = 1e-7  # values that differ by less are equal
+
+
+class Stop(Exception):
+    """The search ends here, for the reason given."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State of a search: robust loss (with penalties) of the best tree, and a lower bound."""
+
+    seconds: float
+    incumbent: float
+    bound: float
 
 
 class Search:
@@ -44,13 +55,13 @@ class Search:
         self.everyone = np.arange(len(self.table.label))
         self.counted = problem.integer and self.penalty == 0  # values are integers
         self.most_splits = 2**depth - 1
-        self.encoding = self._majority()
+        self.encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)  # always the most frequent class
+        self.encoding[0] = -1 - np.bincount(self.table.label, self.table.weight).argmax()
         self.value = self._evaluate(self.encoding)
         self.bound = 0.0
         self.bounds = Bounds(problem, depth, self._begin_step)
         self.slack = self.bounds.slack
 
-    # ---- the search ----
     def run(self, start: Encoding | None = None) -> Outcome:
         """Improve the tree until it is proven best, a limit is reached, or the user interrupts."""
         reason, shortest = "proven", False
@@ -71,10 +82,8 @@ class Search:
         return Outcome(self.encoding, self.value, bound, reason == "proven", reason, shortest)
 
     def _prove(self) -> None:
-        """Raise the target until a tree is found below it; every failure is a certain bound.
-
-        Steps grow only while they are inexpensive: lists grow very fast beyond the optimum.
-        """
+        """Raise the target until a tree is found below it; every failure is a certain bound."""
+        # steps grow only while they are inexpensive: lists grow very fast beyond the optimum
         if self.value <= ROUNDING:
             return
         self.bounds.choose_intervals(self.value)
@@ -121,15 +130,13 @@ class Search:
         return True
 
     def _shorten(self) -> bool:
-        """Among the trees that lose no more, find one with fewest splits; False if unproven.
-
-        Few splits are tried first: then most bounds are high, and little has to be listed.
-        """
+        """Among the trees that lose no more, find one with fewest splits; False if unproven."""
+        # Few splits are tried first: then most bounds are high, and little has to be listed.
         # with a penalty fewer splits are better anyway; equal fractions are coincidence
-        if not self.counted and count_splits(self.encoding, self.depth):
+        if not self.counted and search.count_splits(self.encoding, self.depth):
             return False
         self._offer(self._shortened(self.encoding))
-        n_splits = count_splits(self.encoding, self.depth)
+        n_splits = search.count_splits(self.encoding, self.depth)
         if n_splits == 0:
             return True
         try:  # what was proven stays so
@@ -156,7 +163,7 @@ class Search:
         """Better and better trees below the target, until there is none."""
         everything = (), self.everyone
         if self.depth < 3:
-            limit = target + self.slack - EDGE
+            limit = target + self.slack - NEAR
             least = self.bounds.least(*everything, self.depth, self.most_splits)
             lists = self._focused(least, limit)
             if lists is not None:
@@ -171,12 +178,9 @@ class Search:
         roots = np.argsort(least, kind="stable").tolist()
         for first in range(0, len(roots), self.n_threads):
             limit = self._limit(target)
-            batch = [
-                split
-                for split in roots[first : first + self.n_threads]
-                if least[split] < limit + self.slack
-            ]
-            for encodings in self._side_by_side(batch, bounds, limit):
+            batch = roots[first : first + self.n_threads]
+            promising = [split for split in batch if least[split] < limit + self.slack]
+            for encodings in self._side_by_side(promising, bounds, limit):
                 yield from encodings
 
     def _side_by_side(
@@ -188,10 +192,8 @@ class Search:
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             try:
-                work = [
-                    pool.submit(lambda s: list(self._rooted(s, bounds[s], limit)), s) for s in roots
-                ]
-                yield from [future.result() for future in work]
+                every = pool.map(lambda s: list(self._rooted(s, bounds[s], limit)), roots)
+                yield from list(every)
             except BaseException:
                 self.stopped = True  # the others end before their next step
                 raise
@@ -219,7 +221,7 @@ class Search:
     def _rooted_in_three(self, split: int, limit: float) -> Iterator[Encoding]:
         """The same with the splits below the root given too: more, but much shorter lists."""
         bounds, depth = self.bounds, self.depth - 1
-        own = split_rows(self.everyone, split, self.table)
+        own = cost.split_rows(self.everyone, split, self.table)
         least = [
             np.array([bounds.of_split(((split, k),), own[k], t, depth) for t in bounds.splits])
             for k in (0, 1)
@@ -249,7 +251,7 @@ class Search:
 
     def _limit(self, target: float) -> float:
         """What to stay below: a better value, or while shortening an equal one."""
-        return (target if self._is_shortening else min(target, self.value)) - EDGE
+        return (target if self._is_shortening else min(target, self.value)) - NEAR
 
     @property
     def _is_shortening(self) -> bool:
@@ -261,31 +263,24 @@ class Search:
         """The best tree with the given root, after each portion of pairs that has a better one."""
         spending = self.problem.limit, self.problem.shared, self.problem.integer
         charge = self.penalty, self.most_splits
-        for part, pairs in lists.pairs(left, right, lists.alone(), limit + self.slack):
+        for part, some in lists.pairs(left, right, lists.alone(), limit + self.slack):
             both = part.arrays[1:], right.arrays[1:]
-            best, value = best_pair(*both, pairs, self.table.weight, *charge, spending)
+            best, value = pairs.best_pair(*both, some, self.table.weight, *charge, spending)
             if value < limit:
-                first, second = pairs[best]
-                limit = limit if self._is_shortening else value - EDGE
+                first, second = some[best]
+                limit = limit if self._is_shortening else value - NEAR
                 yield np.concatenate([[split], part.encodings[first], right.encodings[second]])
 
-    # ---- the best tree so far ----
-    def _majority(self) -> Encoding:
-        counts = np.bincount(self.table.label, self.table.weight, self.table.n_classes)
-        encoding = np.zeros(2 ** (self.depth + 1) - 1, np.int32)
-        encoding[0] = -1 - counts.argmax()
-        return encoding
-
     def _evaluate(self, encoding: Encoding) -> float:
-        costs = np.empty(len(self.table.label))
-        return float(encoding_value(encoding, self.depth, self.table, self.problem.spending, costs))
+        costs, spending = np.empty(len(self.table.label)), self.problem.spending
+        return float(search.encoding_value(encoding, self.depth, self.table, spending, costs))
 
     def _offer(self, encoding: Encoding, target: float = math.inf) -> bool:
         """Take a tree if it is better or as good and shorter; True if it is below the target."""
         encoding = np.ascontiguousarray(encoding, dtype=np.int32)
         value = self._evaluate(encoding)
-        shorter = count_splits(encoding, self.depth) < count_splits(self.encoding, self.depth)
-        if value < self.value - ROUNDING or (value < self.value + ROUNDING and shorter):
+        now, new = (search.count_splits(tree, self.depth) for tree in (self.encoding, encoding))
+        if value < self.value - ROUNDING or (value < self.value + ROUNDING and new < now):
             self.encoding, self.value = encoding.copy(), min(value, self.value)
             self._report()
         return value < target - ROUNDING
@@ -300,13 +295,13 @@ class Search:
             self._begin_step()
             encoding = random_encoding(self.rng, self.depth, n_candidates, self.table.n_classes)
             order = self.rng.permutation(2**self.depth - 1)
-            improve_encoding(encoding, self.depth, self.table, self.problem.spending, order)
+            search.improve_encoding(encoding, self.depth, self.table, self.problem.spending, order)
             self._offer(self._shortened(encoding))
 
     def _shortened(self, encoding: Encoding) -> Encoding:
         """The encoding without splits whose removal costs nothing."""
         encoding, value = encoding.copy(), self._evaluate(encoding)
-        for index in inner_indices(self.depth)[::-1]:
+        for index in search.node_indices(self.depth)[0][::-1]:
             if encoding[index] < 0:
                 continue
             for label in range(self.table.n_classes):
@@ -321,9 +316,8 @@ class Search:
     def _raise_bound(self, bound: float) -> None:
         if self.counted:
             # with a shared budget a bound counts the part of a row that is not lost in the end
-            bound = (
-                math.floor(bound + ROUNDING) if self.problem.shared else math.ceil(bound - ROUNDING)
-            )
+            down = self.problem.shared
+            bound = math.floor(bound + ROUNDING) if down else math.ceil(bound - ROUNDING)
         if bound > self.bound:
             self.bound = min(bound, self.value)
             self._report()
@@ -354,22 +348,15 @@ def load_loops(depth: int) -> None:
 
 @cache
 def _search_few_rows(depth: int, sharp: bool) -> None:
-    search = Search(_small_problem(), depth)
-    if sharp:  # from the start, where other searches turn to it only if a proof is hard
-        search.bounds.sharpen()
-    search.run()
-
-
-def _small_problem() -> Problem:
     random = np.random.default_rng(0)
-    columns = [
-        Column(f"x{j}", "integer", 0.0, float(HIGHEST)).with_thresholds(
-            np.arange(HIGHEST, dtype=float)
-        )
-        for j in range(N_COLUMNS)
-    ]
-    space = FeatureSpace(tuple(columns))
+    columns = [Column(f"x{j}", "integer", 0.0, float(HIGHEST)) for j in range(N_COLUMNS)]
+    thresholds = np.arange(HIGHEST, dtype=float)
+    space = FeatureSpace(tuple(column.with_thresholds(thresholds) for column in columns))
     values = random.integers(0, HIGHEST + 1, (N_ROWS, N_COLUMNS)).astype(np.float64)
     labels = random.integers(0, 2, N_ROWS).astype(np.int64)
     moves = Perturbation(step_cost=1.0, budget=2.0, scope="total").moves(space)
-    return make_problem(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))
+    problem = Problem.of(space, moves, values, labels, np.ones(N_ROWS), (2.0, True, 0.0))
+    few = Search(problem, depth)
+    if sharp:  # from the start, where other searches turn to it only if a proof is hard
+        few.bounds.sharpen()
+    few.run()

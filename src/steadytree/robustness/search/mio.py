@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from steadytree._base.optional import require
 from steadytree.robustness._kernels.cost import box_costs, robust_loss
-from steadytree.robustness.search.encoding import Encoding, Outcome
-from steadytree.robustness.search.problem import Problem
+from steadytree.robustness.search.problem import Encoding, Outcome, Problem
 
-# node of the full tree, the root being 1: ("split" | "leaf", which)
-Nodes = dict[int, tuple[str, int]]
+Nodes = dict[int, int]  # by number, the root being 1, children of n 2 n and 2 n + 1: as encoded
 ENOUGH = 1e-6
 # SCIP's status by that of the search
 REASONS = {
@@ -48,19 +46,11 @@ class Model:
     depth: int
     limits: tuple[float, int | None]  # seconds, nodes
     scip: Any
-    split_vars: dict[tuple[int, int], Any] = field(default_factory=dict)
-    label_vars: dict[tuple[int, int], Any] = field(default_factory=dict)
+    # by node and what it may be, as encoded: a split, or -1 - label
+    variables: dict[int, dict[int, Any]] = field(default_factory=dict)
     kept: Any = None
     best: Nodes = field(default_factory=dict)
     best_value: float = -math.inf
-
-    @property
-    def inner(self) -> range:
-        return range(1, 2**self.depth)
-
-    @property
-    def everywhere(self) -> range:
-        return range(1, 2 ** (self.depth + 1))
 
 
 def solve_mio(
@@ -71,7 +61,7 @@ def solve_mio(
     model = Model(problem, depth, limits, scip.Model())
     _build(model, scip)
     weights = np.bincount(problem.table.label, problem.table.weight)
-    _offer(model, {1: ("leaf", int(weights.argmax()))})
+    _offer(model, {1: -1 - int(weights.argmax())})
     if start is not None:
         _offer(model, _nodes(start, depth))
     model.scip.optimize()
@@ -85,35 +75,20 @@ def solve_mio(
 
 
 def _build(model: Model, scip: Any) -> None:
-    problem, solver = model.problem, model.scip
+    problem, solver, total = model.problem, model.scip, scip.quicksum
     solver.hideOutput()
-    n_candidates, n_classes = len(problem.splits), problem.table.n_classes
-    add, total = solver.addVar, scip.quicksum
-    for node in model.inner:
-        for split in range(n_candidates):
-            model.split_vars[node, split] = add(vtype="B")
-    for node in model.everywhere:
-        for label in range(n_classes):
-            model.label_vars[node, label] = add(vtype="B")
-    model.kept = add(vtype="C", lb=0, ub=problem.total)
-    for node in model.everywhere:
-        chosen = [model.label_vars[node, label] for label in range(n_classes)]
-        if node in model.inner:
-            chosen += [model.split_vars[node, split] for split in range(n_candidates)]
-        solver.addCons(total(chosen) == 1)
-    solver.setObjective(model.kept - problem.penalty * total(model.split_vars.values()), "maximize")
-    handler = _handler(scip, model)
-    solver.includeConshdlr(
-        handler,
-        "attack",
-        "no perturbation leaves less than is claimed",
-        enfopriority=-5_000_000,
-        chckpriority=-5_000_000,
-        sepafreq=-1,
-        propfreq=-1,
-        eagerfreq=-1,
-        needscons=False,
-    )
+    labels, splits = range(-problem.table.n_classes, 0), range(len(problem.splits))
+    for node in range(1, 2 ** (model.depth + 1)):
+        choices = [*labels, *splits] if node < 2**model.depth else labels
+        model.variables[node] = {which: solver.addVar(vtype="B") for which in choices}
+        solver.addCons(total(model.variables[node].values()) == 1)
+    model.kept = solver.addVar(vtype="C", lb=0, ub=problem.total)
+    split = [own[which] for own in model.variables.values() for which in own if which >= 0]
+    solver.setObjective(model.kept - problem.penalty * total(split), "maximize")
+    about = _handler(scip, model), "attack", "no perturbation leaves less than is claimed"
+    late = {"enfopriority": -5_000_000, "chckpriority": -5_000_000}
+    never = {"sepafreq": -1, "propfreq": -1, "eagerfreq": -1}
+    solver.includeConshdlr(*about, needscons=False, **late, **never)
     # cuts come late, so reductions that rely on knowing all constraints are wrong
     solver.setParam("misc/allowstrongdualreds", False)
     solver.setParam("misc/allowweakdualreds", False)
@@ -128,10 +103,9 @@ def _offer(model: Model, nodes: Nodes) -> None:
     """Hand SCIP a tree to begin with, so that there is a solution however short the time."""
     attack = _attack_and_note(model, nodes)
     solution = model.scip.createSol()
-    for node in model.everywhere:
-        kind, which = nodes.get(node, ("leaf", 0))  # nodes that nothing reaches: any label
-        chosen = model.split_vars if kind == "split" else model.label_vars
-        model.scip.setSolVal(solution, chosen[node, which], 1.0)
+    for node, own in model.variables.items():
+        which = nodes.get(node, -1)  # nodes that nothing reaches: any label
+        model.scip.setSolVal(solution, own[which], 1.0)
     model.scip.setSolVal(solution, model.kept, attack.kept)
     model.scip.addSol(solution)
 
@@ -139,7 +113,7 @@ def _offer(model: Model, nodes: Nodes) -> None:
 def _attack_and_note(model: Model, nodes: Nodes) -> Attack:
     """The worst attack on a tree, kept where the tree is the best so far."""
     attack = worst_attack(model.problem, nodes, model.depth)
-    n_splits = sum(kind == "split" for kind, _ in nodes.values())
+    n_splits = sum(which >= 0 for which in nodes.values())
     value = attack.kept - model.problem.penalty * n_splits
     if value > model.best_value:
         model.best, model.best_value = nodes, value
@@ -156,8 +130,11 @@ def _handler(scip: Any, model: Model) -> Any:
             attack = _attack_and_note(model, nodes)
             if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
                 return False
-            if cut:
-                _add_cut(model, scip, nodes, attack)
+            if cut:  # T is at most what other splits or labels could keep correct (cut 7)
+                table = model.problem.table
+                moved = _cut_terms(model, nodes, attack.sides, attack.moved)
+                rest = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
+                model.scip.addCons(model.kept <= scip.quicksum([*moved, *rest]))
             return True
 
         def conscheck(self, constraints, solution, *_unused):
@@ -171,8 +148,8 @@ def _handler(scip: Any, model: Model) -> Any:
         consenfops = consenfolp
 
         def conslock(self, constraint, locktype, up, down):
-            everything = [*model.split_vars.values(), *model.label_vars.values(), model.kept]
-            for variable in everything:
+            choices = (variable for own in model.variables.values() for variable in own.values())
+            for variable in (*choices, model.kept):
                 model.scip.addVarLocks(variable, up + down, up + down)
 
     return Handler()
@@ -180,36 +157,29 @@ def _handler(scip: Any, model: Model) -> Any:
 
 def _read(model: Model, solution: Any) -> Nodes:
     """The tree in a solution."""
-    value = model.scip.getSolVal
-    n_candidates, n_classes = len(model.problem.splits), model.problem.table.n_classes
     nodes: Nodes = {}
     waiting = [1]
     while waiting:
         node = waiting.pop()
-        labels = [value(solution, model.label_vars[node, label]) for label in range(n_classes)]
-        if max(labels) > 0.5:
-            nodes[node] = "leaf", int(np.argmax(labels))
-            continue
-        chosen = [value(solution, model.split_vars[node, split]) for split in range(n_candidates)]
-        nodes[node] = "split", int(np.argmax(chosen))
-        waiting += [2 * node, 2 * node + 1]
+        own = {w: model.scip.getSolVal(solution, v) for w, v in model.variables[node].items()}
+        nodes[node] = max(own, key=own.__getitem__)
+        if nodes[node] >= 0:
+            waiting += [2 * node, 2 * node + 1]
     return nodes
 
 
 def worst_attack(problem: Problem, nodes: Nodes, depth: int) -> Attack:
-    """The cheapest way to turn as much weight wrong as the budget allows (section 3.3).
-
-    Paths may split on one column several times; what counts is the distance to the leaf's box.
-    """
+    """The cheapest way to turn as much weight wrong as the budget allows (section 3.3)."""
+    # paths may split on one column several times; what counts is the distance to the leaf's box
     table = problem.table
     n = len(table.label)
     cost, target = np.full(n, np.inf), np.full(n, -1)
-    leaves = [node for node, (kind, _) in nodes.items() if kind == "leaf"]
+    leaves = [node for node, which in nodes.items() if which < 0]
     for leaf in leaves:
         reach = np.empty(n)
         if not box_costs(*_path(nodes, leaf, depth), table, reach):
             continue
-        closer = (table.label != nodes[leaf][1]) & (reach < cost)
+        closer = (table.label != -1 - nodes[leaf]) & (reach < cost)
         cost[closer], target[closer] = reach[closer], leaf
     lost = robust_loss(cost, table.weight, problem.limit, problem.shared, problem.integer)
     moved = _moved_weight(problem, cost)
@@ -238,11 +208,10 @@ def _moved_weight(problem: Problem, cost: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _path(nodes: Nodes, leaf: int, depth: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    splits, sides = np.zeros(depth + 1, np.int64), np.zeros(depth + 1, np.int64)
+    splits, sides = np.zeros((2, depth + 1), np.int64)
     path_length = leaf.bit_length() - 1
     for level in range(path_length):
-        node = leaf >> (path_length - level)
-        splits[level] = nodes[node][1]
+        splits[level] = nodes[leaf >> (path_length - level)]
         sides[level] = leaf >> (path_length - level - 1) & 1
     return splits, sides, path_length
 
@@ -267,14 +236,6 @@ def _move_sides(
                 sides[row, about] = table.left_bins[about, nearest]
 
 
-def _add_cut(model: Model, scip: Any, nodes: Nodes, attack: Attack) -> None:
-    """T is at most the weight that other splits or labels could keep correct (cut 7)."""
-    table = model.problem.table
-    moved = _cut_terms(model, nodes, attack.sides, attack.moved)
-    unmoved = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
-    model.scip.addCons(model.kept <= scip.quicksum([*moved, *unmoved]))
-
-
 def _cut_terms(
     model: Model, nodes: Nodes, sides: NDArray[np.bool_], weight: NDArray[np.float64]
 ) -> list[Any]:
@@ -284,44 +245,39 @@ def _cut_terms(
         node, rows = here.popitem()
         if len(rows) == 0:
             continue
+        own = model.variables[node]
         counts = np.bincount(label[rows], weight[rows], model.problem.table.n_classes)
-        terms += [count * model.label_vars[node, k] for k, count in enumerate(counts) if count]
-        kind, which = nodes[node]
-        if kind == "leaf":
-            here_or_below = sides.shape[1] if node in model.inner else 0
-            gains = np.full(here_or_below, weight[rows].sum())
+        terms += [count * own[-1 - k] for k, count in enumerate(counts) if count]
+        if nodes[node] < 0:
+            gains = np.full(sides.shape[1] if 0 in own else 0, weight[rows].sum())
         else:
-            on_left = sides[rows, which]
+            on_left = sides[rows, nodes[node]]
             gains = (weight[rows, None] * (sides[rows] != on_left[:, None])).sum(axis=0)
             here[2 * node], here[2 * node + 1] = rows[on_left], rows[~on_left]
-        terms += [gain * model.split_vars[node, split] for split, gain in enumerate(gains) if gain]
+        terms += [gain * own[split] for split, gain in enumerate(gains) if gain]
     return terms
 
 
+def _indices(depth: int) -> dict[int, int]:
+    """Index in an encoding of every node of a full tree, parents first."""
+    index = {1: 0}
+    for node in range(1, 2**depth):
+        height = depth + 1 - node.bit_length()
+        index[2 * node], index[2 * node + 1] = index[node] + 1, index[node] + 2**height
+    return index
+
+
 def _encoding(nodes: Nodes, depth: int) -> Encoding:
-    encoding = np.zeros(2 ** (depth + 1) - 1, np.int32)
-
-    def fill(node: int, index: int, height: int) -> None:
-        kind, which = nodes[node]
-        encoding[index] = which if kind == "split" else -1 - which
-        if kind == "split":
-            fill(2 * node, index + 1, height - 1)
-            fill(2 * node + 1, index + 1 + 2**height - 1, height - 1)
-
-    fill(1, 0, depth)
+    encoding, index = np.zeros(2 ** (depth + 1) - 1, np.int32), _indices(depth)
+    for node, which in nodes.items():
+        encoding[index[node]] = which
     return encoding
 
 
 def _nodes(encoding: Encoding, depth: int) -> Nodes:
     """The inverse of `_encoding`."""
     nodes: Nodes = {}
-
-    def read(node: int, index: int, height: int) -> None:
-        which = int(encoding[index])
-        nodes[node] = ("split", which) if which >= 0 else ("leaf", -1 - which)
-        if which >= 0:
-            read(2 * node, index + 1, height - 1)
-            read(2 * node + 1, index + 1 + 2**height - 1, height - 1)
-
-    read(1, 0, depth)
+    for node, index in _indices(depth).items():
+        if node == 1 or nodes.get(node // 2, -1) >= 0:
+            nodes[node] = int(encoding[index])
     return nodes
