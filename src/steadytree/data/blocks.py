@@ -217,10 +217,7 @@ class FileParts:
     """
 
     def __init__(
-        self,
-        files: DataFiles,
-        cache: str | PathLike[str] | None = None,
-        say: Say | None = None,
+        self, files: DataFiles, cache: str | PathLike[str] | None = None, say: Say | None = None
     ) -> None:
         self._files = files
         self._say = say or _say_nothing

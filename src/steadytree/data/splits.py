@@ -101,11 +101,7 @@ class SplitTable:
         """
         feature, bin_ = self.table.feature, self.table.bin
         last = self.table.bin_sizes[feature] - 1
-        return (
-            feature,
-            np.where(bin_ < 0, last, bin_),
-            self.table.by_value[feature] & (bin_ >= 0),
-        )
+        return (feature, np.where(bin_ < 0, last, bin_), self.table.by_value[feature] & (bin_ >= 0))
 
     def merge_bins(self, binned: NDArray[Any]) -> NDArray[Any]:
         """Bins of the full grid as merged bins, in the smallest type that fits."""

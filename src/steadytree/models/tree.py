@@ -264,10 +264,7 @@ def _check_shapes(tree: Tree, width: int) -> None:
         raise ValueError("Tree: needs at least one node.")
     if tree.classes.ndim != 1 or len(set(tree.classes.tolist())) != len(tree.classes):
         raise ValueError("Tree: classes must be a list of labels that differ.")
-    expected = dict.fromkeys(_TYPES, (n,)) | {
-        "value": (n, len(tree.classes)),
-        "subset": (n, width),
-    }
+    expected = dict.fromkeys(_TYPES, (n,)) | {"value": (n, len(tree.classes)), "subset": (n, width)}
     for name, shape in expected.items():
         found = getattr(tree, name).shape
         if found != shape:
