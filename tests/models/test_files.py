@@ -14,7 +14,7 @@ from steadytree._base.documents import canonical_json, convert
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.documents import (
-    MAX_CELLS,
+    MAX_VALUES,
     ScorecardFile,
     TreeFile,
     json_schema,
@@ -367,7 +367,7 @@ def test_too_many_nodes_are_refused_before_memory_is_taken(content):
         "missing": False,
         "categories": [str(k) for k in range(1000)],
     }
-    content["nodes"] = [content["nodes"][0]] * (MAX_CELLS // 1000)
+    content["nodes"] = [content["nodes"][0]] * (MAX_VALUES // 1000)
     with pytest.raises(ValueError, match="more than a tree file may hold"):
         tree_from_dict(content)
 

@@ -172,7 +172,7 @@ def locked(handle: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Place:
+class UsedPath:
     """A path and its role in one call.
 
     The roles are: a file or folder that is read; a file that is written; a file that is read and
@@ -192,7 +192,7 @@ class Place:
             return Path(self.path).absolute()
 
 
-def check_apart(places: Iterable[Place]) -> None:
+def check_apart(places: Iterable[UsedPath]) -> None:
     """Refuse places of which one would be written over, or into, another.
 
     Links, hard links and other spellings of a path are resolved. Two places that are only read may
@@ -200,7 +200,7 @@ def check_apart(places: Iterable[Place]) -> None:
 
     Examples
     --------
-    >>> check_apart([Place("a.csv", "read", "DATA"), Place("./a.csv", "write", "--out")])
+    >>> check_apart([UsedPath("a.csv", "read", "DATA"), UsedPath("./a.csv", "write", "--out")])
     Traceback (most recent call last):
         ...
     ValueError: --out is './a.csv', which DATA reads: name another file, so that nothing is lost.
@@ -216,7 +216,7 @@ def check_apart(places: Iterable[Place]) -> None:
             _check_links(folder, written)
 
 
-def _check_pair(one: Place, other: Place) -> None:
+def _check_pair(one: UsedPath, other: UsedPath) -> None:
     if one.role == "change":  # a ledger stays where it is; what is written can go elsewhere
         one, other = (one, other) if other.role in ("read", "change") else (other, one)
     if _same(one.real, other.real):
@@ -226,7 +226,7 @@ def _check_pair(one: Place, other: Place) -> None:
             raise ValueError(_inside_message(outer, inner))
 
 
-def _check_links(folder: Place, written: list[Place]) -> None:
+def _check_links(folder: UsedPath, written: list[UsedPath]) -> None:
     """Refuse to write a file to which a link in a folder that is read leads."""
     there = {_inode(place.real): place for place in written if place.real.exists()}
     if not there:
@@ -235,7 +235,7 @@ def _check_links(folder: Place, written: list[Place]) -> None:
         for name in names:
             path = Path(above, name)
             if path.exists() and _inode(path) in there:
-                linked = Place(path, "read", folder.name)
+                linked = UsedPath(path, "read", folder.name)
                 raise ValueError(_same_message(there[_inode(path)], linked))
 
 
@@ -245,7 +245,7 @@ def _inode(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _holds(place: Place) -> bool:
+def _holds(place: UsedPath) -> bool:
     """Whether files inside belong to the place: folders that are read or filled."""
     return place.role == "fill" or (place.role == "read" and place.real.is_dir())
 
@@ -270,7 +270,7 @@ def _is_inside(inner: Path, outer: Path) -> bool:
     return any(parent == outer or _same_on_disk(parent, outer) for parent in inner.parents)
 
 
-def _same_message(one: Place, other: Place) -> str:
+def _same_message(one: UsedPath, other: UsedPath) -> str:
     if "fill" in (one.role, other.role):
         return (
             f"{one.name} is {str(one.path)!r}, the same as {other.name}: files are written there, "
@@ -281,7 +281,7 @@ def _same_message(one: Place, other: Place) -> str:
     return f"{one.name} is {str(one.path)!r}, {what}: name another file, so that nothing is lost."
 
 
-def _inside_message(outer: Place, inner: Place) -> str:
+def _inside_message(outer: UsedPath, inner: UsedPath) -> str:
     if outer.role == "fill" and inner.role != "write":
         return (
             f"{outer.name} is {str(outer.path)!r}, a folder that holds other files, such as "

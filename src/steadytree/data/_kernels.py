@@ -292,7 +292,7 @@ def short_between(low, high):
 
 
 @kernel
-def short_edges(values):
+def short_thresholds(values):
     """Short numbers between neighbours of rising values (n,): (n - 1,), none for fewer than two."""
     edges = np.empty(max(values.shape[0] - 1, 0))
     for k in range(edges.shape[0]):

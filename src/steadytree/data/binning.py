@@ -24,7 +24,7 @@ def equidistant_thresholds(columns: Sequence[Column], n_thresholds: int) -> list
     spaced at once: a fit on few rows would otherwise spend its time here.
     """
     thresholds = [
-        _whole_points(column) if _is_coarse(column, n_thresholds) else None for column in columns
+        _integer_points(column) if _is_coarse(column, n_thresholds) else None for column in columns
     ]
     fine = [j for j, points in enumerate(thresholds) if points is None]
     if fine:
@@ -50,7 +50,7 @@ def _evenly_spaced(columns: list[Column], n_thresholds: int) -> Floats:
 def even_bins(column: Column, n_bins: int) -> Floats:
     """Thresholds of `n_bins` even bins between a column's bounds, or its integers if fewer."""
     if _is_coarse(column, n_bins):
-        return _whole_points(column)
+        return _integer_points(column)
     share = np.arange(1, n_bins) / n_bins
     thresholds = column.low * (1 - share) + column.high * share
     if column.kind != "numeric":
@@ -68,7 +68,7 @@ def _is_coarse(column: Column, n_thresholds: int) -> bool:
     return column.kind in ("integer", "binary") and column.high - column.low < n_thresholds
 
 
-def _whole_points(column: Column) -> Floats:
+def _integer_points(column: Column) -> Floats:
     return np.arange(np.ceil(column.low), column.high)
 
 

@@ -18,8 +18,8 @@ from steadytree.data.table import TEXT_LIKE, Table, check_frame_names, check_uni
 # float64 where the type of the data is numeric, so that reading at once and one by one agree
 Cells = NDArray[np.float64] | Sequence[Any]
 
-WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
-NUMERIC = (*WHOLE, nw.Float32, nw.Float64, nw.Boolean)
+INTEGERS = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
+NUMERIC = (*INTEGERS, nw.Float32, nw.Float64, nw.Boolean)
 ONE_BY_ONE = (*TEXT_LIKE, nw.Unknown)
 SIMPLE = frozenset([str, int, float, bool])
 FLAGS = {"true": 1.0, "false": 0.0}
@@ -212,12 +212,12 @@ def _cells_of_series(column: Any) -> Cells:
     if isinstance(column.dtype, NUMERIC):
         # not cast with its nulls, since some frames refuse to cast large whole numbers
         with contextlib.suppress(TypeError, ValueError):
-            gone = column.is_null().to_numpy().astype(bool)
+            missing = column.is_null().to_numpy().astype(bool)
             filled = column.fill_null(False if column.dtype == nw.Boolean else 0)
             values = filled.to_numpy()
             if values.dtype.kind in "biuf":
                 values = values.astype(np.float64)
-                values[gone] = np.nan
+                values[missing] = np.nan
                 return values
         return column.to_list()
     # dates and the like are missing whatever they hold; some could not even be listed

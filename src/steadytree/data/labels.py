@@ -75,7 +75,7 @@ def _missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([v is None or v != v or type(v).__name__ == "NAType" for v in y.tolist()])
 
 
-def place_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
+def match_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
     """Place of each label among known ones, UNKNOWN (-1) where it is none of them.
 
     Labels are compared as text where none fits as it is: a file in which one label is text gives
@@ -83,7 +83,7 @@ def place_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
 
     Examples
     --------
-    >>> place_labels(["1", "unclear"], [0, 1])
+    >>> match_labels(["1", "unclear"], [0, 1])
     [1, -1]
     """
     if not set(labels) & set(known):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.data.labels import UNKNOWN, label_array, place_labels
+from steadytree.data.labels import UNKNOWN, label_array, match_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import as_card
@@ -124,7 +124,7 @@ def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Index of each label in the classes; labels are compared as text if none fits as it is."""
     labels, inverse = distinct_labels(y)
     known = classes.tolist()
-    indices = place_labels(labels, known)
+    indices = match_labels(labels, known)
     unknown = [str(label) for label, k in zip(labels, indices, strict=True) if k == UNKNOWN]
     if unknown:
         raise ValueError(

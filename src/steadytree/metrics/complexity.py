@@ -79,7 +79,7 @@ def complexity(model: Any, X: Any = None) -> Complexity:
         depth=tree.depth,
         n_nodes=tree.n_nodes,
         n_features=len(np.unique(tree.feature[~tree.is_leaf])),
-        n_questions=len(distinct_questions(tree)),
+        n_questions=len(distinct_splits(tree)),
         mean_questions=_mean_questions(tree, X),
     )
 
@@ -121,7 +121,7 @@ def _totals(card: Scorecard) -> set[tuple[int, ...]]:
     return totals
 
 
-def distinct_questions(tree: Tree) -> set[tuple[int, float, bytes]]:
+def distinct_splits(tree: Tree) -> set[tuple[int, float, bytes]]:
     """Feature, threshold and set of categories of every split, each once."""
     categorical = tree.space.categorical
     return {

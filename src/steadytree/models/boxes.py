@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import UNKNOWN, place_labels
+from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import quote
 from steadytree.models.tree import LEAF, Tree
 
@@ -242,7 +242,7 @@ def with_labels(tree: Tree, labels: NDArray[Any]) -> Tree:
     ['0', '1']
     """
     known, own = labels.tolist(), tree.classes.tolist()
-    pairs = zip(own, place_labels(own, known), strict=True)
+    pairs = zip(own, match_labels(own, known), strict=True)
     classes = [label if index == UNKNOWN else known[index] for label, index in pairs]
     return tree if classes == own else replace(tree, classes=np.array(classes))
 

@@ -19,7 +19,7 @@ from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import LEAF, Tree
 
-MAX_CELLS = 10**8  # of the arrays a tree is made of
+MAX_VALUES = 10**8  # of the arrays a tree is made of
 SPLIT_FIELDS = ("feature", "in_", "at_most", "missing", "left", "right")
 Label = bool | int | float | str
 Integer = Annotated[int, Meta(gt=-(2**53), lt=2**53)]  # exact in every reader of JSON
@@ -163,7 +163,7 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
     labels, nodes = document.classes, document.nodes
     space = _space(document.features)
     width = max(len(column.categories) for column in space)
-    if len(nodes) * (width + len(labels)) > MAX_CELLS:
+    if len(nodes) * (width + len(labels)) > MAX_VALUES:
         raise ValueError(f"{len(nodes):,} nodes are more than a tree file may hold")
     arrays: dict[str, NDArray[Any]] = {
         "feature": np.full(len(nodes), LEAF),

@@ -68,8 +68,8 @@ class Scorecard:
         _check_classes(self.classes)
         n_totals = 1 if self.is_binary else len(self.classes)
         shape = (len(self.conditions), n_totals)
-        freeze(self, "points", _whole("points", self.points, shape))
-        freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
+        freeze(self, "points", _integers("points", self.points, shape))
+        freeze(self, "offset", _integers("offset", self.offset, (n_totals,)))
         for name in ("slope", "intercept"):
             object.__setattr__(self, name, float(getattr(self, name)))
         _check_conditions(self)
@@ -281,7 +281,7 @@ def _check_classes(classes: NDArray[Any]) -> None:
         raise ValueError("Scorecard: classes must be a list of at least two labels that differ.")
 
 
-def _whole(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _integers(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     numbers = np.array(given)
     if numbers.size == 0:
         numbers = np.zeros(shape if np.prod(shape) == 0 else 0, np.int64)

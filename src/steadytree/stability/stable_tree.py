@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steadytree._base.files import Place, check_apart
+from steadytree._base.files import UsedPath, check_apart
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
@@ -214,8 +214,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._check_out_of_core()
         files = DataFiles(paths, target, columns)
         if cache is not None:
-            read = [Place(path, "read", "paths") for path in files.paths]
-            check_apart([*read, Place(cache, "fill", "cache")])
+            read = [UsedPath(path, "read", "paths") for path in files.paths]
+            check_apart([*read, UsedPath(cache, "fill", "cache")])
         with FileParts(files, cache, progress) as parts:
             self._fit_out_of_core(parts)
         self.n_features_in_ = len(files.names)
