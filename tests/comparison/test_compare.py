@@ -10,7 +10,7 @@ import steadytree as st
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.comparison.compare import MOST_ROWS, thin_curve
 from steadytree.comparison.learners import Settings, make_learner, usual_perturbation
-from steadytree.metrics.sampling import Sampled
+from steadytree.data.dataset import Sampled
 from steadytree.robustness.certify import certify
 
 SCRIPT = "<script>alert(1)</script>"

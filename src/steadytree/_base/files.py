@@ -14,15 +14,7 @@ Role = Literal["read", "write", "change", "fill"]
 
 
 def check_can_write(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written, before any work is done; returns it, links followed.
-
-    Examples
-    --------
-    >>> check_can_write("no/such/report.html")
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: cannot write 'no/such/report.html': make its folder first.
-    """
+    """Refuse a path that cannot be written, before any work is done; returns it, links followed."""
     target, shown = _target(path), f"cannot write {str(path)!r}"
     _try_to_make_a_file(target, shown)
     return target
@@ -197,13 +189,6 @@ def check_apart(places: Iterable[UsedPath]) -> None:
 
     Links, hard links and other spellings of a path are resolved. Two places that are only read may
     be the same.
-
-    Examples
-    --------
-    >>> check_apart([UsedPath("a.csv", "read", "DATA"), UsedPath("./a.csv", "write", "--out")])
-    Traceback (most recent call last):
-        ...
-    ValueError: --out is './a.csv', which DATA reads: name another file, so that nothing is lost.
     """
     listed = list(places)
     written = [place for place in listed if place.role != "read"]

@@ -132,14 +132,7 @@ Figures = tuple[
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Names, ranges, missing values and categories of the columns of some rows.
-
-    Examples
-    --------
-    >>> parts = [Summary.of(Table.read(rows)) for rows in ([[1, 0.5]], [[4, None]])]
-    >>> [(column.kind, column.low, column.high) for column in (parts[0] + parts[1]).columns()]
-    [('integer', 1.0, 4.0), ('numeric', 0.5, 0.5)]
-    """
+    """Names, ranges, missing values and categories of the columns of some rows."""
 
     names: tuple[str, ...]
     n_rows: int

@@ -17,14 +17,6 @@ def label_array(y: Any) -> NDArray[Any]:
     """Labels as an array of the type they have: whole numbers and bools do not stay objects.
 
     Nullable columns keep their type too, which scikit-learn would turn into float64.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> label_array(pd.Series([1, 0], dtype="Int64")).dtype
-    dtype('int64')
-    >>> label_array(pd.Series([True, False], dtype=object)).dtype
-    dtype('bool')
     """
     labels = np.asarray(y)
     if labels.dtype != object:
@@ -80,11 +72,6 @@ def match_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
 
     Labels are compared as text where none fits as it is: a file in which one label is text gives
     the numbers beside it as text too.
-
-    Examples
-    --------
-    >>> match_labels(["1", "unclear"], [0, 1])
-    [1, -1]
     """
     if not set(labels) & set(known):
         labels, known = ([label_as_text(label) for label in each] for each in (labels, known))
@@ -96,11 +83,6 @@ def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     """All classes of an old tree and of new rows, sorted; old ones in another order keep theirs.
 
     Which class wins a tie is a matter of order, so the old tree goes on to decide as before.
-
-    Examples
-    --------
-    >>> unite_classes(np.array(["a", "c"]), np.array(["b", "c"])).tolist()
-    ['a', 'b', 'c']
     """
     known, given = old.tolist(), new.tolist()
     kinds = {isinstance(label, str) for label in (*known, *given)}
@@ -115,13 +97,7 @@ def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
 
 
 def labels_like(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels as text where the classes are text and the labels are not.
-
-    Examples
-    --------
-    >>> labels_like(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist()
-    ['0', '1']
-    """
+    """Labels as text where the classes are text and the labels are not."""
     if isinstance(classes.tolist()[0], str) and y.dtype.kind in "biuf":
         return np.array([label_as_text(label) for label in y.tolist()])
     return y

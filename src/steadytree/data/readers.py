@@ -38,15 +38,6 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     bars between the fields. A column is numbers where every value is one (with a decimal comma
     too, unless commas stand between fields), else text; empty fields, ``NA``, ``NaN``, ``null``
     and ``?`` are missing. A column without a name is called ``(unnamed 1)``, by its place.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = Path(f"{folder}/a.csv").write_text("age,town\n34,Ulm\n,Bonn\n")
-    ...     table = read_data(f"{folder}/a.csv")
-    >>> table.names, table.columns[0].tolist(), table.columns[1].tolist()
-    (('age', 'town'), [34.0, nan], ['Ulm', 'Bonn'])
     """
     path, is_csv = _check_path(path)
     return _read_csv(path, skip) if is_csv else _read_parquet(path, skip)

@@ -321,26 +321,6 @@ def template(X: Any, target: str | None = None) -> str:
     X : array-like or frame
     target : str, optional
         The column that holds the labels; left out.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> print(template(pandas.DataFrame({"age": [31.0], "ward": ["A"]})))
-    # Fill in every "fill in" from what is generally known, never from the data.
-    # `missing = true` where a missing or unknown value is worth asking about.
-    classes = ["fill in"]
-    <BLANKLINE>
-    [columns."age"]
-    kind = "numeric"
-    low = "fill in"
-    high = "fill in"
-    missing = false
-    <BLANKLINE>
-    [columns."ward"]
-    kind = "categorical"
-    categories = ["fill in"]
-    missing = false
-    <BLANKLINE>
     """
     columns: dict[str, dict[str, Any]] = {}
     for name, is_numeric in numeric_types(X).items():

@@ -107,15 +107,6 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
 
     It decides as before on every row. A category that the tree did not know went where missing
     values go, so it goes there by name now.
-
-    Examples
-    --------
-    >>> old = FeatureSpace.declare({"age": (18, 90)})
-    >>> tree = Tree(old, ["no", "yes"], [0, -1, -1], [43.5, np.nan, np.nan], [1, -1, -1],
-    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    >>> new = FeatureSpace.declare({"height": (0, 3), "age": (0, 100)})
-    >>> rebase(tree, new).feature.tolist()
-    [1, -1, -1]
     """
     if tree.space is space or tree.space == space:
         return tree
@@ -232,15 +223,7 @@ def with_classes(tree: Tree, classes: NDArray[Any]) -> Tree:
 
 
 def with_labels(tree: Tree, labels: NDArray[Any]) -> Tree:
-    """The tree with its classes written as in `labels`, where only text and numbers differ.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare({"age": (18, 90)})
-    >>> leaf = Tree(space, [0, 1], [-1], [np.nan], [-1], [-1], [[0.2, 0.8]], [5])
-    >>> with_labels(leaf, np.array(["1", "unclear"])).classes.tolist()
-    ['0', '1']
-    """
+    """The tree with its classes written as in `labels`, where only text and numbers differ."""
     known, own = labels.tolist(), tree.classes.tolist()
     pairs = zip(own, match_labels(own, known), strict=True)
     classes = [label if index == UNKNOWN else known[index] for label, index in pairs]

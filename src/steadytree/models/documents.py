@@ -15,8 +15,7 @@ from steadytree._base.documents import Document, convert
 from steadytree.data.column import Column, Kind
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition, Sort
-from steadytree.models.risk_table import RiskRow, RiskTable
-from steadytree.models.scorecard import Scorecard
+from steadytree.models.scorecard import RiskRow, RiskTable, Scorecard
 from steadytree.models.tree import LEAF, Tree
 
 MAX_VALUES = 10**8  # of the arrays a tree is made of
@@ -114,19 +113,7 @@ def json_schema() -> dict[str, Any]:
 
 # ---- trees ----
 def tree_to_dict(tree: Tree) -> dict[str, Any]:
-    """The tree as plain values that JSON can hold.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare(bounds={"age": (0, 120)})
-    >>> tree = Tree(space, ["no", "yes"], [0, -1, -1], [40.0, np.nan, np.nan], [1, -1, -1],
-    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    >>> tree_to_dict(tree)["nodes"][0]
-    {'feature': 'age', 'at_most': 40.0, 'missing': 'right', 'left': 1, 'right': 2, 'weight': 2.0,
-    'value': [0.5, 0.5]}
-    >>> tree_from_dict(tree_to_dict(tree)) == tree
-    True
-    """
+    """The tree as plain values that JSON can hold."""
     names = ("left", "feature", "threshold", "missing_left", "right", "weight", "value", "subset")
     rows = zip(*(getattr(tree, name).tolist() for name in names), strict=True)
     document = TreeDocument(
@@ -221,17 +208,7 @@ def _fill_node(
 
 # ---- scorecards ----
 def card_to_dict(card: Scorecard) -> dict[str, Any]:
-    """The scorecard as plain values that JSON can hold.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> card_to_dict(card)["conditions"]
-    [{'feature': 'age', 'sort': 'at_least', 'points': [2], 'at_least': 75.0}]
-    >>> card_from_dict(card_to_dict(card)) == card
-    True
-    """
+    """The scorecard as plain values that JSON can hold."""
     counts, rows = ("label", "total", "n_rows", "n_label"), card.risk_table
     document = ScorecardDocument(
         classes=_plain_labels(card.classes),

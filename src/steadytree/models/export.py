@@ -70,18 +70,7 @@ def _shares(card: Scorecard, totals: np.ndarray) -> np.ndarray:
 
 
 def card_to_sql(card: Any, label: object = None) -> str:
-    """The total of a row as an SQL expression, as `Scorecard.to_sql` describes it.
-
-    Examples
-    --------
-    >>> from steadytree.data.feature_space import FeatureSpace
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> card_to_sql(card)
-    '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
-    >>> card_to_tree(card).predict([[74.0], [75.0]]).tolist()
-    ['no', 'yes']
-    """
+    """The total of a row as an SQL expression, as `Scorecard.to_sql` describes it."""
     card = card_of(card)
     place = card.total_of(label)
     parts = [str(int(card.offset[place]))]

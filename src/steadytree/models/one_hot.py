@@ -52,18 +52,6 @@ def one_hot(tree: Tree, X: Any) -> Any:
     A missing value, or a category the tree does not know, is nan in all columns of its feature.
     Columns are named ``feature=category``, in order of the features; a frame gives a frame of the
     same library. `tree` is the tree that is exported, not the exported one.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare(categories={"colour": ["red", "green", "blue"]})
-    >>> tree = Tree(space, ["stop", "go"], [0, -1, -1], [np.nan] * 3, [1, -1, -1], [2, -1, -1],
-    ...             [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1], subset=[[1, 0, 0], [0] * 3, [0] * 3])
-    >>> one_hot_tree(tree).space.names
-    ('colour=red',)
-    >>> one_hot(tree, [["red"], ["blue"], [None]])
-    array([[ 1.],
-           [ 0.],
-           [nan]])
     """
     values = tree.space.encode(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)

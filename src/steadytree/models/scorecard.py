@@ -1,20 +1,78 @@
-"""Scorecard: conditions, integer points for each, and an offset."""
+"""Scorecard: conditions, integer points for each, an offset, and the risk by total."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.condition import Condition
 from steadytree.models.tree import freeze
 
 if TYPE_CHECKING:
-    from steadytree.models.risk_table import RiskTable
     from steadytree.models.tree import Tree
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """One total of one class."""
+
+    label: Any  # the class whose risk it is
+    total: int  # points with the offset
+    n_rows: float  # training rows (or their summed weights) with this total
+    n_label: float  # those of the class
+    share: float  # n_label / n_rows
+    interval: tuple[float, float]  # 95 % Wilson interval of the share
+    # the scorecard's risk; above two classes the share, since one class's total does not give it
+    risk: float
+
+    @classmethod
+    def of(
+        cls, card: "Scorecard", label: Any, total: int, n_rows: float, n_label: float
+    ) -> "RiskRow":
+        """The row that counts of rows make; all else follows from them and the card."""
+        share = n_label / n_rows
+        fits = card.is_binary and card.gives_risks
+        risk = float(card.risk([total])[0, 1]) if fits else share
+        return cls(label, total, n_rows, n_label, share, wilson_interval(n_label, n_rows), risk)
+
+
+@dataclass(frozen=True)
+class RiskTable:
+    """Risk by total, lowest total first; with more than two classes, class by class."""
+
+    rows: tuple[RiskRow, ...]
+
+    @classmethod
+    def of(
+        cls,
+        card: "Scorecard",
+        totals: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> "RiskTable":
+        """Count rows with given totals (as `Scorecard.score` returns them) and class indices."""
+        weights = np.ones(len(labels)) if weights is None else weights
+        rows: list[RiskRow] = []
+        for index in [1] if card.is_binary else range(len(card.classes)):
+            own = totals if card.is_binary else totals[:, index]
+            for total in np.unique(own):
+                here = own == total
+                n_rows = float(weights[here].sum())
+                n_label = min(float(weights[here & (labels == index)].sum()), n_rows)
+                label = card.classes[index : index + 1].tolist()[0]
+                rows.append(RiskRow.of(card, label, int(total), n_rows, n_label))
+        return cls(tuple(rows))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns of plain values, which pandas and polars take as they are."""
+        listed = [asdict(row) for row in self.rows]
+        names = RiskRow.__dataclass_fields__
+        return {name: [row[name] for row in listed] for name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +117,7 @@ class Scorecard:
     offset: Any
     slope: float = np.nan
     intercept: float = np.nan
-    risk_table: "RiskTable | None" = None
+    risk_table: RiskTable | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())

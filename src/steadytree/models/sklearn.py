@@ -63,17 +63,7 @@ def as_tree(model: Any, X: Any = None) -> Tree:
 
 
 def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
-    """A fitted scikit-learn tree as `as_tree` reads it.
-
-    Examples
-    --------
-    >>> X, y = [[0.0, 5.0], [1.0, 4.0]], ["no", "yes"]
-    >>> estimator = DecisionTreeClassifier(random_state=0, max_features=1).fit(X, y)
-    >>> from_sklearn(estimator, X).space.names
-    ('x0', 'x1')
-    >>> from_sklearn(estimator).predict(X)
-    array(['no', 'yes'], dtype='<U3')
-    """
+    """A fitted scikit-learn tree as `as_tree` reads it."""
     _check_readable(estimator)
     inside = estimator.tree_
     leaf = inside.children_left == LEAF

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.base import PickleMixin, read_rows
-from steadytree.models.risk_table import RiskTable
-from steadytree.models.scorecard import Scorecard
+from steadytree.models.scorecard import RiskTable, Scorecard
 from steadytree.riskscore.assemble import binary_scorecard, joint_scorecard
 from steadytree.riskscore.boosting import (
     GAMMAS,

@@ -22,7 +22,7 @@ from steadytree.data.sources import Rows, Source
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin, read_rows
-from steadytree.models.grower import grow, tree_positions
+from steadytree.models.builder import grow, tree_positions
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
 from steadytree.stability.near_previous import stay_close
