@@ -94,7 +94,7 @@ def numbers(cells: Cells) -> NDArray[np.float64]:
 
 
 def indices(cells: Cells, known: Mapping[str, int], other: float) -> NDArray[np.float64]:
-    """Place of each cell's canonical text among the known ones; `other` for all else."""
+    """Index of each cell's canonical text among the known ones; `other` for all else."""
     if isinstance(cells, np.ndarray):
         found, back = np.unique(cells, return_inverse=True)
         return _look_up(found.tolist(), known, other)[back.ravel()]
@@ -177,18 +177,14 @@ def _rows(X: Sequence[Any]) -> Iterator[list[Any]]:
     # not through numpy, which would see another shape where a cell is a list
     n_columns = None
     for row in X:
-        listed = list(row) if type(row) in (list, tuple) or _is_row(row) else None
+        is_row = hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping)
+        listed = list(row) if is_row and getattr(row, "ndim", 1) == 1 else None
         if listed is None or n_columns not in (None, len(listed)):
             raise _no_table()
         n_columns = len(listed)
         yield listed
     if n_columns is None:
         raise _no_table()
-
-
-def _is_row(row: Any) -> bool:
-    is_row = hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping)
-    return is_row and getattr(row, "ndim", 1) == 1
 
 
 def _no_table() -> ValueError:

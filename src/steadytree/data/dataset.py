@@ -79,8 +79,10 @@ class Sampled:
         if n <= most:
             return cls(data, labels, n)
         rng = np.random.default_rng(seed)
-        _, codes = np.unique(labels, return_inverse=True)
-        order = np.lexsort((rng.random(n), codes))  # classes one after the other, shuffled within
+        _, of_class = np.unique(labels, return_inverse=True)
+        order = np.lexsort(
+            (rng.random(n), of_class)
+        )  # classes one after the other, shuffled within
         rows = np.sort(order[np.linspace(0, n - 1, most).round().astype(np.int64)])
         return cls(data.take(rows), labels[rows], n)
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from steadytree.data.table import quote
+from steadytree.data.table import NO_VALUE, quote, value_text
 
 UNKNOWN = -1
 
@@ -38,7 +38,7 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(
             f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."
         )
-    missing = _missing_labels(y)
+    missing = missing_labels(y)
     if missing.any():
         raise ValueError(
             f"Input y contains NaN. {missing.sum()} label(s) are missing, the first in row "
@@ -47,10 +47,8 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
         raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). "
-            "y must hold class labels."
-        )
+        what = "infinity or a value too large for dtype('float64')"
+        raise ValueError(f"Input y contains {what}. y must hold class labels.")
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise ValueError(
             "Unknown label type: continuous. y holds fractions, so it is no class label: "
@@ -59,24 +57,25 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     return y
 
 
-def _missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Flag the labels that are None, NaN or the missing value of a frame."""
     if y.dtype.kind == "f":
         return np.isnan(y)
-    if y.dtype != object:
+    if y.dtype.kind in "biuSU":
         return np.zeros(len(y), bool)
-    return np.array([v is None or v != v or type(v).__name__ == "NAType" for v in y.tolist()])
+    return np.array([v is None or type(v).__name__ in NO_VALUE or v != v for v in y.tolist()], bool)
 
 
 def match_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
-    """Place of each label among known ones, UNKNOWN (-1) where it is none of them.
+    """Index of each label among known ones, UNKNOWN (-1) where it is none of them.
 
     Labels are compared as text where none fits as it is: a file in which one label is text gives
     the numbers beside it as text too.
     """
     if not set(labels) & set(known):
-        labels, known = ([label_as_text(label) for label in each] for each in (labels, known))
-    position = {label: index for index, label in enumerate(known)}
-    return [position.get(label, UNKNOWN) for label in labels]
+        labels, known = ([value_text(label) for label in each] for each in (labels, known))
+    index_of = {label: index for index, label in enumerate(known)}
+    return [index_of.get(label, UNKNOWN) for label in labels]
 
 
 def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
@@ -99,10 +98,5 @@ def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
 def labels_like(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
     """Labels as text where the classes are text and the labels are not."""
     if isinstance(classes.tolist()[0], str) and y.dtype.kind in "biuf":
-        return np.array([label_as_text(label) for label in y.tolist()])
+        return np.array([value_text(label) for label in y.tolist()])
     return y
-
-
-def label_as_text(label: Any) -> str:
-    """A label as a file of text holds it: 1.0 is "1"."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

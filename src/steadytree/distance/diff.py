@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.labels import UNKNOWN, label_as_text, match_labels
+from steadytree.data.labels import UNKNOWN, match_labels
+from steadytree.data.table import value_text
 from steadytree.distance.path import path_distance
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.models.boxes import rebase, shared_space, widen
@@ -73,7 +74,7 @@ def labels_alike(old: Tree, new: Tree) -> tuple[Tree, Tree]:
 
 
 def _as_text(tree: Tree) -> Tree:
-    return replace(tree, classes=np.array([*map(label_as_text, tree.classes.tolist())]))
+    return replace(tree, classes=np.array([*map(value_text, tree.classes.tolist())]))
 
 
 Status = Literal["same", "moved", "replaced", "relabelled", "grown", "cut"]

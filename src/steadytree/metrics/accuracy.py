@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.data.labels import UNKNOWN, label_array, match_labels
+from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import as_card
@@ -63,12 +63,11 @@ class Accuracy:
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         always = f"share right when always answering {str(self.baseline_label)!r}"
+        balanced = "mean over classes of the share that is right"
         measurements = [
             Measurement("accuracy", self.accuracy, "share of rows it gets right", self.interval),
             Measurement("majority baseline", self.baseline, always),
-            Measurement(
-                "balanced accuracy", self.balanced, "mean over classes of the share that is right"
-            ),
+            Measurement("balanced accuracy", self.balanced, balanced),
         ]
         if self.auc is not None:
             pair = "chance that a row of a class is ranked above one of another class"
@@ -148,12 +147,6 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
     return float(np.mean(areas))
 
 
-def _plain_labels(y: Any) -> list[Any]:
-    """Labels as plain Python values; refuses missing ones."""
-    labels, inverse = distinct_labels(y)
-    return [labels[k] for k in inverse.tolist()]
-
-
 def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
     """Labels that occur, as plain Python values, and which of them each row has.
 
@@ -165,7 +158,7 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(f"y must hold one label a row, got an array of shape {values.shape}.")
-    missing = _missing_rows(values)
+    missing = np.flatnonzero(missing_labels(values))
     if len(missing):
         raise ValueError(
             f"y lacks the label of {len(missing)} row(s), the first being row {missing[0]}: "
@@ -177,17 +170,3 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
     labels = values.tolist()
     index = {label: k for k, label in enumerate(dict.fromkeys(labels))}
     return list(index), np.array([index[label] for label in labels], dtype=np.int64)
-
-
-def _missing_rows(values: NDArray[Any]) -> NDArray[np.int64]:
-    if values.dtype.kind in "biuSU":
-        return np.empty(0, np.int64)
-    if values.dtype.kind == "f":
-        return np.flatnonzero(np.isnan(values))
-    return np.flatnonzero([_is_missing(label) for label in values.tolist()])
-
-
-def _is_missing(label: Any) -> bool:
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(label, float) and label != label

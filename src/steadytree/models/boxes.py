@@ -53,8 +53,8 @@ class Boxes:
                 else:
                     low[child, j] = max(low[child, j], threshold[node])
         leaves = np.flatnonzero(tree.is_leaf)
-        sizes = np.array([len(column.categories) for column in tree.space])
-        categories &= (np.arange(width) < sizes[:, None]) | ~by_value[:, None]
+        sizes = tree.space.n_categories[:, None]
+        categories &= (np.arange(width) < sizes) | ~by_value[:, None]
         arrays = (low, high, missing, categories)
         return cls(leaves, tree.label[leaves], *(array[leaves] for array in arrays))
 
@@ -112,26 +112,21 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
         return tree
     used = np.unique(tree.feature[tree.feature != LEAF])
     position = np.full(len(tree.space) + 1, LEAF)  # the last entry maps LEAF to itself
-    names = {name: j for j, name in enumerate(space.names)}
-    absent = [tree.space[j].name for j in used if tree.space[j].name not in names]
+    absent = [tree.space[j].name for j in used if tree.space[j].name not in space.names]
     if absent:
-        raise ValueError(
-            f"the tree asks about {quote(absent)}, but the columns are {quote(names)}."
-        )
+        listed = f"{quote(absent)}, but the columns are {quote(space.names)}"
+        raise ValueError(f"the tree asks about {listed}.")
     width = max(len(column.categories) for column in space)
     subset = np.zeros((tree.n_nodes, width), bool)
     for j in used:
-        old, new = tree.space[j], space[names[tree.space[j].name]]
+        position[j] = space.index_of[tree.space[j].name]
+        old, new = tree.space[j], space[position[j]]
         _check_kinds(old, new)
-        position[j] = names[old.name]
-        if old.is_categorical:
-            nodes = np.flatnonzero(tree.feature == j)
-            index = {category: k for k, category in enumerate(old.categories)}
-            for k, category in enumerate(new.categories):
-                known = category in index
-                subset[nodes, k] = (
-                    tree.subset[nodes, index[category]] if known else tree.missing_left[nodes]
-                )
+        nodes = np.flatnonzero(tree.feature == j)
+        for k, category in enumerate(new.categories):
+            known = old.index_of.get(category)
+            sides = tree.missing_left if known is None else tree.subset[:, known]
+            subset[nodes, k] = sides[nodes]
     return replace(tree, space=space, feature=position[tree.feature], subset=subset)
 
 
@@ -142,10 +137,8 @@ def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
         raise ValueError(
             f"the mapping names {quote(unknown)}, but the tree has {quote(tree.space.names)}."
         )
-    columns = tuple(
-        replace(column, name=str(names.get(column.name, column.name))) for column in tree.space
-    )
-    return replace(tree, space=FeatureSpace(columns))
+    columns = (replace(c, name=str(names.get(c.name, c.name))) for c in tree.space)
+    return replace(tree, space=FeatureSpace(tuple(columns)))
 
 
 def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
@@ -171,18 +164,13 @@ def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
 
 def widen(space: FeatureSpace, trees: Iterable[Tree]) -> FeatureSpace:
     """The space with bounds that hold every finite threshold of the trees."""
-    bounds = {column.name: [column.low, column.high] for column in space}
+    columns = list(space.columns)
     for tree in trees:
         for node in np.flatnonzero(np.isfinite(tree.threshold)):
-            low_high = bounds[tree.space[tree.feature[node]].name]
-            low_high[0] = min(low_high[0], float(tree.threshold[node]))
-            low_high[1] = max(low_high[1], float(tree.threshold[node]))
-    columns = (
-        column
-        if column.is_categorical
-        else replace(column, low=bounds[column.name][0], high=bounds[column.name][1])
-        for column in space
-    )
+            j, at = space.index_of[tree.space[tree.feature[node]].name], float(tree.threshold[node])
+            low, high = columns[j].low, columns[j].high
+            if not low <= at <= high:
+                columns[j] = replace(columns[j], low=min(low, at), high=max(high, at))
     return FeatureSpace(tuple(columns))
 
 

@@ -1,7 +1,7 @@
 """TreeBuilder, from chosen splits and class counts to a Tree; and `grow`, level by level."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,13 +67,9 @@ class TreeBuilder:
         arrays = (feature, thresholds, left, right, value[kept], weight, missing_left, subset)
         return Tree(self.splits.space, self.classes, *arrays)
 
+    @staticmethod
     def _shares(
-        self,
-        split: Integers,
-        left: Integers,
-        right: Integers,
-        totals: Floats,
-        label: Integers | None,
+        split: Integers, left: Integers, right: Integers, totals: Floats, label: Integers | None
     ) -> Floats:
         weight = totals.sum(axis=1, keepdims=True)
         shares = np.divide(totals, weight, out=np.zeros(totals.shape), where=weight > 0)
@@ -117,63 +113,31 @@ def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) 
     full binary tree, the root's being 0.
     """
     source.start()
-    growth = _Growth()
+    n_nodes = 1
+    levels: list[tuple[NDArray[Any], ...]] = []  # nodes, split and threshold of each
+    all_totals: list[NDArray[Any]] = []
     nodes, positions = np.zeros(1, np.int64), np.zeros(1, np.uint64)
     for depth in range(max_depth):
         split, threshold, totals, below = _choose_level(source, choose, positions)
         if depth == 0:
-            growth.totals.append(totals)
+            all_totals.append(totals)
         children, left_node, right_node, which, positions = split_level(
             split, below, positions, depth + 1 == max_depth
         )
-        first_child = growth.add(nodes, split, threshold, children)
+        levels.append((nodes, split, threshold))
+        all_totals.append(children)
+        # children are numbered in order of their parents, left before right
+        nodes, n_nodes = n_nodes + which, n_nodes + len(children)
         if len(which) == 0:
             break
         source.advance(LevelSplits(split, left_node, right_node))
-        nodes = first_child + which
-    return growth.to_tree(TreeBuilder(source.splits, classes))
-
-
-@dataclass
-class _Growth:
-    """What was decided so far; nodes are numbered as they come."""
-
-    n_nodes: int = 1
-    node: list[NDArray[np.int64]] = field(default_factory=list)
-    split: list[NDArray[np.int64]] = field(default_factory=list)
-    threshold: list[NDArray[np.int64]] = field(default_factory=list)
-    totals: list[NDArray[Any]] = field(default_factory=list)
-
-    def add(
-        self,
-        nodes: NDArray[np.int64],
-        split: NDArray[np.int64],
-        threshold: NDArray[np.int64],
-        children: NDArray[Any],
-    ) -> int:
-        """Split the nodes that have a split; return the number of their first child.
-
-        Children are numbered in order of their parents, left before right.
-        """
-        first_child = self.n_nodes
-        self.n_nodes += len(children)
-        self.node.append(nodes)
-        self.split.append(split)
-        self.threshold.append(threshold)
-        self.totals.append(children)
-        return first_child
-
-    def to_tree(self, builder: TreeBuilder) -> Tree:
-        left = np.full(self.n_nodes, LEAF)
-        split, threshold, node = (
-            np.concatenate(part) for part in (self.split, self.threshold, self.node)
-        )
-        left[node[split >= 0]] = np.arange(1, self.n_nodes, 2)
-        right = np.where(left == LEAF, LEAF, left + 1)
-        of_node = np.full((2, self.n_nodes), -1)
-        of_node[:, node] = split, threshold
-        totals = np.concatenate(self.totals).astype(np.float64)
-        return builder.build(of_node[0], left, right, totals, of_node[1])
+    node, split, threshold = map(np.concatenate, zip(*levels, strict=True))
+    left, of_node = np.full(n_nodes, LEAF), np.full((2, n_nodes), -1)
+    left[node[split >= 0]] = np.arange(1, n_nodes, 2)
+    right = np.where(left == LEAF, LEAF, left + 1)
+    of_node[:, node] = split, threshold
+    totals = np.concatenate(all_totals).astype(np.float64)
+    return TreeBuilder(source.splits, classes).build(of_node[0], left, right, totals, of_node[1])
 
 
 def _choose_level(
@@ -191,8 +155,8 @@ def _choose_level(
     if len(parts) == 1:
         return parts[0]
     splits, thresholds, totals, children = zip(*parts, strict=True)
-    whole = (np.concatenate(part) for part in (splits, thresholds, totals))
-    return (*whole, np.concatenate(children, axis=1))
+    joined = (np.concatenate(part) for part in (splits, thresholds, totals))
+    return (*joined, np.concatenate(children, axis=1))
 
 
 def tree_positions(tree: Tree) -> list[int]:

@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.column import Column
+from steadytree.data.column import ByKey, Column
 
 Sort = Literal["at_least", "below", "among", "missing", "present"]
 SORTS = ("at_least", "below", "among", "missing", "present")
 
 
-@dataclass(frozen=True)
-class Condition:
+@dataclass(frozen=True, eq=False)
+class Condition(ByKey):
     """What is asked of one column. A missing value satisfies only the sort "missing".
 
     Parameters
@@ -89,7 +89,7 @@ class Condition:
 
     def _among(self, column: Column) -> str:
         names = [name if name.strip() else f'"{name}"' for name in column.categories]
-        inside = [names[code] for code in self.categories]
+        inside = [names[index] for index in self.categories]
         outside = [name for name in names if name not in inside]
         if len(inside) > 1 and len(outside) == 1:
             return f"{column.name} is known and not {outside[0]}"
@@ -101,12 +101,6 @@ class Condition:
         """What makes two conditions equal; nan would differ from itself."""
         threshold = None if math.isnan(self.threshold) else self.threshold
         return self.feature, self.sort, threshold, self.categories
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Condition) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
 
 
 def shown_threshold(column: Column, threshold: float) -> str:

@@ -123,9 +123,8 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
         features=[_column_document(column) for column in tree.space],
         nodes=[],
     )
-    return msgspec.to_builtins(document) | {
-        "nodes": [_plain_node(tree.space, *row) for row in rows]
-    }
+    nodes = [_plain_node(tree.space, *row) for row in rows]
+    return msgspec.to_builtins(document) | {"nodes": nodes}
 
 
 def _plain_node(space: FeatureSpace, left: int, *row: Any) -> dict[str, Any]:
@@ -153,19 +152,16 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
     if len(nodes) * (width + len(labels)) > MAX_VALUES:
         raise ValueError(f"{len(nodes):,} nodes are more than a tree file may hold")
     arrays: dict[str, NDArray[Any]] = {
-        "feature": np.full(len(nodes), LEAF),
         "threshold": np.full(len(nodes), np.nan),
-        "left": np.full(len(nodes), LEAF),
-        "right": np.full(len(nodes), LEAF),
         "value": np.zeros((len(nodes), len(labels))),
         "weight": np.array([node.weight for node in nodes]),
         "missing_left": np.zeros(len(nodes), bool),
         "subset": np.zeros((len(nodes), width), bool),
     }
-    index_of = {name: j for j, name in enumerate(space.names)}
+    arrays |= {name: np.full(len(nodes), LEAF) for name in ("feature", "left", "right")}
     for row, node in enumerate(nodes):
         try:
-            _fill_node(arrays, row, node, space, index_of)
+            _fill_node(arrays, row, node, space)
         except ValueError as error:
             raise ValueError(f"nodes[{row}]: {error}") from None
     note = "" if document.note is UNSET else document.note
@@ -174,11 +170,7 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
 
 
 def _fill_node(
-    arrays: dict[str, NDArray[Any]],
-    row: int,
-    node: NodeDocument,
-    space: FeatureSpace,
-    index_of: dict[str, int],
+    arrays: dict[str, NDArray[Any]], row: int, node: NodeDocument, space: FeatureSpace
 ) -> None:
     if len(node.value) != arrays["value"].shape[1]:
         raise ValueError("value must hold one number for each class")
@@ -188,7 +180,7 @@ def _fill_node(
         return
     if "feature" not in given:
         raise ValueError("a leaf has weight and value alone")
-    feature = _index("feature", node.feature, index_of)
+    feature = _index("feature", node.feature, space.index_of)
     column = space[feature]
     wanted = "in" if column.is_categorical else "at_most"
     if given != {"feature", "missing", "left", "right", wanted.replace("in", "in_")}:
@@ -209,7 +201,10 @@ def _fill_node(
 # ---- scorecards ----
 def card_to_dict(card: Scorecard) -> dict[str, Any]:
     """The scorecard as plain values that JSON can hold."""
-    counts, rows = ("label", "total", "n_rows", "n_label"), card.risk_table
+    risks: Any = UNSET
+    if card.risk_table is not None:
+        rows = card.risk_table.rows
+        risks = [RiskDocument(row.label, row.total, row.n_rows, row.n_label) for row in rows]
     document = ScorecardDocument(
         classes=_plain_labels(card.classes),
         features=[_column_document(column) for column in card.space],
@@ -220,9 +215,7 @@ def card_to_dict(card: Scorecard) -> dict[str, Any]:
         offset=card.offset.tolist(),
         slope=float(card.slope) if card.gives_risks else None,
         intercept=float(card.intercept) if card.gives_risks else None,
-        risks=UNSET
-        if rows is None
-        else [RiskDocument(**{name: getattr(row, name) for name in counts}) for row in rows.rows],
+        risks=risks,
     )
     return msgspec.to_builtins(document)
 
@@ -265,7 +258,7 @@ def _condition(document: ConditionDocument, space: FeatureSpace) -> Condition:
     given = [sort for sort, value in values.items() if value is not UNSET]
     if given != [document.sort] * (document.sort in values):
         raise ValueError(f"a condition of sort {document.sort!r} has the value of its sort alone")
-    feature = _index("feature", document.feature, {n: j for j, n in enumerate(space.names)})
+    feature = _index("feature", document.feature, space.index_of)
     if document.sort == "among":
         categories = _category_indices(space[feature], document.in_)
         return Condition(feature, "among", categories=tuple(categories))
@@ -333,8 +326,7 @@ def _space(features: list[ColumnDocument]) -> FeatureSpace:
 
 
 def _category_indices(column: Column, names: Any) -> list[int]:
-    index_of = {category: index for index, category in enumerate(column.categories)}
-    return [_index("in", name, index_of) for name in names]
+    return [_index("in", name, column.index_of) for name in names]
 
 
 def _index(what: str, name: Any, index_of: dict[str, int]) -> int:

@@ -110,7 +110,9 @@ def _expand(tree: Tree) -> tuple[Tree, list[tuple[int, int]]]:
     """The expanded tree, and for each of its columns the feature and category it stands for."""
     if not tree.space.categorical.any():
         return tree, [(j, NUMBER) for j in range(len(tree.space))]
-    sizes = _subtree_sizes(tree)
+    sizes = np.ones(tree.n_nodes, np.int64)  # of the sub-trees
+    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+        sizes[node] += sizes[tree.left[node]] + sizes[tree.right[node]]
     nodes = _Nodes()
     waiting: list[tuple[Branch, int, int]] = [((0, {}), LEAF, 0)]
     while waiting:
@@ -124,15 +126,10 @@ def _expand(tree: Tree) -> tuple[Tree, list[tuple[int, int]]]:
             waiting += [(right, row, 1), (left, row, 0)]
         if parent != LEAF:
             nodes.children[parent][side] = row
-    columns = _columns_used(tree.space, nodes)
+    used = {column for column in nodes.column if column[1] != NUMBER}
+    used |= {(j, NUMBER) for j, column in enumerate(tree.space) if not column.is_categorical}
+    columns = sorted(used) or [(0, 0)]  # a table needs a column
     return _assemble(tree, nodes, columns), columns
-
-
-def _subtree_sizes(tree: Tree) -> NDArray[np.int64]:
-    sizes = np.ones(tree.n_nodes, np.int64)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-        sizes[node] += sizes[tree.left[node]] + sizes[tree.right[node]]
-    return sizes
 
 
 def _arriving(tree: Tree, node: int, still_open: Open) -> tuple[list[set[int]], bool]:
@@ -172,13 +169,8 @@ def _next_split(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64
     if not all(sides):  # what is there goes one way, and what is missing the other
         here = 0 if sides[0] else 1
         present = branch(children[here], sides[here], False)
-        return (
-            (feature, min(sides[here])),
-            np.inf,
-            False,
-            present,
-            branch(children[1 - here], set(), True),
-        )
+        absent = branch(children[1 - here], set(), True)
+        return (feature, min(sides[here])), np.inf, False, present, absent
     # each category but one of the chosen side adds a split and a copy of that side
     costs = [(len(sides[k]) - 1) * (1 + int(sizes[children[k]])) for k in (0, 1)]
     chosen = int(costs[1] < costs[0])
@@ -186,18 +178,9 @@ def _next_split(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64
     missing_is_yes = missing and bool(tree.missing_left[node]) == (chosen == 0)
     more = sides[chosen] - {category}
     yes = branch(children[chosen], {category}, missing_is_yes)
-    no = branch(
-        node if more else children[1 - chosen],
-        more | sides[1 - chosen],
-        missing and not missing_is_yes,
-    )
+    after = node if more else children[1 - chosen]
+    no = branch(after, more | sides[1 - chosen], missing and not missing_is_yes)
     return (feature, category), 0.5, not missing_is_yes, no, yes
-
-
-def _columns_used(space: FeatureSpace, nodes: _Nodes) -> list[tuple[int, int]]:
-    used = {column for column in nodes.column if column[1] != NUMBER}
-    used |= {(j, NUMBER) for j, column in enumerate(space) if not column.is_categorical}
-    return sorted(used) or [(0, 0)]  # a table needs a column
 
 
 def _assemble(tree: Tree, nodes: _Nodes, columns: list[tuple[int, int]]) -> Tree:
@@ -206,20 +189,11 @@ def _assemble(tree: Tree, nodes: _Nodes, columns: list[tuple[int, int]]) -> Tree
     is_leaf = children[:, 0] == LEAF
     copies = np.bincount(source[is_leaf], minlength=tree.n_nodes)
     weight = np.where(is_leaf, tree.weight[source] / np.maximum(copies[source], 1), 0.0)
-    return make_additive(
-        Tree(
-            FeatureSpace(tuple(_one_column(tree.space[j], category) for j, category in columns)),
-            tree.classes,
-            np.array([position[split] for split in nodes.column]),
-            np.array(nodes.threshold),
-            children[:, 0],
-            children[:, 1],
-            tree.value[source],
-            weight,
-            np.array(nodes.missing_left),
-            single_precision=tree.single_precision,
-        )
-    )
+    space = FeatureSpace(tuple(_one_column(tree.space[j], category) for j, category in columns))
+    splits = (np.array([position[split] for split in nodes.column]), np.array(nodes.threshold))
+    arrays = (*splits, *children.T, tree.value[source], weight, np.array(nodes.missing_left))
+    single = tree.single_precision
+    return make_additive(Tree(space, tree.classes, *arrays, single_precision=single))
 
 
 def _one_column(column: Column, category: int) -> Column:

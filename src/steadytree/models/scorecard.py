@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.intervals import wilson_interval
+from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.condition import Condition
@@ -76,7 +77,7 @@ class RiskTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Scorecard:
+class Scorecard(ByKey):
     """A card of points: add up the points of the conditions that hold.
 
     With two classes the answer is the second one where the total, the offset included, is
@@ -165,24 +166,17 @@ class Scorecard:
         Of whole numbers ``x >= 5.5`` and ``x >= 6`` ask the same, though moves of less than a step
         tell them apart: where both stand on a card, both are shown as they are.
         """
-        asked = [(condition, self.space[condition.feature]) for condition in self.conditions]
-        texts = [condition.text(column) for condition, column in asked]
-        return [
-            condition.text(column, exact=True) if texts.count(text) > 1 else text
-            for (condition, column), text in zip(asked, texts, strict=True)
-        ]
+        used = [(condition, self.space[condition.feature]) for condition in self.conditions]
+        texts = [condition.text(column) for condition, column in used]
+        return [c.text(column, exact=texts.count(c.text(column)) > 1) for c, column in used]
 
     # ---- what it does ----
     def encode(self, X: Any) -> NDArray[np.float64]:
         """Rows as numbers; a frame may lack columns that no condition asks about."""
         table = Table.read(X)
-        asked = {condition.feature for condition in self.conditions}
+        used = {condition.feature for condition in self.conditions}
         known = self.space.names if table.names is None else table.names
-        spare = [
-            column
-            for j, column in enumerate(self.space)
-            if column.name not in known and j not in asked
-        ]
+        spare = [c for j, c in enumerate(self.space) if c.name not in known and j not in used]
         if spare:
             empty = [np.full(table.n_rows, None if c.is_categorical else np.nan) for c in spare]
             names = (*known, *(column.name for column in spare))
@@ -252,7 +246,7 @@ class Scorecard:
         ]
 
     def total_of(self, label: Any) -> int:
-        """Place of a class's total; the only one of two classes is for the second."""
+        """Index of a class's total; the only one of two classes is for the second."""
         known = self.classes.tolist()
         if self.is_binary and label is not None and label != known[1]:
             raise ValueError(
@@ -292,19 +286,9 @@ class Scorecard:
         """What makes two cards equal: the same conditions with the same points, in any order."""
         order = sorted(range(self.n_conditions), key=lambda k: repr(self.conditions[k].key()))
         risks = (self.slope, self.intercept) if self.gives_risks else None
-        return (
-            self.space,
-            tuple(self.classes.tolist()),
-            tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order),
-            tuple(self.offset.tolist()),
-            risks,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scorecard) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
+        points = tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order)
+        classes, offset = tuple(self.classes.tolist()), tuple(self.offset.tolist())
+        return self.space, classes, points, offset, risks
 
     def __repr__(self) -> str:
         return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
