@@ -23,7 +23,7 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
 def check_can_fill(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that cannot be made, or in which no file can be made."""
     target, shown = Path(folder).resolve(), f"cannot write into {str(folder)!r}"
-    nearest = next(place for place in (target, *target.parents) if place.exists())
+    nearest = next(path for path in (target, *target.parents) if path.exists())
     if not nearest.is_dir():
         raise NotADirectoryError(f"{shown}: {str(nearest)!r} is a file, not a folder.")
     _try_to_make_a_file(nearest / "file", shown)
@@ -50,9 +50,8 @@ def _try_to_make_a_file(target: Path, shown: str) -> None:
         beside.open("x").close()
         beside.unlink()
     except PermissionError:
-        raise PermissionError(
-            f"{shown}: its folder may not be written to, choose another."
-        ) from None
+        what = f"{shown}: its folder may not be written to, choose another."
+        raise PermissionError(what) from None
     except OSError as error:
         what = f"{shown}: no file can be made in its folder ({error.strerror}), choose another."
         raise type(error)(what) from None
@@ -96,17 +95,16 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
         try:
             os.link(beside, target)  # unlike a rename, replaces nothing
         except FileExistsError:
-            return False
+            raise
         except OSError:  # a disk without links
-            with contextlib.suppress(FileExistsError):
-                _write(target, text, 0o600)
-                return True
-            return False
+            _write(target, text, 0o600)
+        return True
+    except FileExistsError:
+        return False
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
         sync_folder(target.parent)
-    return True
 
 
 def _write(path: Path, text: str, mode: int) -> None:
@@ -184,15 +182,15 @@ class UsedPath:
             return Path(self.path).absolute()
 
 
-def check_apart(places: Iterable[UsedPath]) -> None:
-    """Refuse places of which one would be written over, or into, another.
+def check_apart(used: Iterable[UsedPath]) -> None:
+    """Refuse paths of which one would be written over, or into, another.
 
-    Links, hard links and other spellings of a path are resolved. Two places that are only read may
+    Links, hard links and other spellings of a path are resolved. Two paths that are only read may
     be the same.
     """
-    listed = list(places)
-    written = [place for place in listed if place.role != "read"]
-    read = [place for place in listed if place.role == "read"]
+    listed = list(used)
+    written = [each for each in listed if each.role != "read"]
+    read = [each for each in listed if each.role == "read"]
     for k, one in enumerate(written):
         for other in (*read, *written[:k]):
             _check_pair(one, other)
@@ -213,7 +211,7 @@ def _check_pair(one: UsedPath, other: UsedPath) -> None:
 
 def _check_links(folder: UsedPath, written: list[UsedPath]) -> None:
     """Refuse to write a file to which a link in a folder that is read leads."""
-    there = {_inode(place.real): place for place in written if place.real.exists()}
+    there = {_inode(each.real): each for each in written if each.real.exists()}
     if not there:
         return
     for above, _, names in os.walk(folder.real):
@@ -230,9 +228,9 @@ def _inode(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _holds(place: UsedPath) -> bool:
-    """Whether files inside belong to the place: folders that are read or filled."""
-    return place.role == "fill" or (place.role == "read" and place.real.is_dir())
+def _holds(used: UsedPath) -> bool:
+    """Whether files inside belong to the path: folders that are read or filled."""
+    return used.role == "fill" or (used.role == "read" and used.real.is_dir())
 
 
 def _same(one: Path, other: Path) -> bool:

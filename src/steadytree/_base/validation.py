@@ -37,14 +37,11 @@ class Integer:
         """The value as an int; a value of `also` as it is."""
         if _is_listed(value, self.also):
             return value
-        end = (
-            f"of at least {self.least}"
-            if self.most is None
-            else f"from {self.least} to {self.most}"
-        )
+        least, most = self.least, self.most
+        end = f"of at least {least}" if most is None else f"from {least} to {most}"
         message = f"{name} must be {_listed(self.also)}a whole number {end}, got {value!r}."
         _check_kind(value, Integral, message, self.also)
-        if value < self.least or (self.most is not None and value > self.most):
+        if value < least or (most is not None and value > most):
             raise ValueError(message)
         return int(value)
 

@@ -106,7 +106,7 @@ class DaskRows(Parted):
         self._done: list[Any] = [None] * len(self._parts)  # nodes of the rows and counts, by part
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
-        given = self._run.share(todo) if todo.index.size > SMALL else Parcel(todo)
+        given = self._run.share(todo) if todo.index_of_node.size > SMALL else Parcel(todo)
         pairs = zip(self._parts, self._done, strict=True)
         done = [self._run.call(_step, part, before, given) for part, before in pairs]
         total = self._run.add_up([self._run.call(_add_counts, group) for group in _groups(done)])

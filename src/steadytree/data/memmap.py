@@ -52,8 +52,9 @@ class MapFolder:
         self._token = uuid.uuid4().hex
         with alone(self.path):
             sweep(self.path)
-            self._files = {"slots": own_path(self.path, "slots", self._token).open("x+b")}
-            _is_free(self._files["slots"])  # locked as long as it is open: the fit is alive
+            alive = own_path(self.path, "slots", self._token).open("x+b")
+            _is_free(alive)  # locked as long as it is open: the fit is alive
+        self._files: dict[str, IO[bytes]] = {"slots": alive}
         self.sizes: list[int] = []  # rows of each block
         self.n_features = 0
         self.dtype: type[Any] = np.uint8
@@ -267,7 +268,7 @@ def _open_files(folder: Path) -> dict[str, IO[bytes]]:
     return files
 
 
-def _describe(file: IO[bytes]) -> list[Any]:
+def _describe(file: Any) -> list[Any]:
     """Size of a file, and what tells its content from any other."""
     file.seek(0)
     digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
@@ -276,7 +277,7 @@ def _describe(file: IO[bytes]) -> list[Any]:
 
 def _column_dict(column: Column) -> dict[str, Any]:
     bounds = [None, None] if column.is_categorical else [column.low, column.high]
-    found = {"name": column.name, "kind": column.kind, "bounds": bounds}
+    found: dict[str, Any] = {"name": column.name, "kind": column.kind, "bounds": bounds}
     found |= {"categories": list(column.categories), "missing": column.missing}
     return found | {"cuts": column.thresholds.tolist()}
 

@@ -40,7 +40,15 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     and ``?`` are missing. A column without a name is called ``(unnamed 1)``, by its place.
     """
     path, is_csv = _check_path(path)
-    return _read_csv(path, skip) if is_csv else _read_parquet(path, skip)
+    if is_csv:
+        with _open_csv(path) as (file, delimiter, names):
+            kept = [index for index, name in enumerate(names) if name not in skip]
+            columns = _read_columns(path, file, delimiter, len(names), kept)
+        return Table(tuple(names[index] for index in kept), columns, {})
+    table = Table.read(_with_parquet(path, skip))
+    if table.n_rows == 0:
+        raise ValueError(f"{str(path)!r} has no rows.")
+    return table
 
 
 def read_cells(
@@ -85,13 +93,6 @@ def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
 
 
 # ---- csv ----
-def _read_csv(path: Path, skip: Collection[str]) -> Table:
-    with _open_csv(path) as (file, delimiter, names):
-        kept = [index for index, name in enumerate(names) if name not in skip]
-        columns = _read_columns(path, file, delimiter, len(names), kept)
-    return Table(tuple(names[index] for index in kept), columns, {})
-
-
 def _text_columns(
     path: Path, names: Sequence[str], as_they_stand: Collection[str]
 ) -> list[NDArray[Any]]:
@@ -245,13 +246,6 @@ def _texts(values: Sequence[str]) -> NDArray[Any]:
 
 
 # ---- parquet ----
-def _read_parquet(path: Path, skip: Collection[str]) -> Table:
-    table = Table.read(_with_parquet(path, skip))
-    if table.n_rows == 0:
-        raise ValueError(f"{str(path)!r} has no rows.")
-    return table
-
-
 def _with_parquet(path: Path, skip: Collection[str] | None) -> Any:
     """The frame without the skipped columns, or the names where `skip` is None."""
     for reader, name in ((_with_pyarrow, "pyarrow"), (_with_polars, "polars")):

@@ -256,8 +256,8 @@ def from_dict(found: Any, name: str) -> dict[str, Any]:
         if kind == FILL_IN:
             raise ValueError(f"{name!r}: fill in `kind` of column {column!r}.")
         if kind == "categorical":
-            categories[column] = described.get("categories")
-            if not isinstance(categories[column], list) or FILL_IN in categories[column]:
+            listed = categories[column] = described.get("categories")
+            if not isinstance(listed, list) or FILL_IN in listed:
                 raise ValueError(f"{name!r}: fill in `categories` of column {column!r}.")
         else:
             bounds[column] = (described.get("low"), described.get("high"))
@@ -284,13 +284,12 @@ def template(X: Any, target: str | None = None) -> str:
 
     The column `target` holds the labels and is left out.
     """
-    ends, listed = {"low": FILL_IN, "high": FILL_IN}, {"categories": [FILL_IN]}
-    columns = {
-        name: {"kind": "numeric", **ends} if is_numeric else {"kind": "categorical", **listed}
-        for name, is_numeric in cell_reader.numeric_types(X).items()
-        if name != target
-    }
-    columns = {name: described | {"missing": False} for name, described in columns.items()}
+    columns: dict[str, dict[str, Any]] = {}
+    for name, is_numeric in cell_reader.numeric_types(X).items():
+        if name != target:
+            numeric = {"kind": "numeric", "low": FILL_IN, "high": FILL_IN}
+            kind: Any = numeric if is_numeric else {"kind": "categorical", "categories": [FILL_IN]}
+            columns[name] = {**kind, "missing": False}
     return HEAD + to_toml({"classes": [FILL_IN], "columns": columns})
 
 

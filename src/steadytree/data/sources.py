@@ -87,7 +87,7 @@ class Pass(NamedTuple):
 
     moves: Sequence[LevelSplits]
     # for each open node, the index of its counts (-1: not counted); a last entry for closed rows
-    index: NDArray[np.int32]
+    index_of_node: NDArray[np.int32]
     n_counted: int
     n_classes: int
 
@@ -104,7 +104,8 @@ def pass_over(
     for level in todo.moves:
         move_rows(binned, node_of_row, table, *level)
     # where all open nodes are counted, each keeps its index
-    index = node_of_row if todo.n_counted == len(todo.index) - 1 else todo.index[node_of_row]
+    counts_all = todo.n_counted == len(todo.index_of_node) - 1
+    index = node_of_row if counts_all else todo.index_of_node[node_of_row]
     sizes = (todo.n_counted, table.bin_offsets, todo.n_classes)
     if weights is None:
         return count_classes(binned, labels, index, *sizes)

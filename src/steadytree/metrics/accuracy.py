@@ -99,19 +99,18 @@ class Answers:
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     """Predict rows whose classes are known, by a tree or a scorecard."""
     card = as_card(model)
-    tree = as_tree(model) if card is None else None
-    classes = card.classes if card is not None else tree.classes  # type: ignore[union-attr]
-    truth = label_indices(classes, y)
-    if card is not None:
+    if card is None:
+        tree = as_tree(model)
+        classes, truth, leaves = tree.classes, label_indices(tree.classes, y), tree.apply(X)
+        answer, shares = tree.label[leaves], tree.value[leaves]
+    else:
+        classes, truth = card.classes, label_indices(card.classes, y)
         values = np.asarray(card.space.encode(X), np.float64)
         answer = card.answer_encoded(values)
         shares = np.eye(len(classes))[answer]
         if card.gives_risks:
             totals = card.holds_encoded(values) @ card.points + card.offset
             shares = card.risk(totals[:, 0] if card.is_binary else totals)
-    else:
-        leaves = tree.apply(X)  # type: ignore[union-attr]
-        answer, shares = tree.label[leaves], tree.value[leaves]  # type: ignore[union-attr]
     if len(answer) != len(truth):
         raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
     if len(truth) == 0:

@@ -205,13 +205,11 @@ def card_to_dict(card: Scorecard) -> dict[str, Any]:
     if card.risk_table is not None:
         rows = card.risk_table.rows
         risks = [RiskDocument(row.label, row.total, row.n_rows, row.n_label) for row in rows]
+    pairs = zip(card.conditions, card.points.tolist(), strict=True)
     document = ScorecardDocument(
         classes=_plain_labels(card.classes),
         features=[_column_document(column) for column in card.space],
-        conditions=[
-            _condition_document(card.space[condition.feature], condition, points)
-            for condition, points in zip(card.conditions, card.points.tolist(), strict=True)
-        ],
+        conditions=[_condition_document(card.space, *pair) for pair in pairs],
         offset=card.offset.tolist(),
         slope=float(card.slope) if card.gives_risks else None,
         intercept=float(card.intercept) if card.gives_risks else None,
@@ -242,10 +240,8 @@ def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
     return replace(card, risk_table=RiskTable(rows))
 
 
-def _condition_document(
-    column: Column, condition: Condition, points: list[int]
-) -> ConditionDocument:
-    value: dict[str, Any] = {}
+def _condition_document(space: FeatureSpace, condition: Condition, points: list[int]) -> Any:
+    column, value = space[condition.feature], dict[str, Any]()
     if condition.sort == "among":
         value = {"in_": [str(column.categories[index]) for index in condition.categories]}
     elif condition.sort in ("at_least", "below"):

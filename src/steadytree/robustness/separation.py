@@ -272,8 +272,8 @@ def separation(
         raise ValueError(f"r must be a number of at least 0, got {r!r}.")
     if not is_number(time_limit) or not time_limit > 0:
         raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}.")
-    distinct, inverse = distinct_labels(y)
-    classes, index = np.unique(np.array(distinct), return_inverse=True)
+    known, inverse = distinct_labels(y)
+    classes, index = np.unique(np.array(known), return_inverse=True)
     labels = index[inverse]
     scaled = Scaled.of(X, scale)
     if len(scaled.values) != len(labels):
