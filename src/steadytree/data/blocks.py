@@ -228,7 +228,7 @@ class FileParts:
         self._known = self._folder.recall(self._marks)
         return self._known
 
-    def look(self, grid: Grid) -> DataSummary:
+    def summarise(self, grid: Grid) -> DataSummary:
         """First pass over the files."""
         total: DataSummary | None = None
         for table, labels in self._files.blocks():

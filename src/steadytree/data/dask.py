@@ -48,7 +48,7 @@ class DaskParts:
     def recall(self, grid: Grid, n_thresholds: int) -> None:
         """Nothing is kept from one fit to the next."""
 
-    def look(self, grid: Grid) -> DataSummary:
+    def summarise(self, grid: Grid) -> DataSummary:
         """What all partitions tell together; reads the data once."""
         return self.runner.get(self.runner.add_up(self._calls(DataSummary.at, grid)))
 

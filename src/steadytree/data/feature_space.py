@@ -99,7 +99,7 @@ class FeatureSpace:
     @cached_property
     def n_categories(self) -> NDArray[np.int64]:
         """Number of categories of each column, 0 for numbers."""
-        sizes = np.array([len(column.categories) for column in self.columns])
+        sizes = np.array([len(column.categories) for column in self.columns], dtype=np.int64)
         sizes.flags.writeable = False
         return sizes
 

@@ -99,7 +99,7 @@ class OutOfCore(Protocol):
     def recall(self, grid: Grid, n_thresholds: int) -> Known | None:
         """Space, classes and occupied bins where the rows were binned before."""
 
-    def look(self, grid: Grid) -> DataSummary:
+    def summarise(self, grid: Grid) -> DataSummary:
         """First pass: ranges, categories and labels of all rows."""
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -115,9 +115,9 @@ def make_ready(
     """Space with thresholds, classes, and the source; all as rows in memory would give them."""
     known = parts.recall(grid, n_thresholds)
     if known is None:
-        look = parts.look(grid)
-        space = look.space(grid, n_thresholds)
-        known = space, look.labels, parts.encode(space, look.labels)
+        summary = parts.summarise(grid)
+        space = summary.space(grid, n_thresholds)
+        known = space, summary.labels, parts.encode(space, summary.labels)
     space, classes, occupied = known
     splits = SplitTable.of(space, occupied)
     return space, classes, parts.source(splits, len(classes))

@@ -85,7 +85,10 @@ class Condition(ByKey):
             return f"{column.name} {sign} {repr(self.threshold).removesuffix('.0')}"
         if column.kind == "binary" and 0 < self.threshold <= 1:
             return column.name if self.sort == "at_least" else f"not {column.name}"
-        return f"{column.name} {sign} {shown_threshold(column, self.threshold)}"
+        # x >= 34.5 and x >= 35 ask the same of integers, which are shown as such
+        is_integer = column.kind in ("integer", "binary")
+        shown = str(math.ceil(self.threshold)) if is_integer else f"{self.threshold:.15g}"
+        return f"{column.name} {sign} {shown}"
 
     def _among(self, column: Column) -> str:
         names = [name if name.strip() else f'"{name}"' for name in column.categories]
@@ -101,13 +104,3 @@ class Condition(ByKey):
         """What makes two conditions equal; nan would differ from itself."""
         threshold = None if math.isnan(self.threshold) else self.threshold
         return self.feature, self.sort, threshold, self.categories
-
-
-def shown_threshold(column: Column, threshold: float) -> str:
-    """A threshold as printed: whole for whole columns, else as given.
-
-    ``x >= 34.5`` and ``x >= 35`` ask the same of whole numbers.
-    """
-    if column.kind in ("integer", "binary"):
-        return str(math.ceil(threshold))
-    return f"{threshold:.15g}"

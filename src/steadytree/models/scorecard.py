@@ -124,7 +124,9 @@ class Scorecard(ByKey):
         object.__setattr__(self, "space", self.space.bare())
         object.__setattr__(self, "conditions", tuple(self.conditions))
         freeze(self, "classes", np.array(self.classes))
-        _check_classes(self.classes)
+        if self.classes.ndim != 1 or not 2 <= len(self.classes) == len(set(self.classes.tolist())):
+            what = "a list of at least two labels that differ"
+            raise ValueError(f"Scorecard: classes must be {what}.")
         n_totals = 1 if self.is_binary else len(self.classes)
         shape = (len(self.conditions), n_totals)
         freeze(self, "points", _integers("points", self.points, shape))
@@ -316,11 +318,6 @@ def card_of(model: Any) -> Scorecard:
             "RiskScoreClassifier."
         )
     return card
-
-
-def _check_classes(classes: NDArray[Any]) -> None:
-    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes) or len(classes) < 2:
-        raise ValueError("Scorecard: classes must be a list of at least two labels that differ.")
 
 
 def _integers(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:

@@ -257,14 +257,14 @@ def _check_nodes(tree: Tree) -> None:
     inner = ~tree.is_leaf
     if (tree.feature[~inner] != LEAF).any() or not np.isnan(tree.threshold[~inner]).all():
         raise ValueError(f"Tree: a leaf needs feature {LEAF} and threshold nan.")
-    asked = tree.feature[inner]
-    if asked.size and not 0 <= asked.min() <= asked.max() < len(tree.space):
+    feature = tree.feature[inner]
+    if feature.size and not 0 <= feature.min() <= feature.max() < len(tree.space):
         raise ValueError(f"Tree: feature must be in 0..{len(tree.space) - 1} at inner nodes.")
-    by_value = tree.space.categorical[asked]
+    by_value = tree.space.categorical[feature]
     if (np.isnan(tree.threshold[inner]) != by_value).any():
         raise ValueError("Tree: a split on numbers needs a threshold, one on categories a subset.")
     if tree.subset.size:
-        _check_subsets(tree, inner, asked)
+        _check_subsets(tree, inner, feature)
     if not np.isfinite(tree.value).all() or (tree.value < 0).any():
         raise ValueError("Tree: value must be finite and not negative.")
     if (np.abs(tree.value.sum(axis=1) - 1.0) > 1e-6).any():
@@ -273,8 +273,8 @@ def _check_nodes(tree: Tree) -> None:
         raise ValueError("Tree: weight must be finite and not negative.")
 
 
-def _check_subsets(tree: Tree, inner: NDArray[np.bool_], asked: NDArray[np.int64]) -> None:
-    sizes = tree.space.n_categories[asked]
+def _check_subsets(tree: Tree, inner: NDArray[np.bool_], feature: NDArray[np.int64]) -> None:
+    sizes = tree.space.n_categories[feature]
     beyond = np.arange(tree.subset.shape[1]) >= sizes[:, None]
     if tree.subset[~inner].any() or (tree.subset[inner] & beyond).any():
         raise ValueError("Tree: a subset may only hold categories of its node's feature.")
