@@ -87,11 +87,6 @@ class FeatureSpace:
         return tuple(column.name for column in self.columns)
 
     @cached_property
-    def index_of(self) -> dict[str, int]:
-        """Index of each column by its name."""
-        return {name: j for j, name in enumerate(self.names)}
-
-    @cached_property
     def categories(self) -> tuple[tuple[str, ...], ...]:
         """Categories of each column, none for numbers."""
         return tuple(column.categories for column in self.columns)
@@ -172,7 +167,7 @@ class FeatureSpace:
         return self.with_thresholds_at(grid, n_thresholds, pairs)
 
     def with_thresholds_at(
-        self, grid: Grid, n_thresholds: int, values: Sequence[tuple[NDArray[Any], Any]] = ()
+        self, grid: Grid, n_thresholds: int, distinct: Sequence[tuple[NDArray[Any], Any]] = ()
     ) -> "FeatureSpace":
         """As `with_thresholds`, from the values of each column with their weights or counts."""
         OneOf(*GRIDS).check(grid, "grid")
@@ -187,9 +182,9 @@ class FeatureSpace:
             elif grid == "equidistant":
                 thresholds = even[j]
             elif grid == "quantile":
-                thresholds = quantile_thresholds(values[j][0], n_thresholds, values[j][1])
+                thresholds = quantile_thresholds(distinct[j][0], n_thresholds, distinct[j][1])
             else:
-                thresholds = midpoint_thresholds(column.name, values[j][0])
+                thresholds = midpoint_thresholds(column.name, distinct[j][0])
             columns[j] = column.with_thresholds(thresholds)
         return FeatureSpace(tuple(columns))
 

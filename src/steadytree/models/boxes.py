@@ -112,14 +112,15 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
         return tree
     used = np.unique(tree.feature[tree.feature != LEAF])
     position = np.full(len(tree.space) + 1, LEAF)  # the last entry maps LEAF to itself
-    absent = [tree.space[j].name for j in used if tree.space[j].name not in space.names]
+    names = {name: j for j, name in enumerate(space.names)}
+    absent = [tree.space[j].name for j in used if tree.space[j].name not in names]
     if absent:
-        listed = f"{quote(absent)}, but the columns are {quote(space.names)}"
+        listed = f"{quote(absent)}, but the columns are {quote(names)}"
         raise ValueError(f"the tree asks about {listed}.")
     width = max(len(column.categories) for column in space)
     subset = np.zeros((tree.n_nodes, width), bool)
     for j in used:
-        position[j] = space.index_of[tree.space[j].name]
+        position[j] = names[tree.space[j].name]
         old, new = tree.space[j], space[position[j]]
         _check_kinds(old, new)
         nodes = np.flatnonzero(tree.feature == j)
@@ -164,14 +165,14 @@ def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
 
 def widen(space: FeatureSpace, trees: Iterable[Tree]) -> FeatureSpace:
     """The space with bounds that hold every finite threshold of the trees."""
-    columns = list(space.columns)
+    columns = {column.name: column for column in space}
     for tree in trees:
         for node in np.flatnonzero(np.isfinite(tree.threshold)):
-            j, at = space.index_of[tree.space[tree.feature[node]].name], float(tree.threshold[node])
-            low, high = columns[j].low, columns[j].high
-            if not low <= at <= high:
-                columns[j] = replace(columns[j], low=min(low, at), high=max(high, at))
-    return FeatureSpace(tuple(columns))
+            column, at = columns[tree.space[tree.feature[node]].name], float(tree.threshold[node])
+            if not column.low <= at <= column.high:
+                low, high = min(column.low, at), max(column.high, at)
+                columns[column.name] = replace(column, low=low, high=high)
+    return FeatureSpace(tuple(columns.values()))
 
 
 def _widest(one: Column, other: Column) -> Column:

@@ -159,9 +159,10 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
         "subset": np.zeros((len(nodes), width), bool),
     }
     arrays |= {name: np.full(len(nodes), LEAF) for name in ("feature", "left", "right")}
+    index_of = {name: j for j, name in enumerate(space.names)}
     for row, node in enumerate(nodes):
         try:
-            _fill_node(arrays, row, node, space)
+            _fill_node(arrays, row, node, space, index_of)
         except ValueError as error:
             raise ValueError(f"nodes[{row}]: {error}") from None
     note = "" if document.note is UNSET else document.note
@@ -170,7 +171,11 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
 
 
 def _fill_node(
-    arrays: dict[str, NDArray[Any]], row: int, node: NodeDocument, space: FeatureSpace
+    arrays: dict[str, NDArray[Any]],
+    row: int,
+    node: NodeDocument,
+    space: FeatureSpace,
+    index_of: dict[str, int],
 ) -> None:
     if len(node.value) != arrays["value"].shape[1]:
         raise ValueError("value must hold one number for each class")
@@ -180,7 +185,7 @@ def _fill_node(
         return
     if "feature" not in given:
         raise ValueError("a leaf has weight and value alone")
-    feature = _index("feature", node.feature, space.index_of)
+    feature = _index("feature", node.feature, index_of)
     column = space[feature]
     wanted = "in" if column.is_categorical else "at_most"
     if given != {"feature", "missing", "left", "right", wanted.replace("in", "in_")}:
@@ -254,7 +259,7 @@ def _condition(document: ConditionDocument, space: FeatureSpace) -> Condition:
     given = [sort for sort, value in values.items() if value is not UNSET]
     if given != [document.sort] * (document.sort in values):
         raise ValueError(f"a condition of sort {document.sort!r} has the value of its sort alone")
-    feature = _index("feature", document.feature, space.index_of)
+    feature = _index("feature", document.feature, {n: j for j, n in enumerate(space.names)})
     if document.sort == "among":
         categories = _category_indices(space[feature], document.in_)
         return Condition(feature, "among", categories=tuple(categories))
