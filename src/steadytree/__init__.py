@@ -7,9 +7,9 @@ is first used, so that ``import steadytree`` and ``steadytree --help`` are quick
 
 import lazy_loader
 
-from steadytree._base import missing_modules
+from steadytree._base.optional import install_finder
 
-missing_modules.install()
+install_finder()
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _REPLACED = {  # names before 0.2 and what to use instead; to go after one release
     "Boxes": "certify, or steadytree.models.boxes.Boxes",

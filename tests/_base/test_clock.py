@@ -48,3 +48,8 @@ def test_threads_together_make_no_more_steps_than_allowed():
     with ThreadPoolExecutor(8) as pool:
         allowed = pool.map(lambda _: sum(limit.spend() == "" for _ in range(200)), range(8))
         assert sum(allowed) == 500
+
+
+def test_the_limit_that_forbids_a_step_is_named():
+    limit = Limit(steps=2)
+    assert [limit.spend() for _ in range(3)] == ["", "", "node limit"]

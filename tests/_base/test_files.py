@@ -3,7 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from steadytree._base.files import check_can_fill, check_can_write, write_text_atomically
+from steadytree._base.files import (
+    UsedPath,
+    check_apart,
+    check_can_fill,
+    check_can_write,
+    write_text_atomically,
+)
 
 
 def names_in(folder):
@@ -99,3 +105,17 @@ def test_folder_without_rights_is_named(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError, match="may not be written"):
         check_can_write(tmp_path / "a.txt")
+
+
+def test_a_missing_folder_is_to_be_made_first():
+    message = r"^cannot write 'no/such/report.html': make its folder first\.$"
+    with pytest.raises(FileNotFoundError, match=message):
+        check_can_write("no/such/report.html")
+
+
+def test_a_file_that_is_read_is_not_written():
+    message = (
+        r"^--out is './a.csv', which DATA reads: name another file, so that nothing is lost\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        check_apart([UsedPath("a.csv", "read", "DATA"), UsedPath("./a.csv", "write", "--out")])

@@ -12,3 +12,7 @@ def test_interval_is_that_of_wilson(correct, rows, level):
     expected = binomtest(correct, rows).proportion_ci(level, method="wilson")
     found = wilson_interval(correct, rows, level)
     assert found == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_nine_of_ten():
+    assert wilson_interval(9, 10) == pytest.approx((0.596, 0.982), abs=5e-4)

@@ -18,3 +18,7 @@ def test_processes_change_nothing():
 
 def test_shared_arguments_count_as_large():
     assert Shared((1,)).__sizeof__() > 1_000_000
+
+
+def test_squares():
+    assert fan_out(pow, [1, 2, 3], 2) == [1, 4, 9]

@@ -126,3 +126,16 @@ def test_a_table_is_checked_in_its_order():
         validate(Estimator(), {"a": Integer(0), "b": OneOf("right")})
     with pytest.raises(ValueError, match=r"^a must be"):
         validate(Estimator(), {"a": Integer(1), "b": OneOf("right")})
+
+
+def test_messages_are_whole_sentences():
+    assert Integer(1, 8).check(3, "max_depth") == 3
+    assert Real(0, 1).check(0.5, "error") == 0.5
+    with pytest.raises(
+        TypeError, match=r"^max_depth must be a whole number from 1 to 8, got True\.$"
+    ):
+        Integer(1, 8).check(True, "max_depth")
+    with pytest.raises(ValueError, match=r"^error must be a number from 0 to 1, got nan\.$"):
+        Real(0, 1).check(math.nan, "error")
+    with pytest.raises(ValueError, match=r"^criterion must be one of \('count', 'gini'\), got 'en"):
+        OneOf("count", "gini").check("entropy", "criterion")

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import steadytree
-from steadytree._base.files import Place, check_apart
+from steadytree._base.files import UsedPath, check_apart
 from steadytree.cli import app as cli
 from steadytree.cli.options import READS, WRITES, App, keeps_apart, places_of, roles_of, shown_name
 from steadytree.federated.study import StudyConfig
@@ -305,5 +305,9 @@ def test_a_cache_is_no_folder_of_rows(tmp_path):
 
 
 def test_what_may_be_the_same():
-    check_apart([Place("a", "read", "OLD"), Place("./a", "read", "NEW"), Place("b", "write", "o")])
-    check_apart([Place("a", "write", "x"), Place("a.html", "write", "y"), Place("c", "fill", "z")])
+    check_apart(
+        [UsedPath("a", "read", "OLD"), UsedPath("./a", "read", "NEW"), UsedPath("b", "write", "o")]
+    )
+    check_apart(
+        [UsedPath("a", "write", "x"), UsedPath("a.html", "write", "y"), UsedPath("c", "fill", "z")]
+    )

@@ -10,7 +10,7 @@ import steadytree as st
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.comparison.compare import MOST_ROWS
 from steadytree.comparison.learners import Settings, make_learner
-from steadytree.metrics.sampling import Sampled
+from steadytree.data.dataset import Sampled
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import usual_perturbation
 

@@ -13,7 +13,7 @@ def short_between(low, high):
     return float(next(near, middle))
 
 
-def short_edges(values):
+def short_thresholds(values):
     return np.array([short_between(*pair) for pair in itertools.pairwise(values)])
 
 
@@ -32,4 +32,4 @@ def pair_case(case):
     return low, max(low + float(case.rng.choice([0.0, 1e-9, 0.3, 50.0])), np.nextafter(low, np.inf))
 
 
-CASES = {"short_between": pair_case, "short_edges": values_case}
+CASES = {"short_between": pair_case, "short_thresholds": values_case}

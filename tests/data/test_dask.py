@@ -99,7 +99,7 @@ def test_partitions_without_rows_change_nothing():
 
 
 def test_a_level_with_many_counters_is_asked_in_blocks(monkeypatch):
-    from steadytree.models import grower as _grow
+    from steadytree.models import builder as _grow
 
     X, y = rows()
     model = StableTreeClassifier(random_state=0, epsilon=0)

@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.data.dataset import Dataset
+from steadytree.data.dataset import Dataset, hash_data, hold_out
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.stability.refits import refits
@@ -174,3 +174,33 @@ def test_a_report_on_a_private_tree_measures_accuracy_against_epsilon():
     model = st.PrivateTreeClassifier(1.0, schema, testing_seed=0).fit(*train)
     found = st.report(model, *test, train=train)
     assert len(found.data["privacy"]["curve"]) > 1
+
+
+def test_the_hash_of_a_data_set_depends_on_the_order_of_its_labels():
+    assert hash_data([[0.5], [1.5]], ["a", "b"])[:12] == "8170eed43824"
+    assert hash_data([[0.5], [1.5]], ["a", "b"]) != hash_data([[0.5], [1.5]], ["b", "a"])
+
+
+def test_every_class_gives_its_share():
+    y = np.repeat(["a", "b", "c"], [100, 50, 10])
+    held = hold_out(y, 0.3, seed=1)
+    assert [int(held[y == label].sum()) for label in "abc"] == [30, 15, 3]
+
+
+def test_same_seed_same_rows():
+    y = np.arange(100) % 3
+    np.testing.assert_array_equal(hold_out(y, seed=5), hold_out(y, seed=5))
+    assert (hold_out(y, seed=5) != hold_out(y, seed=6)).any()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.99])
+def test_a_class_keeps_a_row_for_fitting(share):
+    y = np.array(["a"] * 20 + ["b"] + ["c"] * 2)
+    held = hold_out(y, share)
+    assert set(y[~held]) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5])
+def test_share_must_leave_both_parts(share):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        hold_out([0, 1], share)

@@ -3,8 +3,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from steadytree.data.column import Column
+from steadytree.data.column import Column, Summary
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.table import Table
 
 MIXED = {
     "age": [31.5, 47.0, None, 60.25],
@@ -115,3 +116,10 @@ def test_bad_tables_are_refused(X, error, message):
 def test_bad_columns_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         Column(*arguments)
+
+
+def test_summaries_of_parts_add_up():
+    parts = [Summary.of(Table.read(rows)) for rows in ([[1, 0.5]], [[4, None]])]
+    columns = (parts[0] + parts[1]).columns()
+    found = [(column.kind, column.low, column.high) for column in columns]
+    assert found == [("integer", 1.0, 4.0), ("numeric", 0.5, 0.5)]

@@ -9,6 +9,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
+from steadytree.data.labels import label_array, labels_like, match_labels, unite_classes
 from tests.test_kernels import ALL as KERNELS
 
 rng = np.random.default_rng(0)
@@ -164,3 +165,14 @@ def test_labels_of_any_type_compile_nothing(kind):
     use(LABELS[kind][0])
     use(np.where(BITS, "a much longer label", "b"))
     assert compiled() == before
+
+
+def test_labels_keep_their_type():
+    assert label_array(pd.Series([1, 0], dtype="Int64")).dtype == np.int64
+    assert label_array(pd.Series([True, False], dtype=object)).dtype == np.bool_
+
+
+def test_labels_are_matched_as_text_where_none_fits():
+    assert match_labels(["1", "unclear"], [0, 1]) == [1, -1]
+    assert labels_like(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist() == ["0", "1"]
+    assert unite_classes(np.array(["a", "c"]), np.array(["b", "c"])).tolist() == ["a", "b", "c"]

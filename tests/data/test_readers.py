@@ -160,3 +160,11 @@ def test_parquet_is_read_by_polars_too(tmp_path, monkeypatch):
 
     monkeypatch.setattr(data_file, "_with_pyarrow", absent)
     assert columns_of(read_data(tmp_path / "a.parquet")) == {"x": [1.5, 2.5]}
+
+
+def test_numbers_and_text_of_a_csv_file(tmp_path):
+    (tmp_path / "a.csv").write_text("age,town\n34,Ulm\n,Bonn\n")
+    table = read_data(tmp_path / "a.csv")
+    assert table.names == ("age", "town")
+    np.testing.assert_array_equal(table.columns[0], [34.0, np.nan])
+    assert table.columns[1].tolist() == ["Ulm", "Bonn"]

@@ -318,3 +318,25 @@ def test_files_that_are_no_schema_are_refused(tmp_path, text):
     with pytest.raises(ValueError, match=r"schema"):
         Schema.load(path)
     assert json.dumps(text)
+
+
+TEMPLATE = """\
+# Fill in every "fill in" from what is generally known, never from the data.
+# `missing = true` where a missing or unknown value is worth asking about.
+classes = ["fill in"]
+
+[columns."age"]
+kind = "numeric"
+low = "fill in"
+high = "fill in"
+missing = false
+
+[columns."ward"]
+kind = "categorical"
+categories = ["fill in"]
+missing = false
+"""
+
+
+def test_a_template_holds_names_and_types_alone():
+    assert template(pd.DataFrame({"age": [31.0], "ward": ["A"]})) == TEMPLATE

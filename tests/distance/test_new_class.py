@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import steadytree
-from steadytree.data.labels import place_labels, unite_classes
+from steadytree.data.labels import match_labels, unite_classes
 from steadytree.distance.tree_distance import tree_distance
 from steadytree.models.boxes import with_classes
 from steadytree.reporting.diff import diff
@@ -236,8 +236,8 @@ def test_labels_in_another_form(quarters):
 
 
 def test_places_and_unions():
-    assert place_labels([1.0, 2.0, 9.0], ["2", "1"]) == [1, 0, -1]
-    assert place_labels([1, "x"], [1, "1"]) == [0, -1]
+    assert match_labels([1.0, 2.0, 9.0], ["2", "1"]) == [1, 0, -1]
+    assert match_labels([1, "x"], [1, "1"]) == [0, -1]
     assert unite_classes(np.array([2, 1]), np.array([0, 2])).tolist() == [2, 1, 0]
     assert unite_classes(np.array([1, 5]), np.array([0, 9])).tolist() == [0, 1, 5, 9]
     assert unite_classes(np.array(["no"]), np.array(["maybe"])).tolist() == ["maybe", "no"]

@@ -14,7 +14,7 @@ from steadytree._base.documents import canonical_json, convert
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.documents import (
-    MAX_CELLS,
+    MAX_VALUES,
     ScorecardFile,
     TreeFile,
     json_schema,
@@ -22,6 +22,7 @@ from steadytree.models.documents import (
     tree_to_dict,
 )
 from steadytree.models.files import _hash, load, model_hash, save
+from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from tests.models.trees import random_rows, random_tree, trees
 
@@ -367,7 +368,7 @@ def test_too_many_nodes_are_refused_before_memory_is_taken(content):
         "missing": False,
         "categories": [str(k) for k in range(1000)],
     }
-    content["nodes"] = [content["nodes"][0]] * (MAX_CELLS // 1000)
+    content["nodes"] = [content["nodes"][0]] * (MAX_VALUES // 1000)
     with pytest.raises(ValueError, match="more than a tree file may hold"):
         tree_from_dict(content)
 
@@ -442,3 +443,17 @@ def test_half_characters_are_refused(path):
     with pytest.raises(ValueError, match="cannot be written as text"):
         save(leaf(["a\ud800", "b"]), path)
     assert not path.exists()
+
+
+def test_a_node_of_a_tree_as_plain_values():
+    value = [[0.5, 0.5], [1, 0], [0, 1]]
+    split = ([0, -1, -1], [40.0, np.nan, np.nan], [1, -1, -1], [2, -1, -1], value, [2, 1, 1])
+    tree = Tree(FeatureSpace.declare(bounds={"age": (0, 120)}), ["no", "yes"], *split)
+    node = {"feature": "age", "at_most": 40.0, "missing": "right", "left": 1, "right": 2}
+    assert tree_to_dict(tree)["nodes"][0] == node | {"weight": 2.0, "value": [0.5, 0.5]}
+    assert tree_from_dict(tree_to_dict(tree)) == tree
+
+
+def test_the_hash_of_a_model_is_that_of_its_tree():
+    model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
+    assert model_hash(model) == model_hash(as_tree(model))

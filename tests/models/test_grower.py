@@ -7,8 +7,8 @@ from steadytree.data import sources as rows_module
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import ClassCounts, Rows, Summed
 from steadytree.data.splits import SplitTable
-from steadytree.models import grower as _grow
-from steadytree.models.grower import grow
+from steadytree.models import builder as _grow
+from steadytree.models.builder import grow
 from steadytree.stability._kernels.choose import GUMBEL, REJECTION, SplitSampling, choose_splits
 from tests.data import reference
 from tests.stability import reference as reference_stability

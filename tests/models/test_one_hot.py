@@ -197,3 +197,12 @@ def test_weights_that_add_up_are_kept_and_others_are_summed():
     np.testing.assert_array_equal(empty.value[1:], [[0.5, 0.5], [0, 1]])
     nothing = make_additive(Tree(space, [0, 1], *shape, [[1, 0], [1, 0], [0, 1]], [0, 0, 0]))
     assert nothing.weight.tolist() == [2, 1, 1]
+
+
+def test_one_column_for_the_only_category_that_is_asked_for():
+    space = FeatureSpace.declare(categories={"colour": COLOURS[:3]})
+    split = ([0, -1, -1], [np.nan] * 3, [1, -1, -1], [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]])
+    subset = [[1, 0, 0], [0] * 3, [0] * 3]
+    tree = Tree(space, ["stop", "go"], *split, [2, 1, 1], subset=subset)
+    assert one_hot_tree(tree).space.names == ("colour=red",)
+    np.testing.assert_array_equal(one_hot(tree, [["red"], ["blue"], [None]]), [[1], [0], [np.nan]])

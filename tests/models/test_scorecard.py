@@ -16,7 +16,7 @@ from steadytree.models.condition import Condition
 from steadytree.models.documents import card_from_dict, card_to_dict
 from steadytree.models.export import card_to_sql, card_to_tree
 from steadytree.models.files import load, save
-from steadytree.models.scorecard import Scorecard
+from steadytree.models.scorecard import RiskTable, Scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.reporting.plot import plot
 from steadytree.riskscore.risk_score import RiskScoreClassifier
@@ -224,3 +224,21 @@ def test_a_large_card_is_no_tree():
     card = Scorecard(SPACE, ["no", "yes"], conditions, [1] * 9, -4)
     with pytest.raises(ValueError, match="9 conditions"):
         card_to_tree(card)
+
+
+def test_a_small_card_as_plain_values_sql_and_tree():
+    space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
+    condition = {"feature": "age", "sort": "at_least", "points": [2], "at_least": 75.0}
+    assert card_to_dict(card)["conditions"] == [condition]
+    assert card_from_dict(card_to_dict(card)) == card
+    assert card_to_sql(card) == '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
+    assert card_to_tree(card).predict([[74.0], [75.0]]).tolist() == ["no", "yes"]
+
+
+def test_rows_of_a_risk_table():
+    space = FeatureSpace.declare(bounds={"age": (18, 99)})
+    card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [1], 0, 2.0, -1.0)
+    table = RiskTable.of(card, card.score([[80], [90], [20]]), np.array([1, 0, 0]))
+    found = [(row.total, row.n_rows, row.share) for row in table.rows]
+    assert found == [(0, 1.0, 0.0), (1, 2.0, 0.5)]

@@ -351,3 +351,10 @@ def test_exports_can_be_calibrated():
     model = StableTreeClassifier(max_depth=2, epsilon=0, random_state=0).fit(rows, labels)
     calibrated = CalibratedClassifierCV(FrozenEstimator(model.to_sklearn()), cv=3)
     assert calibrated.fit(rows, labels).score(rows, labels) > 0.9
+
+
+def test_names_are_made_up_where_the_estimator_has_none():
+    rows, labels = [[0.0, 5.0], [1.0, 4.0]], ["no", "yes"]
+    estimator = DecisionTreeClassifier(random_state=0, max_features=1).fit(rows, labels)
+    assert from_sklearn(estimator, rows).space.names == ("x0", "x1")
+    assert from_sklearn(estimator).predict(rows).tolist() == labels

@@ -7,7 +7,7 @@ import pytest
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.boxes import Boxes
+from steadytree.models.boxes import Boxes, rebase, with_labels
 from steadytree.models.tree import Tree
 
 SPACE = FeatureSpace(
@@ -193,3 +193,17 @@ def test_edges_of_single_precision_boxes_are_exact():
         near = np.array([edge, np.nextafter(edge, np.inf), np.nextafter(edge, -np.inf), threshold])
         rounded = near.astype(np.float32).astype(np.float64)
         np.testing.assert_array_equal(near <= edge, rounded <= threshold)
+
+
+def test_a_rebased_tree_has_the_features_of_the_other_space():
+    old = FeatureSpace.declare({"age": (18, 90)})
+    value = [[0.5, 0.5], [1, 0], [0, 1]]
+    split = ([0, -1, -1], [43.5, NAN, NAN], [1, -1, -1], [2, -1, -1], value, [2, 1, 1])
+    new = FeatureSpace.declare({"height": (0, 3), "age": (0, 100)})
+    assert rebase(Tree(old, ["no", "yes"], *split), new).feature.tolist() == [1, -1, -1]
+
+
+def test_classes_are_written_as_the_labels_are():
+    space = FeatureSpace.declare({"age": (18, 90)})
+    leaf = Tree(space, [0, 1], [-1], [NAN], [-1], [-1], [[0.2, 0.8]], [5])
+    assert with_labels(leaf, np.array(["1", "unclear"])).classes.tolist() == ["0", "1"]

@@ -27,12 +27,6 @@ class Limit:
     """Seconds and steps of work that may be used from now on, shared by any number of threads.
 
     Without `steps` their number is not limited.
-
-    Examples
-    --------
-    >>> limit = Limit(steps=2)
-    >>> [limit.spend() for _ in range(3)]
-    ['', '', 'node limit']
     """
 
     def __init__(

@@ -44,15 +44,7 @@ def canonical_json(content: Any) -> bytes:
 
 
 def convert(content: Any, document: type[T]) -> T:
-    """Plain values as a document; a ValueError names the place of the first fault.
-
-    Examples
-    --------
-    >>> convert([1, "a"], list[int])
-    Traceback (most recent call last):
-        ...
-    ValueError: [1]: expected an integer, got text
-    """
+    """Plain values as a document; a ValueError names the path of the first fault."""
     try:
         return msgspec.convert(content, document)
     except msgspec.ValidationError as error:
@@ -60,13 +52,13 @@ def convert(content: Any, document: type[T]) -> T:
 
 
 def _explain(text: str) -> str:
-    """msgspec's message in one line, its place (``$.nodes[3].left``) first."""
-    fault, _, place = text.rpartition(" - at `")
-    fault, place = (fault, place.strip("`$.")) if fault else (text, "")
+    """msgspec's message in one line, its path (``$.nodes[3].left``) first."""
+    fault, _, path = text.rpartition(" - at `")
+    fault, path = (fault, path.strip("`$.")) if fault else (text, "")
     if fault.startswith("Expected"):
         fault = re.sub(r"`([^`]+)`", lambda found: _type_names(found[1]), fault)
     fault = " ".join((fault[:1].lower() + fault[1:]).replace("`", "'").split())[:LONGEST_ERROR]
-    return f"{place}: {fault}" if place else fault
+    return f"{path}: {fault}" if path else fault
 
 
 def _type_names(union: str) -> str:

@@ -14,15 +14,7 @@ Role = Literal["read", "write", "change", "fill"]
 
 
 def check_can_write(path: str | os.PathLike[str]) -> Path:
-    """Refuse a path that cannot be written, before any work is done; returns it, links followed.
-
-    Examples
-    --------
-    >>> check_can_write("no/such/report.html")
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: cannot write 'no/such/report.html': make its folder first.
-    """
+    """Refuse a path that cannot be written, before any work is done; returns it, links followed."""
     target, shown = _target(path), f"cannot write {str(path)!r}"
     _try_to_make_a_file(target, shown)
     return target
@@ -31,7 +23,7 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
 def check_can_fill(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that cannot be made, or in which no file can be made."""
     target, shown = Path(folder).resolve(), f"cannot write into {str(folder)!r}"
-    nearest = next(place for place in (target, *target.parents) if place.exists())
+    nearest = next(path for path in (target, *target.parents) if path.exists())
     if not nearest.is_dir():
         raise NotADirectoryError(f"{shown}: {str(nearest)!r} is a file, not a folder.")
     _try_to_make_a_file(nearest / "file", shown)
@@ -58,9 +50,8 @@ def _try_to_make_a_file(target: Path, shown: str) -> None:
         beside.open("x").close()
         beside.unlink()
     except PermissionError:
-        raise PermissionError(
-            f"{shown}: its folder may not be written to, choose another."
-        ) from None
+        what = f"{shown}: its folder may not be written to, choose another."
+        raise PermissionError(what) from None
     except OSError as error:
         what = f"{shown}: no file can be made in its folder ({error.strerror}), choose another."
         raise type(error)(what) from None
@@ -104,17 +95,16 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
         try:
             os.link(beside, target)  # unlike a rename, replaces nothing
         except FileExistsError:
-            return False
+            raise
         except OSError:  # a disk without links
-            with contextlib.suppress(FileExistsError):
-                _write(target, text, 0o600)
-                return True
-            return False
+            _write(target, text, 0o600)
+        return True
+    except FileExistsError:
+        return False
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
         sync_folder(target.parent)
-    return True
 
 
 def _write(path: Path, text: str, mode: int) -> None:
@@ -172,7 +162,7 @@ def locked(handle: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Place:
+class UsedPath:
     """A path and its role in one call.
 
     The roles are: a file or folder that is read; a file that is written; a file that is read and
@@ -192,22 +182,15 @@ class Place:
             return Path(self.path).absolute()
 
 
-def check_apart(places: Iterable[Place]) -> None:
-    """Refuse places of which one would be written over, or into, another.
+def check_apart(used: Iterable[UsedPath]) -> None:
+    """Refuse paths of which one would be written over, or into, another.
 
-    Links, hard links and other spellings of a path are resolved. Two places that are only read may
+    Links, hard links and other spellings of a path are resolved. Two paths that are only read may
     be the same.
-
-    Examples
-    --------
-    >>> check_apart([Place("a.csv", "read", "DATA"), Place("./a.csv", "write", "--out")])
-    Traceback (most recent call last):
-        ...
-    ValueError: --out is './a.csv', which DATA reads: name another file, so that nothing is lost.
     """
-    listed = list(places)
-    written = [place for place in listed if place.role != "read"]
-    read = [place for place in listed if place.role == "read"]
+    listed = list(used)
+    written = [each for each in listed if each.role != "read"]
+    read = [each for each in listed if each.role == "read"]
     for k, one in enumerate(written):
         for other in (*read, *written[:k]):
             _check_pair(one, other)
@@ -216,7 +199,7 @@ def check_apart(places: Iterable[Place]) -> None:
             _check_links(folder, written)
 
 
-def _check_pair(one: Place, other: Place) -> None:
+def _check_pair(one: UsedPath, other: UsedPath) -> None:
     if one.role == "change":  # a ledger stays where it is; what is written can go elsewhere
         one, other = (one, other) if other.role in ("read", "change") else (other, one)
     if _same(one.real, other.real):
@@ -226,16 +209,16 @@ def _check_pair(one: Place, other: Place) -> None:
             raise ValueError(_inside_message(outer, inner))
 
 
-def _check_links(folder: Place, written: list[Place]) -> None:
+def _check_links(folder: UsedPath, written: list[UsedPath]) -> None:
     """Refuse to write a file to which a link in a folder that is read leads."""
-    there = {_inode(place.real): place for place in written if place.real.exists()}
+    there = {_inode(each.real): each for each in written if each.real.exists()}
     if not there:
         return
     for above, _, names in os.walk(folder.real):
         for name in names:
             path = Path(above, name)
             if path.exists() and _inode(path) in there:
-                linked = Place(path, "read", folder.name)
+                linked = UsedPath(path, "read", folder.name)
                 raise ValueError(_same_message(there[_inode(path)], linked))
 
 
@@ -245,9 +228,9 @@ def _inode(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _holds(place: Place) -> bool:
-    """Whether files inside belong to the place: folders that are read or filled."""
-    return place.role == "fill" or (place.role == "read" and place.real.is_dir())
+def _holds(used: UsedPath) -> bool:
+    """Whether files inside belong to the path: folders that are read or filled."""
+    return used.role == "fill" or (used.role == "read" and used.real.is_dir())
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -270,7 +253,7 @@ def _is_inside(inner: Path, outer: Path) -> bool:
     return any(parent == outer or _same_on_disk(parent, outer) for parent in inner.parents)
 
 
-def _same_message(one: Place, other: Place) -> str:
+def _same_message(one: UsedPath, other: UsedPath) -> str:
     if "fill" in (one.role, other.role):
         return (
             f"{one.name} is {str(one.path)!r}, the same as {other.name}: files are written there, "
@@ -281,7 +264,7 @@ def _same_message(one: Place, other: Place) -> str:
     return f"{one.name} is {str(one.path)!r}, {what}: name another file, so that nothing is lost."
 
 
-def _inside_message(outer: Place, inner: Place) -> str:
+def _inside_message(outer: UsedPath, inner: UsedPath) -> str:
     if outer.role == "fill" and inner.role != "write":
         return (
             f"{outer.name} is {str(outer.path)!r}, a folder that holds other files, such as "

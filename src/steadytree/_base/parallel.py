@@ -30,11 +30,6 @@ def fan_out(
 
     Inside ``joblib.parallel_config("dask")`` that is a cluster; results do not depend on it. The
     function must be defined in a module, so that it can be pickled.
-
-    Examples
-    --------
-    >>> fan_out(pow, [1, 2, 3], 2)
-    [1, 4, 9]
     """
     n_workers = effective_n_jobs(n_jobs)
     size = min(LARGEST_BATCH, -(-len(items) // (BATCHES_A_WORKER * n_workers))) or 1

@@ -17,7 +17,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 import steadytree as st
-from steadytree._base.files import Place, Role, check_apart
+from steadytree._base.files import Role, UsedPath, check_apart
 
 LIMIT_EXCEEDED = 3  # exit code: a limit is not met, or a privacy budget is spent
 Values = dict[str, Any]
@@ -29,7 +29,7 @@ class Does:
 
     role: Role | None  # None where no file is read or written, such as at a socket
     # further places that follow from the values of the command's parameters
-    implies: Callable[[Values], Iterable[Place]] | None = None
+    implies: Callable[[Values], Iterable[UsedPath]] | None = None
 
 
 READS, WRITES, CHANGES, FILLS = Does("read"), Does("write"), Does("change"), Does("fill")
@@ -60,14 +60,14 @@ def keeps_apart(function: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def places_of(function: Callable[..., None], values: Values) -> list[Place]:
+def places_of(function: Callable[..., None], values: Values) -> list[UsedPath]:
     """Every place that a call of a command reads or writes."""
     found = []
     for name, does in roles_of(function).items():
         given = values.get(name)
         if does.role is not None and given is not None:
             paths = given if isinstance(given, list) else [given]
-            found += [Place(path, does.role, shown_name(function, name)) for path in paths]
+            found += [UsedPath(path, does.role, shown_name(function, name)) for path in paths]
         if does.implies is not None:
             found += does.implies(values)
     return found
@@ -114,7 +114,7 @@ def _is_path(hint: Any) -> bool:
     return hint is Path or any(_is_path(part) for part in get_args(hint) if part is not hint)
 
 
-def _files_of_plan(values: dict[str, Any]) -> tuple[Place, ...]:
+def _files_of_plan(values: dict[str, Any]) -> tuple[UsedPath, ...]:
     from steadytree.federated.study import StudyConfig
 
     return StudyConfig.load(values["plan"]).files

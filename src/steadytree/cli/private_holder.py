@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import steadytree as st
-from steadytree._base.files import Place
+from steadytree._base.files import UsedPath
 from steadytree.cli.options import (
     READS,
     WRITES,
@@ -51,11 +51,13 @@ def _socket_of(socket: Path | None, ledger: Path) -> Path:
     return socket or ledger.with_name(ledger.name + ".sock")
 
 
-def _kept_beside(values: dict[str, Any]) -> list[Place]:
+def _kept_beside(values: dict[str, Any]) -> list[UsedPath]:
     """What a gateway writes beside its ledger."""
-    found = [Place(store_of(values["ledger"]), "fill", "the store of --ledger")]
+    found = [UsedPath(store_of(values["ledger"]), "fill", "the store of --ledger")]
     if values["socket"] is None:
-        found.append(Place(_socket_of(None, values["ledger"]), "write", "the socket of --ledger"))
+        found.append(
+            UsedPath(_socket_of(None, values["ledger"]), "write", "the socket of --ledger")
+        )
     return found
 
 

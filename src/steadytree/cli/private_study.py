@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import steadytree as st
-from steadytree._base.files import Place, check_can_fill, check_can_write
+from steadytree._base.files import UsedPath, check_can_fill, check_can_write
 from steadytree.cli.options import (
     CHANGES,
     CONNECTS,
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from steadytree.federated.study import StudyConfig
 
 
-def _answer_and_store(values: dict[str, Any]) -> list[Place]:
+def _answer_and_store(values: dict[str, Any]) -> list[UsedPath]:
     """Files that an answer writes and no option names."""
     from steadytree.cli.private_holder import store_of
     from steadytree.federated.signed_files import answer_path
 
-    found = [Place(answer_path(values["question"]), "write", "the answer to QUESTION")]
+    found = [UsedPath(answer_path(values["question"]), "write", "the answer to QUESTION")]
     if values["ledger"] is not None:
-        found.append(Place(store_of(values["ledger"]), "fill", "the store of --ledger"))
+        found.append(UsedPath(store_of(values["ledger"]), "fill", "the store of --ledger"))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from steadytree._base.files import Place, check_can_write, write_text_atomically
+from steadytree._base.files import UsedPath, check_can_write, write_text_atomically
 from steadytree.cli.options import READS, Does
 from steadytree.cli.output import command_line, echo_json, names_of, say_written
 
@@ -26,11 +26,11 @@ with the package, and are in the folder studies of a source checkout."""
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
 
-def _usual_folder(values: dict[str, Any]) -> list[Place]:
+def _usual_folder(values: dict[str, Any]) -> list[UsedPath]:
     """The folder that is written into without --out."""
     if values["out"] is not None or values["study"] in (None, "--help"):
         return []
-    return [Place(_folder_of(_find(values["study"])), "fill", "the folder of the study")]
+    return [UsedPath(_folder_of(_find(values["study"])), "fill", "the folder of the study")]
 
 
 def _folder_of(path: Path) -> Path:

@@ -20,11 +20,11 @@ from steadytree.comparison.learners import (
     fit_or_refuse,
     make_learners,
 )
+from steadytree.data.dataset import Sampled
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.measurement import Measurement
-from steadytree.metrics.sampling import Sampled
 from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree

@@ -96,15 +96,15 @@ def merge_bins(binned, bin_offsets, merged_bin, merged):
 
 @kernel
 def summarise_columns(X):
-    """Return per column: least and largest finite value, missing count, infinite count, whole.
+    """Return per column: least and largest finite value, missing count, infinite count, integral.
 
-    X (n, p) float. Columns without a finite value have low = inf, high = -inf. `whole` is True
+    X (n, p) float. Columns without a finite value have low = inf, high = -inf. `integral` is True
     when every finite value is an integer.
     """
     n, p = X.shape
     low, high = np.full(p, np.inf), np.full(p, -np.inf)
     missing, infinite = np.zeros(p, dtype=np.int64), np.zeros(p, dtype=np.int64)
-    whole = np.ones(p, dtype=np.bool_)
+    integral = np.ones(p, dtype=np.bool_)
     for row in range(n):
         for column in range(p):
             x = np.float64(X[row, column])
@@ -115,9 +115,9 @@ def summarise_columns(X):
             else:
                 low[column] = min(low[column], x)
                 high[column] = max(high[column], x)
-                if whole[column] and x != np.floor(x):
-                    whole[column] = False
-    return low, high, missing, infinite, whole
+                if x != np.floor(x):
+                    integral[column] = False
+    return low, high, missing, infinite, integral
 
 
 @kernel
@@ -198,11 +198,11 @@ def move_rows(binned, node_of_row, table, split, left_node, right_node):
         node = node_of_row[row]
         if node < 0:
             continue
-        asked = split[node]
-        if asked < 0:
+        chosen = split[node]
+        if chosen < 0:
             node_of_row[row] = -1
             continue
-        left = split_goes_left(binned[table.feature[asked], row], table, asked)
+        left = split_goes_left(binned[table.feature[chosen], row], table, chosen)
         node_of_row[row] = left_node[node] if left else right_node[node]
 
 
@@ -221,13 +221,13 @@ def child_counts(counts, table, split):
         for bin_ in range(table.bin_offsets[1]):
             for class_ in range(n_classes):
                 totals[node, class_] += counts[node, bin_, class_]
-        asked = split[node]
-        if asked < 0:
+        chosen = split[node]
+        if chosen < 0:
             continue
-        feature = table.feature[asked]
+        feature = table.feature[chosen]
         start = table.bin_offsets[feature]
         for bin_index in range(table.bin_offsets[feature + 1] - start):
-            side = 0 if split_goes_left(bin_index, table, asked) else 1
+            side = 0 if split_goes_left(bin_index, table, chosen) else 1
             for class_ in range(n_classes):
                 children[side, node, class_] += counts[node, start + bin_index, class_]
     return totals, children
@@ -277,7 +277,7 @@ MOST_DIGITS = 15
 def short_between(low, high):
     """The number with fewest decimals in the middle half between two values.
 
-    Where no float lies between them it is the upper one, which ``x >= edge`` tells from the lower.
+    Where no float lies between them it is the upper one, which ``x >= threshold`` tells apart.
     """
     middle = low + (high - low) / 2
     if middle <= low:
@@ -292,12 +292,12 @@ def short_between(low, high):
 
 
 @kernel
-def short_edges(values):
+def short_thresholds(values):
     """Short numbers between neighbours of rising values (n,): (n - 1,), none for fewer than two."""
-    edges = np.empty(max(values.shape[0] - 1, 0))
-    for k in range(edges.shape[0]):
-        edges[k] = short_between(values[k], values[k + 1])
-    return edges
+    thresholds = np.empty(max(values.shape[0] - 1, 0))
+    for k in range(thresholds.shape[0]):
+        thresholds[k] = short_between(values[k], values[k + 1])
+    return thresholds
 
 
 class SplitArrays(NamedTuple):
@@ -344,12 +344,12 @@ def list_splits(occupied, full_offsets, n_categories, has_missing):
         start, before = full_offsets[feature], total
         n_full = full_offsets[feature + 1] - start - 1
         by_value = n_categories[feature] > 0
-        asked = n_full if n_full > 2 else n_full - 1  # categories that get a split of their own
+        n_single = n_full if n_full > 2 else n_full - 1  # categories that get a split of their own
         size, previous = 0, -1
         for bin_index in range(n_full):
             if occupied[start + bin_index]:
                 bounds = (bin_index, bin_index) if by_value else (previous, bin_index - 1)
-                if (by_value and bin_index < asked) or (not by_value and size > 0):
+                if (by_value and bin_index < n_single) or (not by_value and size > 0):
                     for side in range(1 + has_missing[feature]):
                         bin_[total] = size if by_value else size - 1
                         first[total], last[total] = bounds

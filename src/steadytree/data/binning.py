@@ -24,33 +24,27 @@ def equidistant_thresholds(columns: Sequence[Column], n_thresholds: int) -> list
     spaced at once: a fit on few rows would otherwise spend its time here.
     """
     thresholds = [
-        _whole_points(column) if _is_coarse(column, n_thresholds) else None for column in columns
+        _integer_points(column) if _is_coarse(column, n_thresholds) else None for column in columns
     ]
     fine = [j for j, points in enumerate(thresholds) if points is None]
     if fine:
-        spaced = _evenly_spaced([columns[j] for j in fine], n_thresholds)
+        low, high = np.array([(columns[j].low, columns[j].high) for j in fine]).T[:, :, None]
+        share = np.linspace(0.0, 1.0, n_thresholds) if n_thresholds > 1 else np.array([0.5])
+        n_steps = max(n_thresholds - 1, 1)
+        step = high / n_steps - low / n_steps  # no overflow, unlike high - low
+        spaced = _round_to_single(low * (1 - share) + high * share, step / 4)
         rises = np.all(spaced[:, 1:] > spaced[:, :-1], axis=1)
         for row, j in enumerate(fine):
-            thresholds[j] = spaced[row] if rises[row] else _distinct(spaced[row])
+            # a range too narrow for all of them; none where it is a point
+            distinct = spaced[row] if rises[row] else np.unique(spaced[row])
+            thresholds[j] = distinct if len(distinct) > 1 or rises[row] else np.empty(0)
     return cast(list[Floats], thresholds)
-
-
-def _evenly_spaced(columns: list[Column], n_thresholds: int) -> Floats:
-    """Even points between the bounds of each column (n_columns, n_cuts)."""
-    low = np.array([column.low for column in columns])
-    high = np.array([column.high for column in columns])
-    share = np.linspace(0.0, 1.0, n_thresholds) if n_thresholds > 1 else np.array([0.5])
-    thresholds = (
-        low[:, None] * (1 - share) + high[:, None] * share
-    )  # no overflow, unlike high - low
-    step = (high / max(n_thresholds - 1, 1) - low / max(n_thresholds - 1, 1))[:, None]
-    return _round_to_single(thresholds, step / 4)
 
 
 def even_bins(column: Column, n_bins: int) -> Floats:
     """Thresholds of `n_bins` even bins between a column's bounds, or its integers if fewer."""
     if _is_coarse(column, n_bins):
-        return _whole_points(column)
+        return _integer_points(column)
     share = np.arange(1, n_bins) / n_bins
     thresholds = column.low * (1 - share) + column.high * share
     if column.kind != "numeric":
@@ -68,14 +62,8 @@ def _is_coarse(column: Column, n_thresholds: int) -> bool:
     return column.kind in ("integer", "binary") and column.high - column.low < n_thresholds
 
 
-def _whole_points(column: Column) -> Floats:
+def _integer_points(column: Column) -> Floats:
     return np.arange(np.ceil(column.low), column.high)
-
-
-def _distinct(thresholds: Floats) -> Floats:
-    """Cuts of a range too narrow for all of them; none where it is a point."""
-    distinct = np.unique(thresholds)
-    return distinct if len(distinct) > 1 else np.empty(0)
 
 
 def _round_to_single(thresholds: Floats, room: Floats | float) -> Floats:

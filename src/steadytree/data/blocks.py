@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from steadytree._base.optional import require
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.memmap import MapFolder, MappedRows, Say
-from steadytree.data.out_of_core import DataSummary, class_indices
+from steadytree.data.memmap import MapFolder, MappedRows, OnProgress
+from steadytree.data.out_of_core import DataSummary, Known, class_indices
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, check_unique, quote
 
@@ -37,10 +37,16 @@ class DataFiles:
         schemas = [self._schema(path) for path in self.paths]
         for path, schema in zip(self.paths, schemas, strict=True):
             _check_same(self.paths[0], schemas[0], path, schema)
-        known = schemas[0]
         self.target = target
-        self.names = _check_columns(list(known), target, columns)
-        self.n_rows = self._count_rows()
+        self.names = _check_columns(list(schemas[0]), target, columns)
+        # from the files' own tables of contents; None where one has none
+        self.n_rows: int | None = None
+        if all(_is_parquet(path) for path in self.paths):
+            self.n_rows = sum(self._parquet.read_metadata(path).num_rows for path in self.paths)
+
+    @cached_property
+    def _parquet(self) -> Any:
+        return require("pyarrow.parquet", extra="parquet", purpose="reading Parquet files")
 
     @property
     def marks(self) -> list[tuple[str, int, int]]:
@@ -51,8 +57,7 @@ class DataFiles:
     def blocks(self) -> Iterator[tuple[Table, NDArray[Any]]]:
         """Features and labels of about a million rows at a time."""
         for part in self._parts():
-            features = Table.read(part.select(self.names))
-            yield features, self._labels(part.column(self.target))
+            yield Table.read(part.select(self.names)), self._labels(part.column(self.target))
 
     def _parts(self) -> Iterator[Any]:
         """Arrow tables of at most BLOCK_ROWS rows, full ones as far as there are rows."""
@@ -74,41 +79,28 @@ class DataFiles:
         wanted = [*self.names, self.target]
         for path in self.paths:
             with _arrow_errors(self._arrow, path):
-                if path.suffix.lower() in PARQUET_ENDINGS:
-                    yield from self._parquet_batches(path, wanted)
-                else:
-                    yield from self._arrow_batches(path, wanted)
+                batches = self._parquet_batches if _is_parquet(path) else self._arrow_batches
+                for batch in batches(path, wanted):
+                    yield batch.select(wanted)
 
     def _parquet_batches(self, path: Path, wanted: list[str]) -> Iterator[Any]:
-        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet files")
-        with parquet.ParquetFile(path, pre_buffer=False) as file:
-            for batch in file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False):
-                yield batch.select(wanted)
+        with self._parquet.ParquetFile(path, pre_buffer=False) as file:
+            yield from file.iter_batches(BLOCK_ROWS, columns=wanted, use_threads=False)
 
     def _arrow_batches(self, path: Path, wanted: list[str]) -> Iterator[Any]:
         with self._arrow.memory_map(str(path)) as mapped, _open_arrow(self._arrow, mapped) as file:
             stored = getattr(file, "num_record_batches", None)
-            batches = file if stored is None else map(file.get_batch, range(stored))
-            for batch in batches:
-                yield batch.select(wanted)
+            yield from file if stored is None else map(file.get_batch, range(stored))
 
     def _schema(self, path: Path) -> dict[str, Any]:
         with _arrow_errors(self._arrow, path):
-            if path.suffix.lower() in PARQUET_ENDINGS:
-                parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
-                schema = parquet.read_schema(path)
+            if _is_parquet(path):
+                schema = self._parquet.read_schema(path)
             else:
                 with self._arrow.memory_map(str(path)) as mapped:
                     schema = _open_arrow(self._arrow, mapped).schema
         check_unique(schema.names)
         return dict(zip(schema.names, schema.types, strict=True))
-
-    def _count_rows(self) -> int | None:
-        """From the files' own tables of contents; None where one has none."""
-        if any(path.suffix.lower() not in PARQUET_ENDINGS for path in self.paths):
-            return None
-        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet files")
-        return sum(parquet.read_metadata(path).num_rows for path in self.paths)
 
     def _labels(self, column: Any) -> NDArray[Any]:
         if column.null_count:
@@ -151,6 +143,10 @@ def _is_data_file(path: Path) -> bool:
     return path.is_file() and path.suffix.lower() in ENDINGS and path.name[0] not in "._"
 
 
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in PARQUET_ENDINGS
+
+
 def _check_columns(known: list[str], target: str, columns: Sequence[str] | None) -> list[str]:
     if target not in known:
         raise ValueError(f"target {target!r} is no column of the files: they have {quote(known)}.")
@@ -171,11 +167,8 @@ def _check_columns(known: list[str], target: str, columns: Sequence[str] | None)
 
 def _check_same(first: Path, known: dict[str, Any], path: Path, found: dict[str, Any]) -> None:
     """Refuse a file whose columns differ from those of the first, and say which."""
-    for one, other, name in (
-        (first, path, next(iter(known.keys() - found.keys()), None)),
-        (path, first, next(iter(found.keys() - known.keys()), None)),
-    ):
-        if name is not None:
+    for one, has, other, lacks in ((first, known, path, found), (path, found, first, known)):
+        for name in has.keys() - lacks.keys():
             raise ValueError(
                 f"files differ: {str(one)!r} has a column {name!r}, {str(other)!r} has none."
             )
@@ -207,24 +200,17 @@ def _arrow_errors(arrow: Any, path: Path) -> Iterator[None]:
         ) from error
 
 
-Known = tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]]
-
-
 class FileParts:
     """Rows of files, binned into a folder; use it in a `with` statement, which cleans up.
 
-    A folder named by `cache` is kept, any other is temporary; `say` is called with the progress.
+    A folder named by `cache` is kept, any other is temporary.
     """
 
     def __init__(
-        self,
-        files: DataFiles,
-        cache: str | PathLike[str] | None = None,
-        say: Say | None = None,
+        self, files: DataFiles, cache: str | PathLike[str] | None, on_progress: OnProgress | None
     ) -> None:
-        self._files = files
-        self._say = say or _say_nothing
-        self._folder = MapFolder(cache)
+        self._files, self._folder = files, MapFolder(cache)
+        self._on_progress = on_progress or (lambda message: None)
         self._n_rows = 0
         self._marks: Any = None
         self._known: Known | None = None
@@ -232,12 +218,7 @@ class FileParts:
     def __enter__(self) -> "FileParts":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._folder.close()
 
     def recall(self, grid: Grid, n_thresholds: int) -> Known | None:
@@ -247,17 +228,17 @@ class FileParts:
         self._known = self._folder.recall(self._marks)
         return self._known
 
-    def look(self, grid: Grid) -> DataSummary:
+    def summarise(self, grid: Grid) -> DataSummary:
         """First pass over the files."""
-        whole: DataSummary | None = None
+        total: DataSummary | None = None
         for table, labels in self._files.blocks():
             here = DataSummary.at(table, labels, grid)
-            whole = here if whole is None else whole + here
-            self._tell("first reading", whole.summary.n_rows)
-        if whole is None:
+            total = here if total is None else total + here
+            self._report("first reading", total.summary.n_rows)
+        if total is None:
             raise ValueError("the files hold no rows.")
-        self._n_rows = whole.summary.n_rows
-        return whole
+        self._n_rows = total.summary.n_rows
+        return total
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Second pass: the bins of all rows are written to the folder."""
@@ -268,7 +249,7 @@ class FileParts:
             occupied |= space.occupied(binned)
             self._folder.append(binned, class_indices(labels, table.n_rows, classes))
             n_read += table.n_rows
-            self._tell("binning", n_read)
+            self._report("binning", n_read)
         self._known = None
         self._new = (space, classes, occupied)
         return occupied
@@ -278,13 +259,9 @@ class FileParts:
         if self._known is None:
             self._folder.merge_bins(splits)
             self._folder.keep(self._marks, *self._new)
-        return MappedRows(self._folder, splits, n_classes, self._say)
+        return MappedRows(self._folder, splits, n_classes, self._on_progress)
 
-    def _tell(self, what: str, n_rows: int) -> None:
-        whole = self._n_rows or self._files.n_rows
-        of = f" of {whole:,}" if whole else ""
-        self._say(f"{what}: {n_rows:,}{of} rows")
-
-
-def _say_nothing(text: str) -> None:
-    pass
+    def _report(self, step: str, n_rows: int) -> None:
+        total = self._n_rows or self._files.n_rows
+        of = f" of {total:,}" if total else ""
+        self._on_progress(f"{step}: {n_rows:,}{of} rows")

@@ -18,8 +18,8 @@ from steadytree.data.table import TEXT_LIKE, Table, check_frame_names, check_uni
 # float64 where the type of the data is numeric, so that reading at once and one by one agree
 Cells = NDArray[np.float64] | Sequence[Any]
 
-WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
-NUMERIC = (*WHOLE, nw.Float32, nw.Float64, nw.Boolean)
+INTEGERS = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
+NUMERIC = (*INTEGERS, nw.Float32, nw.Float64, nw.Boolean)
 ONE_BY_ONE = (*TEXT_LIKE, nw.Unknown)
 SIMPLE = frozenset([str, int, float, bool])
 FLAGS = {"true": 1.0, "false": 0.0}
@@ -94,7 +94,7 @@ def numbers(cells: Cells) -> NDArray[np.float64]:
 
 
 def indices(cells: Cells, known: Mapping[str, int], other: float) -> NDArray[np.float64]:
-    """Place of each cell's canonical text among the known ones; `other` for all else."""
+    """Index of each cell's canonical text among the known ones; `other` for all else."""
     if isinstance(cells, np.ndarray):
         found, back = np.unique(cells, return_inverse=True)
         return _look_up(found.tolist(), known, other)[back.ravel()]
@@ -177,18 +177,14 @@ def _rows(X: Sequence[Any]) -> Iterator[list[Any]]:
     # not through numpy, which would see another shape where a cell is a list
     n_columns = None
     for row in X:
-        listed = list(row) if type(row) in (list, tuple) or _is_row(row) else None
+        is_row = hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping)
+        listed = list(row) if is_row and getattr(row, "ndim", 1) == 1 else None
         if listed is None or n_columns not in (None, len(listed)):
             raise _no_table()
         n_columns = len(listed)
         yield listed
     if n_columns is None:
         raise _no_table()
-
-
-def _is_row(row: Any) -> bool:
-    is_row = hasattr(row, "__iter__") and not isinstance(row, str | bytes | Mapping)
-    return is_row and getattr(row, "ndim", 1) == 1
 
 
 def _no_table() -> ValueError:
@@ -212,12 +208,12 @@ def _cells_of_series(column: Any) -> Cells:
     if isinstance(column.dtype, NUMERIC):
         # not cast with its nulls, since some frames refuse to cast large whole numbers
         with contextlib.suppress(TypeError, ValueError):
-            gone = column.is_null().to_numpy().astype(bool)
+            missing = column.is_null().to_numpy().astype(bool)
             filled = column.fill_null(False if column.dtype == nw.Boolean else 0)
             values = filled.to_numpy()
             if values.dtype.kind in "biuf":
                 values = values.astype(np.float64)
-                values[gone] = np.nan
+                values[missing] = np.nan
                 return values
         return column.to_list()
     # dates and the like are missing whatever they hold; some could not even be listed

@@ -1,8 +1,9 @@
 """Column: what is known of one feature; Summary: what rows tell of all their columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +20,21 @@ NO_THRESHOLDS: NDArray[np.float64] = np.empty(0)
 NO_THRESHOLDS.flags.writeable = False
 
 
+class ByKey:
+    """Objects of a class are equal where their keys are."""
+
+    def key(self) -> Any:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+
 @dataclass(frozen=True, eq=False)
-class Column:
+class Column(ByKey):
     """Name, kind, bounds or categories, and candidate thresholds of one feature."""
 
     name: str
@@ -66,6 +80,11 @@ class Column:
     def is_categorical(self) -> bool:
         return self.kind == "categorical"
 
+    @cached_property
+    def index_of(self) -> dict[str, int]:
+        """Index of each category."""
+        return {category: index for index, category in enumerate(self.categories)}
+
     @property
     def n_bins(self) -> int:
         """Bins without the one for missing values."""
@@ -95,20 +114,8 @@ class Column:
     @cached_property
     def _key(self) -> tuple[Any, ...]:
         bounds = () if self.is_categorical else (float(self.low), float(self.high))
-        return (
-            self.name,
-            self.kind,
-            bounds,
-            self.categories,
-            self.missing,
-            self.thresholds.tobytes(),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Column) and self._key == other._key)
-
-    def __hash__(self) -> int:
-        return hash(self.key())
+        own = (self.name, self.kind, bounds, self.categories, self.missing)
+        return (*own, self.thresholds.tobytes())
 
 
 def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -121,25 +128,13 @@ def _check_thresholds(name: str, thresholds: NDArray[np.float64]) -> NDArray[np.
     return checked
 
 
-Figures = tuple[
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.bool_],
-]
+# least and largest value, missing count, infinite count, integer-valued: an array for each
+Figures = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Names, ranges, missing values and categories of the columns of some rows.
-
-    Examples
-    --------
-    >>> parts = [Summary.of(Table.read(rows)) for rows in ([[1, 0.5]], [[4, None]])]
-    >>> [(column.kind, column.low, column.high) for column in (parts[0] + parts[1]).columns()]
-    [('integer', 1.0, 4.0), ('numeric', 0.5, 0.5)]
-    """
+    """Names, ranges, missing values and categories of the columns of some rows."""
 
     names: tuple[str, ...]
     n_rows: int
@@ -162,19 +157,18 @@ class Summary:
             parts.append(
                 _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
             )
-        whole = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
-        return cls(names, table.n_rows, whole, tuple(found), declared)  # type: ignore[arg-type]
+        figures = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
+        return cls(names, table.n_rows, figures, tuple(found), declared)
 
     def __add__(self, other: "Summary") -> "Summary":
-        check_same_names(self.names, other.names)
-        low, high, missing, infinite, whole = self.figures
-        figures = (
-            np.minimum(low, other.figures[0]),
-            np.maximum(high, other.figures[1]),
-            missing + other.figures[2],
-            infinite + other.figures[3],
-            whole & other.figures[4],
-        )
+        if self.names != other.names:
+            differ = [name for name in self.names if name not in other.names]
+            differ += [name for name in other.names if name not in self.names]
+            what = f"{quote(differ)} only in some" if differ else "in another order"
+            raise ValueError(f"parts of the data have different columns: {what}.")
+        together = (np.minimum, np.maximum, np.add, np.add, np.logical_and)
+        pairs = zip(together, self.figures, other.figures, strict=True)
+        figures = tuple(add(one, two) for add, one, two in pairs)
         found = tuple(self._found_with(other, index) for index in range(len(self.names)))
         declared = {
             # in order of appearance, as categories unite when parts are put together
@@ -198,37 +192,26 @@ class Summary:
 
     def columns(self, bounds: Bounds | None = None) -> tuple[Column, ...]:
         """The columns as observed; declared bounds take the place of observed ones."""
-        return tuple(self._columns(bounds or {}))
+        check_finite(compress(self.names, self.figures[3]))
+        return tuple(self._column(j, name, bounds or {}) for j, name in enumerate(self.names))
 
-    def _columns(self, bounds: Bounds) -> Iterator[Column]:
-        low, high, missing, infinite, whole = self.figures
-        bad = [name for name, n in zip(self.names, infinite, strict=True) if n]
-        if bad:
-            raise ValueError(infinite_error(bad))
-        for j, name in enumerate(self.names):
-            if missing[j] == self.n_rows:
-                raise ValueError(
-                    f"column {name!r} holds no value at all, only missing ones: drop it."
-                )
-            found = self.found[j]
-            if found is not None:
-                yield _categorical(name, found, self.declared.get(name), bool(missing[j]))
-                continue
-            kind: Kind = "integer" if whole[j] else "numeric"
-            if whole[j] and low[j] == 0 and high[j] == 1:
+    def _column(self, j: int, name: str, bounds: Bounds) -> Column:
+        low, high, n_missing, _, integral = (figure[j].item() for figure in self.figures)
+        if n_missing == self.n_rows:
+            raise ValueError(f"column {name!r} holds no value at all, only missing ones: drop it.")
+        found, missing = self.found[j], n_missing > 0
+        if found is None:
+            kind: Kind = "integer" if integral else "numeric"
+            if integral and (low, high) == (0, 1):
                 kind = "binary"
-            least, most = bounds.get(name, (low[j], high[j]))
-            yield Column(name, kind, float(least), float(most), missing=bool(missing[j]))
-
-
-def _categorical(
-    name: str, found: frozenset[str], declared: tuple[str, ...] | None, missing: bool
-) -> Column:
-    known = declared if declared is not None else tuple(sorted(found))
-    if len(known) > MAX_CATEGORIES and declared is not None:
-        known = tuple(category for category in known if category in found)
-    gone = missing or len(found - set(known)) > 0
-    return Column(name, "categorical", categories=known, missing=gone)
+            low, high = bounds.get(name, (low, high))
+            return Column(name, kind, float(low), float(high), missing=missing)
+        declared = self.declared.get(name)
+        known = tuple(sorted(found)) if declared is None else declared
+        if len(known) > MAX_CATEGORIES and declared is not None:
+            known = tuple(category for category in known if category in found)
+        missing = missing or len(found - set(known)) > 0
+        return Column(name, "categorical", categories=known, missing=missing)
 
 
 def _categories_in(text: TextValues) -> frozenset[str]:
@@ -241,14 +224,10 @@ def _count_missing(text: TextValues) -> Figures:
     return np.array([np.inf]), np.array([-np.inf]), missing, none, np.ones(1, np.bool_)
 
 
-def check_same_names(names: Sequence[str], others: Sequence[str]) -> None:
-    """Refuse parts whose columns differ."""
-    if tuple(names) != tuple(others):
-        differ = [name for name in (*names, *others) if (name in names) != (name in others)]
-        what = f"{quote(differ)} only in some" if differ else "in another order"
-        raise ValueError(f"parts of the data have different columns: {what}.")
-
-
-def infinite_error(names: Sequence[str]) -> str:
-    """The message about columns that hold infinity."""
-    return f"column(s) {quote(names)} hold infinity: clip such values, or mark them missing."
+def check_finite(bad: Iterable[str]) -> None:
+    """Refuse columns that hold infinity, given by their names."""
+    names = list(bad)
+    if names:
+        raise ValueError(
+            f"column(s) {quote(names)} hold infinity: clip such values, or mark them missing."
+        )

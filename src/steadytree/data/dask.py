@@ -13,7 +13,7 @@ from steadytree._base.optional import require
 from steadytree.data._kernels import SplitArrays
 from steadytree.data.binning import Grid
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.out_of_core import DataSummary, class_indices, named
+from steadytree.data.out_of_core import DataSummary, class_indices
 from steadytree.data.sources import Parted, Pass, pass_over
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import Table, is_dask
@@ -26,8 +26,7 @@ Ready = tuple[NDArray[Any], NDArray[np.int32], SplitArrays]
 
 def check_both_dask(X: Any, y: Any) -> None:
     """Refuse one Dask collection without the other."""
-    for name, other, one in (("X", "y", X), ("y", "X", y)):
-        rest = y if name == "X" else X
+    for name, one, other, rest in (("X", X, "y", y), ("y", y, "X", X)):
         if is_dask(one) and not is_dask(rest):
             raise TypeError(
                 f"{name} is a Dask collection, so {other} must be one too, "
@@ -49,15 +48,13 @@ class DaskParts:
     def recall(self, grid: Grid, n_thresholds: int) -> None:
         """Nothing is kept from one fit to the next."""
 
-    def look(self, grid: Grid) -> DataSummary:
+    def summarise(self, grid: Grid) -> DataSummary:
         """What all partitions tell together; reads the data once."""
-        looks = [self.runner.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
-        return self.runner.get(self.runner.add_up(looks))
+        return self.runner.get(self.runner.add_up(self._calls(DataSummary.at, grid)))
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
         """Bin every partition on its worker, keep it there; tell which bins any row is in."""
-        shared = self.runner.share((space, classes))
-        parts = [self.runner.call(_encode, k, x, y, shared) for k, (x, y) in enumerate(self._pairs)]
+        parts, shared = self._calls(_encode, space, classes), self.runner.share(space)
         occupied = self.runner.add_up([self.runner.call(_occupied, part, shared) for part in parts])
         *self._parts, occupied = self.runner.keep([*parts, occupied])
         return self.runner.get(occupied) > 0
@@ -72,9 +69,11 @@ class DaskParts:
     # ---- for learners that read rows in their own way ----
     def keep(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         """``function(X, y, *shared)`` of every partition, left on its worker."""
+        return self.runner.keep(self._calls(function, *shared))
+
+    def _calls(self, function: Callable[..., Any], *shared: Any) -> list[Any]:
         given = self.runner.share((function, *shared))
-        calls = (self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs))
-        return self.runner.keep(list(calls))
+        return [self.runner.call(_apply, k, *pair, given) for k, pair in enumerate(self._pairs)]
 
     def chain(self, function: Callable[..., Any], parts: Sequence[Any], *shared: Any) -> list[Any]:
         """``function(part, *shared)`` of what was kept, left there too."""
@@ -107,11 +106,10 @@ class DaskRows(Parted):
         self._done: list[Any] = [None] * len(self._parts)  # nodes of the rows and counts, by part
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
-        given = self._run.share(todo) if todo.place.size > SMALL else Parcel(todo)
+        given = self._run.share(todo) if todo.index_of_node.size > SMALL else Parcel(todo)
         pairs = zip(self._parts, self._done, strict=True)
         done = [self._run.call(_step, part, before, given) for part, before in pairs]
-        groups = [done[k : k + ADDED_AT_ONCE] for k in range(0, len(done), ADDED_AT_ONCE)]
-        total = self._run.add_up([self._run.call(_add_counts, group) for group in groups])
+        total = self._run.add_up([self._run.call(_add_counts, group) for group in _groups(done)])
         *self._done, total = self._run.keep([*done, total])
         return self._run.take(total)
 
@@ -146,8 +144,7 @@ class Runner:
     def add_up(self, values: Sequence[Any]) -> Any:
         """The sum as a tree, so that no machine holds more than a few terms."""
         while len(values) > 1:
-            groups = [values[k : k + ADDED_AT_ONCE] for k in range(0, len(values), ADDED_AT_ONCE)]
-            values = [self.call(_add, group) for group in groups]
+            values = [self.call(_add, group) for group in _groups(values)]
         return values[0]
 
     def keep(self, values: Sequence[Any]) -> list[Any]:
@@ -167,6 +164,10 @@ class Runner:
         return self._dask.compute(*values, **self._where)
 
 
+def _groups(values: Sequence[Any]) -> list[Sequence[Any]]:
+    return [values[k : k + ADDED_AT_ONCE] for k in range(0, len(values), ADDED_AT_ONCE)]
+
+
 def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, sample: NDArray[Any]) -> Any:
     """``function`` of every partition as a dask array, computed when that is.
 
@@ -175,32 +176,21 @@ def map_rows(function: Callable[[Any], NDArray[Any]], X: Any, sample: NDArray[An
     require("dask", extra="dask", purpose="predicting for a Dask collection")
     if not hasattr(X, "numblocks"):
         return X.map_partitions(function, meta=sample)
-    whole = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+    one_chunk = X if X.numblocks[1] == 1 else X.rechunk({1: -1})
     if sample.ndim == 1:
-        return whole.map_blocks(function, dtype=sample.dtype, drop_axis=1, meta=sample)
-    chunks = (whole.chunks[0], (sample.shape[1],))
-    return whole.map_blocks(function, dtype=sample.dtype, chunks=chunks, meta=sample)
+        return one_chunk.map_blocks(function, dtype=sample.dtype, drop_axis=1, meta=sample)
+    chunks = (one_chunk.chunks[0], (sample.shape[1],))
+    return one_chunk.map_blocks(function, dtype=sample.dtype, chunks=chunks, meta=sample)
 
 
 # ---- what runs on the workers ----
-def _look(number: int, X: Any, y: Any, grid: Grid) -> DataSummary:
-    try:
-        return DataSummary.at(X, y, grid)
-    except (ValueError, TypeError) as error:
-        raise named(f"partition {number}", error) from None
+def _encode(X: Any, y: Any, space: FeatureSpace, classes: NDArray[Any]) -> Part:
+    table = Table.read(X)
+    return space.bin_table(table), class_indices(y, table.n_rows, classes)
 
 
-def _encode(number: int, X: Any, y: Any, shared: tuple[FeatureSpace, NDArray[Any]]) -> Part:
-    space, classes = shared
-    try:
-        table = Table.read(X)
-        return space.bin_table(table), class_indices(y, table.n_rows, classes)
-    except (ValueError, TypeError) as error:
-        raise named(f"partition {number}", error) from None
-
-
-def _occupied(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[np.int64]:
-    return shared[0].occupied(part[0]).astype(np.int64)
+def _occupied(part: Part, space: FeatureSpace) -> NDArray[np.int64]:
+    return space.occupied(part[0]).astype(np.int64)
 
 
 def _ready(part: Part, splits: SplitTable) -> Ready:
@@ -234,7 +224,7 @@ def _apply(number: int, X: Any, y: Any, kept: tuple[Any, ...]) -> Any:
     try:
         return function(X, y, *shared)
     except (ValueError, TypeError) as error:
-        raise named(f"partition {number}", error) from None
+        raise type(error)(f"partition {number}: {error}") from None
 
 
 def _spread(function: Callable[..., Any], part: Any, shared: tuple[Any, ...]) -> Any:

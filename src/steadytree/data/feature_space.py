@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,10 @@ from steadytree.data.binning import (
     midpoint_thresholds,
     quantile_thresholds,
 )
-from steadytree.data.column import NO_THRESHOLDS, Bounds, Column, Kind, Summary, infinite_error
-from steadytree.data.table import Table, check_unique, number_text, quote
+from steadytree.data.column import NO_THRESHOLDS, Bounds, Column, Kind, Summary, check_finite
+from steadytree.data.table import Table, check_unique, quote, value_text
 
 Categories = Mapping[str, Sequence[Any]]
-
-
-def check_finite(names: Sequence[str], matrix: NDArray[Any]) -> None:
-    """Refuse infinity, and say in which columns it is."""
-    bad = [name for name, column in zip(names, matrix.T, strict=True) if np.isinf(column).any()]
-    if bad:
-        raise ValueError(infinite_error(bad))
 
 
 @dataclass(frozen=True)
@@ -155,7 +149,7 @@ class FeatureSpace:
             for j, column in enumerate(self):
                 matrix[:, j] = _encode_column(column, table, j)
         if not np.isfinite(matrix.sum()):  # cheap: only then look for where
-            check_finite(self.names, matrix)
+            check_finite(compress(self.names, np.isinf(matrix).any(axis=0)))
         return matrix
 
     def with_thresholds(
@@ -170,40 +164,28 @@ class FeatureSpace:
         `values` is what `encode` returned; a binary column gets one threshold.
         """
         pairs = [(values[:, j], weights) for j in range(len(self))]
-        return self._with_thresholds(grid, n_thresholds, pairs)
+        return self.with_thresholds_at(grid, n_thresholds, pairs)
 
     def with_thresholds_at(
-        self,
-        grid: Grid,
-        n_thresholds: int,
-        distinct: Sequence[tuple[NDArray[Any], NDArray[Any]]] = (),
+        self, grid: Grid, n_thresholds: int, distinct: Sequence[tuple[NDArray[Any], Any]] = ()
     ) -> "FeatureSpace":
-        """As `with_thresholds`, from distinct values and counts; even thresholds need none."""
-        return self._with_thresholds(grid, n_thresholds, distinct)
-
-    def _with_thresholds(
-        self,
-        grid: Grid,
-        n_thresholds: int,
-        values: Sequence[tuple[NDArray[Any], NDArray[Any] | None]],
-    ) -> "FeatureSpace":
+        """As `with_thresholds`, from the values of each column with their weights or counts."""
         OneOf(*GRIDS).check(grid, "grid")
         if grid == "equidistant":
             even = equidistant_thresholds(self.columns, n_thresholds)
-        columns = []
+        columns = list(self.columns)
         for j, column in enumerate(self.columns):
             if column.is_categorical:
-                columns.append(column)
                 continue
             if column.kind == "binary" and column.low < column.high:
                 thresholds = np.array([0.5])
             elif grid == "equidistant":
                 thresholds = even[j]
             elif grid == "quantile":
-                thresholds = quantile_thresholds(values[j][0], n_thresholds, values[j][1])
+                thresholds = quantile_thresholds(distinct[j][0], n_thresholds, distinct[j][1])
             else:
-                thresholds = midpoint_thresholds(column.name, values[j][0])
-            columns.append(column.with_thresholds(thresholds))
+                thresholds = midpoint_thresholds(column.name, distinct[j][0])
+            columns[j] = column.with_thresholds(thresholds)
         return FeatureSpace(tuple(columns))
 
     def with_even_bins(self, n_bins: int) -> "FeatureSpace":
@@ -219,23 +201,22 @@ class FeatureSpace:
         """
         thresholds = [column.thresholds for column in self.columns]
         offsets = np.concatenate([[0], np.cumsum([len(c) for c in thresholds])]).astype(np.int64)
-        sizes = np.array([len(column.categories) for column in self.columns], dtype=np.int64)
-        dtype = bin_index_type(max(column.n_bins for column in self.columns))
-        binned = np.empty((len(self), len(values)), dtype)
+        sizes, binned = np.array(self.n_categories), self._empty_bins(len(values))
         return encode_bins(values, np.concatenate(thresholds), offsets, sizes, binned)
 
     def bin_table(self, table: Table) -> NDArray[Any]:
         """Bins (p, n) of a table, column by column: no matrix of all values is made."""
         table = table.select(self.names)
-        dtype = bin_index_type(max(column.n_bins for column in self.columns))
-        binned = np.empty((len(self), table.n_rows), dtype)
+        binned = self._empty_bins(table.n_rows)
         for j, column in enumerate(self):
             encoded = np.ascontiguousarray(_encode_column(column, table, j))[:, None]
-            ends = np.array([0, len(column.thresholds)])
-            encode_bins(
-                encoded, column.thresholds, ends, self.n_categories[j : j + 1], binned[j : j + 1]
-            )
+            ends, own = np.array([0, len(column.thresholds)]), slice(j, j + 1)
+            encode_bins(encoded, column.thresholds, ends, self.n_categories[own], binned[own])
         return binned
+
+    def _empty_bins(self, n_rows: int) -> NDArray[Any]:
+        dtype = bin_index_type(max(column.n_bins for column in self.columns))
+        return np.empty((len(self), n_rows), dtype)
 
     @cached_property
     def bin_offsets(self) -> NDArray[np.int64]:
@@ -269,12 +250,11 @@ def _encode_column(column: Column, table: Table, j: int) -> NDArray[Any]:
             f"column {column.name!r} was numbers when the tree was learned and now holds text: "
             "convert it to numbers, missing ones to nan."
         )
-    known = {category: float(k) for k, category in enumerate(column.categories)}
-    text = table.text(j)
+    known, text = column.index_of, table.text(j)
     return np.array([*(known.get(value, np.nan) for value in text.values), np.nan])[text.of_row]
 
 
 def _as_text(categories: Categories) -> dict[str, tuple[str, ...]]:
     return {
-        name: tuple(number_text(value) for value in listed) for name, listed in categories.items()
+        name: tuple(value_text(value) for value in listed) for name, listed in categories.items()
     }

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from steadytree.data.table import quote
+from steadytree.data.table import NO_VALUE, quote, value_text
 
 UNKNOWN = -1
 
@@ -17,14 +17,6 @@ def label_array(y: Any) -> NDArray[Any]:
     """Labels as an array of the type they have: whole numbers and bools do not stay objects.
 
     Nullable columns keep their type too, which scikit-learn would turn into float64.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> label_array(pd.Series([1, 0], dtype="Int64")).dtype
-    dtype('int64')
-    >>> label_array(pd.Series([True, False], dtype=object)).dtype
-    dtype('bool')
     """
     labels = np.asarray(y)
     if labels.dtype != object:
@@ -46,7 +38,7 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(
             f"X and y have inconsistent numbers of samples: {n_rows} rows, {len(y)} labels."
         )
-    missing = _missing_labels(y)
+    missing = missing_labels(y)
     if missing.any():
         raise ValueError(
             f"Input y contains NaN. {missing.sum()} label(s) are missing, the first in row "
@@ -55,10 +47,8 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     if y.dtype == object and len({isinstance(label, str) for label in y.tolist()}) > 1:
         raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
     if y.dtype.kind == "f" and np.isinf(y).any():
-        raise ValueError(
-            "Input y contains infinity or a value too large for dtype('float64'). "
-            "y must hold class labels."
-        )
+        what = "infinity or a value too large for dtype('float64')"
+        raise ValueError(f"Input y contains {what}. y must hold class labels.")
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise ValueError(
             "Unknown label type: continuous. y holds fractions, so it is no class label: "
@@ -67,40 +57,31 @@ def check_labels(y: Any, n_rows: int) -> NDArray[Any]:
     return y
 
 
-def _missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
+def missing_labels(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Flag the labels that are None, NaN or the missing value of a frame."""
     if y.dtype.kind == "f":
         return np.isnan(y)
-    if y.dtype != object:
+    if y.dtype.kind in "biuSU":
         return np.zeros(len(y), bool)
-    return np.array([v is None or v != v or type(v).__name__ == "NAType" for v in y.tolist()])
+    return np.array([v is None or type(v).__name__ in NO_VALUE or v != v for v in y.tolist()], bool)
 
 
-def place_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
-    """Place of each label among known ones, UNKNOWN (-1) where it is none of them.
+def match_labels(labels: Sequence[Any], known: Sequence[Any]) -> list[int]:
+    """Index of each label among known ones, UNKNOWN (-1) where it is none of them.
 
     Labels are compared as text where none fits as it is: a file in which one label is text gives
     the numbers beside it as text too.
-
-    Examples
-    --------
-    >>> place_labels(["1", "unclear"], [0, 1])
-    [1, -1]
     """
     if not set(labels) & set(known):
-        labels, known = ([label_as_text(label) for label in each] for each in (labels, known))
-    position = {label: index for index, label in enumerate(known)}
-    return [position.get(label, UNKNOWN) for label in labels]
+        labels, known = ([value_text(label) for label in each] for each in (labels, known))
+    index_of = {label: index for index, label in enumerate(known)}
+    return [index_of.get(label, UNKNOWN) for label in labels]
 
 
 def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     """All classes of an old tree and of new rows, sorted; old ones in another order keep theirs.
 
     Which class wins a tie is a matter of order, so the old tree goes on to decide as before.
-
-    Examples
-    --------
-    >>> unite_classes(np.array(["a", "c"]), np.array(["b", "c"])).tolist()
-    ['a', 'b', 'c']
     """
     known, given = old.tolist(), new.tolist()
     kinds = {isinstance(label, str) for label in (*known, *given)}
@@ -115,18 +96,7 @@ def unite_classes(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
 
 
 def labels_like(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels as text where the classes are text and the labels are not.
-
-    Examples
-    --------
-    >>> labels_like(np.array([0, 1]), np.array(["0", "1", "unclear"])).tolist()
-    ['0', '1']
-    """
+    """Labels as text where the classes are text and the labels are not."""
     if isinstance(classes.tolist()[0], str) and y.dtype.kind in "biuf":
-        return np.array([label_as_text(label) for label in y.tolist()])
+        return np.array([value_text(label) for label in y.tolist()])
     return y
-
-
-def label_as_text(label: Any) -> str:
-    """A label as a file of text holds it: 1.0 is "1"."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

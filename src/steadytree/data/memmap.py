@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.files import locked, write_text_atomically
-from steadytree.data._kernels import SplitArrays, merge_bins
+from steadytree.data._kernels import merge_bins
 from steadytree.data.binning import bin_index_type
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
@@ -28,7 +28,7 @@ from steadytree.data.splits import SplitTable
 VERSION = 2
 CONTENTS = "map.json"
 NAMES = ("codes", "labels")
-Say = Callable[[str], None]
+OnProgress = Callable[[str], None]
 OWN = ("slots", "codes", "labels")  # followed by the fit's token
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 CHUNK = 1 << 20
@@ -45,18 +45,16 @@ class MapFolder:
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
         self._temporary = path is None
-        self._made = False
-        if path is None:
-            self.path = Path(tempfile.mkdtemp(prefix="steadytree-"))
-        else:
-            self.path = Path(path)
-            _check_own(self.path)
-            self._made = not self.path.exists()
-            self.path.mkdir(parents=True, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix="steadytree-") if path is None else path)
+        _check_own(self.path)
+        self._made = not self.path.exists()
+        self.path.mkdir(parents=True, exist_ok=True)
         self._token = uuid.uuid4().hex
         with alone(self.path):
             sweep(self.path)
-            self._files: dict[str, IO[bytes]] = {"slots": claim(self.path, self._token)}
+            alive = own_path(self.path, "slots", self._token).open("x+b")
+            _is_free(alive)  # locked as long as it is open: the fit is alive
+        self._files: dict[str, IO[bytes]] = {"slots": alive}
         self.sizes: list[int] = []  # rows of each block
         self.n_features = 0
         self.dtype: type[Any] = np.uint8
@@ -148,6 +146,9 @@ class MapFolder:
             self._files[name].flush()
         if self._temporary:
             return
+        for name in NAMES:  # cut off what was reserved and not needed, and make the rest last
+            self._files[name].truncate(sum(self.sizes) * self._widths[name])
+            os.fsync(self._files[name].fileno())
         content = {
             "version": VERSION,
             "marks": marks,
@@ -157,15 +158,14 @@ class MapFolder:
             "classes": classes.tolist(),
             "class_type": classes.dtype.str,
             "occupied": np.flatnonzero(occupied).tolist(),
-            "files": {name: self._finish(name) for name in NAMES},
+            "files": {name: _describe(self._files[name]) for name in NAMES},
         }
         with alone(self.path):
             if _read_contents(self.path) is not None:
                 return  # of a fit that was faster
             for name in NAMES:
                 self._files[name].close()
-                kept = self.path / f"{name}.bin"
-                own_path(self.path, name, self._token).replace(kept)
+                kept = own_path(self.path, name, self._token).replace(self.path / f"{name}.bin")
                 self._files[name] = kept.open("rb")
             try:  # written last, so that half a map is never taken for one
                 write_text_atomically(self.path / CONTENTS, _text(content))
@@ -174,13 +174,6 @@ class MapFolder:
                     self._files[name].close()
                     (self.path / f"{name}.bin").unlink(missing_ok=True)
                 raise
-
-    def _finish(self, name: str) -> list[Any]:
-        """Cut off what was reserved and not needed, and make the rest last."""
-        file = self._files[name]
-        file.truncate(sum(self.sizes) * self._widths[name])
-        os.fsync(file.fileno())
-        return _describe(file)
 
     def recall(self, marks: Any) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
         """Space, classes and occupied bins of a map that was kept; None where there is none."""
@@ -212,10 +205,11 @@ class MapFolder:
 class MappedRows(Parted):
     """The rows of a map as a source; no more than one block of them is in memory."""
 
-    def __init__(self, folder: MapFolder, splits: SplitTable, n_classes: int, say: Say) -> None:
+    def __init__(
+        self, folder: MapFolder, splits: SplitTable, n_classes: int, on_progress: OnProgress
+    ) -> None:
         super().__init__(splits, n_classes)
-        self._folder, self._say = folder, say
-        self._n_passes = 0
+        self._folder, self._on_progress, self._n_passes = folder, on_progress, 0
         self.start()
 
     def restart(self) -> None:
@@ -223,14 +217,12 @@ class MappedRows(Parted):
 
     def sum_over(self, todo: Pass) -> NDArray[np.int64]:
         self._n_passes += 1
-        table: SplitArrays = self._splits.table
-        shape = (todo.n_counted, self._splits.n_bins, self._n_classes)
-        total = np.zeros(shape, np.int64)
-        n_rows = sum(self._folder.sizes)
+        total = np.zeros((todo.n_counted, self.splits.n_bins, self.n_classes), np.int64)
+        n_rows, table = sum(self._folder.sizes), self.splits.table
         for first, size in self._folder.blocks():
             binned, labels = self._folder.binned(first, size), self._folder.labels(first, size)
             total += pass_over(binned, labels, self._folder.node_of_row(first, size), table, todo)
-            self._say(f"pass {self._n_passes}: {first + size:,} of {n_rows:,} rows counted")
+            self._on_progress(f"pass {self._n_passes}: {first + size:,} of {n_rows:,} rows counted")
         return total
 
 
@@ -276,15 +268,18 @@ def _open_files(folder: Path) -> dict[str, IO[bytes]]:
     return files
 
 
-def _describe(file: IO[bytes]) -> list[Any]:
-    return [os.fstat(file.fileno()).st_size, digest(file)]
+def _describe(file: Any) -> list[Any]:
+    """Size of a file, and what tells its content from any other."""
+    file.seek(0)
+    digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32))
+    return [os.fstat(file.fileno()).st_size, digest.hexdigest()]
 
 
 def _column_dict(column: Column) -> dict[str, Any]:
     bounds = [None, None] if column.is_categorical else [column.low, column.high]
-    listed = [column.name, column.kind, bounds, list(column.categories), column.missing]
-    keys = ("name", "kind", "bounds", "categories", "missing")
-    return dict(zip(keys, listed, strict=True)) | {"cuts": column.thresholds.tolist()}
+    found: dict[str, Any] = {"name": column.name, "kind": column.kind, "bounds": bounds}
+    found |= {"categories": list(column.categories), "missing": column.missing}
+    return found | {"cuts": column.thresholds.tolist()}
 
 
 def _column(found: dict[str, Any]) -> Column:
@@ -315,13 +310,6 @@ def own_path(folder: Path, name: str, token: str) -> Path:
     return folder / f"{name}-{token}.bin"
 
 
-def claim(folder: Path, token: str) -> IO[bytes]:
-    """The file that says that a fit is alive, as long as it is open."""
-    file = own_path(folder, "slots", token).open("x+b")
-    _is_free(file)
-    return file
-
-
 def sweep(folder: Path) -> None:
     """Remove the files of fits that were killed."""
     begun = [file.stem.partition("-") for file in folder.iterdir()]
@@ -342,20 +330,17 @@ def _is_free(file: IO[bytes]) -> bool:
     if sys.platform != "win32":
         import fcntl
 
-        try:
+        with contextlib.suppress(OSError):
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
+            return True
+        return False
     return True
 
 
 def reserve(sizes: Mapping[IO[bytes], int], folder: Path) -> None:
     """Give files their sizes, on the disk too: a mapped page without room kills the process.
 
-    Raises
-    ------
-    OSError
-        Where the disk has not enough room for all; it says how much is needed.
+    The OSError of a disk without enough room for all says how much is needed.
     """
     try:
         for file, size in sizes.items():
@@ -373,11 +358,9 @@ def reserve(sizes: Mapping[IO[bytes], int], folder: Path) -> None:
 
 
 def _write_zeros(file: IO[bytes], size: int) -> None:
-    zeros = bytes(CHUNK)
     os.lseek(file.fileno(), 0, os.SEEK_SET)
-    left = size
-    while left > 0:
-        left -= os.write(file.fileno(), zeros[: min(CHUNK, left)])
+    while size > 0:
+        size -= os.write(file.fileno(), bytes(min(CHUNK, size)))
     os.fsync(file.fileno())
     file.seek(0)
 
@@ -389,12 +372,3 @@ def no_room(needed: int, folder: Path) -> OSError:
         f"the binned rows need {needed / 1e9:.3g} GB, and {str(folder)!r} has {free / 1e9:.3g} "
         "GB left: name a folder on another disk with cache=."
     )
-
-
-def digest(file: IO[bytes]) -> str:
-    """What tells a file's content from any other."""
-    found = hashlib.blake2b(digest_size=32)
-    file.seek(0)
-    while part := file.read(CHUNK):
-        found.update(part)
-    return found.hexdigest()

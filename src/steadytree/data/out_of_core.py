@@ -16,7 +16,7 @@ from steadytree.data.table import Table
 
 MOST_DISTINCT = 2_000_000  # values of one column that may be kept: 32 MB
 Distinct = tuple[NDArray[np.float64], NDArray[np.int64]]
-NOTHING: Distinct = (np.empty(0), np.empty(0, np.int64))
+Known = tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]]  # space, classes, occupied bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class DataSummary:
         return cls(Summary.of(table), labels, distinct)
 
     def __add__(self, other: "DataSummary") -> "DataSummary":
-        if self.summary.n_rows == 0 or other.summary.n_rows == 0:
+        if 0 in (self.summary.n_rows, other.summary.n_rows):
             return other if self.summary.n_rows == 0 else self
         summary = self.summary + other.summary
         distinct = None
@@ -57,34 +57,31 @@ class DataSummary:
 
 
 def _distinct(values: NDArray[Any]) -> Distinct:
-    if values.dtype == object:
-        return NOTHING
-    found, counts = np.unique(values[~np.isnan(values)], return_counts=True)
-    return found, counts
+    numbers = np.empty(0) if values.dtype == object else values[~np.isnan(values)]
+    return np.unique(numbers, return_counts=True)
 
 
 def _merge(name: str, one: Distinct, two: Distinct) -> Distinct:
-    values, place = np.unique(np.concatenate([one[0], two[0]]), return_inverse=True)
+    values, index = np.unique(np.concatenate([one[0], two[0]]), return_inverse=True)
     if len(values) > MOST_DISTINCT:
         raise ValueError(
             f"column {name!r} has more than {MOST_DISTINCT:,} distinct values, too many to gather "
             "from parts of the data: use grid='equidistant'."
         )
-    counts = np.bincount(place, weights=np.concatenate([one[1], two[1]]), minlength=len(values))
+    counts = np.bincount(index, weights=np.concatenate([one[1], two[1]]), minlength=len(values))
     return values, counts.astype(np.int64)
 
 
 def _merge_labels(one: NDArray[Any], two: NDArray[Any]) -> NDArray[Any]:
     both = np.concatenate([one, two])
-    if both.dtype == object and len({isinstance(label, str) for label in both.tolist()}) > 1:
-        raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
-    if (one.dtype.kind in "US") != (two.dtype.kind in "US") and both.dtype.kind in "US":
+    mixed = (one.dtype.kind in "US") != (two.dtype.kind in "US") and both.dtype.kind in "US"
+    if mixed or (both.dtype == object and len({isinstance(x, str) for x in both.tolist()}) > 1):
         raise TypeError("y mixes text and numbers as labels: turn all of them into text.")
     return np.unique(both)
 
 
 def class_indices(y: Any, n_rows: int, classes: NDArray[Any]) -> NDArray[np.int32]:
-    """Place of each label among the classes of all parts."""
+    """Index of each label among the classes of all parts."""
     labels = check_labels(y, n_rows)
     indices = np.searchsorted(classes, labels)
     inside = np.minimum(indices, len(classes) - 1)
@@ -96,20 +93,13 @@ def class_indices(y: Any, n_rows: int, classes: NDArray[Any]) -> NDArray[np.int3
     return inside.astype(np.int32)
 
 
-def named(place: str, error: Exception) -> Exception:
-    """The same error, telling in which part of the data it arose."""
-    return type(error)(f"{place}: {error}")
-
-
 class OutOfCore(Protocol):
     """Parts of the data that are read where they lie."""
 
-    def recall(
-        self, grid: Grid, n_thresholds: int
-    ) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
+    def recall(self, grid: Grid, n_thresholds: int) -> Known | None:
         """Space, classes and occupied bins where the rows were binned before."""
 
-    def look(self, grid: Grid) -> DataSummary:
+    def summarise(self, grid: Grid) -> DataSummary:
         """First pass: ranges, categories and labels of all rows."""
 
     def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
@@ -125,9 +115,9 @@ def make_ready(
     """Space with thresholds, classes, and the source; all as rows in memory would give them."""
     known = parts.recall(grid, n_thresholds)
     if known is None:
-        look = parts.look(grid)
-        space = look.space(grid, n_thresholds)
-        known = space, look.labels, parts.encode(space, look.labels)
+        summary = parts.summarise(grid)
+        space = summary.space(grid, n_thresholds)
+        known = space, summary.labels, parts.encode(space, summary.labels)
     space, classes, occupied = known
     splits = SplitTable.of(space, occupied)
     return space, classes, parts.source(splits, len(classes))

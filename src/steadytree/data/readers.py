@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.cell_reader import Cells, read_columns
+from steadytree.data.cell_reader import read_columns
 from steadytree.data.table import Table, check_unique, quote
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
@@ -27,8 +27,8 @@ def column_names(path: str | PathLike[str]) -> list[str]:
     path, is_csv = _check_path(path)
     if not is_csv:
         return _with_parquet(path, None)
-    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
-        return _read_header(path, file)[1]
+    with _open_csv(path) as (_, _, names):
+        return names
 
 
 def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
@@ -38,18 +38,17 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     bars between the fields. A column is numbers where every value is one (with a decimal comma
     too, unless commas stand between fields), else text; empty fields, ``NA``, ``NaN``, ``null``
     and ``?`` are missing. A column without a name is called ``(unnamed 1)``, by its place.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     written = Path(f"{folder}/a.csv").write_text("age,town\n34,Ulm\n,Bonn\n")
-    ...     table = read_data(f"{folder}/a.csv")
-    >>> table.names, table.columns[0].tolist(), table.columns[1].tolist()
-    (('age', 'town'), [34.0, nan], ['Ulm', 'Bonn'])
     """
     path, is_csv = _check_path(path)
-    return _read_csv(path, skip) if is_csv else _read_parquet(path, skip)
+    if is_csv:
+        with _open_csv(path) as (file, delimiter, names):
+            kept = [index for index, name in enumerate(names) if name not in skip]
+            columns = _read_columns(path, file, delimiter, len(names), kept)
+        return Table(tuple(names[index] for index in kept), columns, {})
+    table = Table.read(_with_parquet(path, skip))
+    if table.n_rows == 0:
+        raise ValueError(f"{str(path)!r} has no rows.")
+    return table
 
 
 def read_cells(
@@ -68,8 +67,13 @@ def read_cells(
     if is_csv:
         return Table(tuple(names), _text_columns(path, names, as_they_stand), {})
     frame = _with_parquet(path, [name for name in found if name not in names])
-    columns, _ = read_columns(frame, names)
-    return Table(tuple(names), [_as_array(cells) for cells in columns], {})
+    columns, n_rows = read_columns(frame, names)
+    # one by one, since numpy would unpack lists
+    arrays = [
+        cells if isinstance(cells, np.ndarray) else np.fromiter(cells, object, n_rows)
+        for cells in columns
+    ]
+    return Table(tuple(names), arrays, {})
 
 
 def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
@@ -89,19 +93,10 @@ def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
 
 
 # ---- csv ----
-def _read_csv(path: Path, skip: Collection[str]) -> Table:
-    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
-        delimiter, names = _read_header(path, file)
-        kept = [index for index, name in enumerate(names) if name not in skip]
-        columns = _read_columns(path, file, delimiter, len(names), kept)
-    return Table(tuple(names[index] for index in kept), columns, {})
-
-
 def _text_columns(
     path: Path, names: Sequence[str], as_they_stand: Collection[str]
 ) -> list[NDArray[Any]]:
-    with _csv_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
-        delimiter, header = _read_header(path, file)
+    with _open_csv(path) as (file, delimiter, header):
         indices = [header.index(name) for name in names]
         parts: list[list[NDArray[Any]]] = [[np.empty(0, object)] for _ in names]
         try:
@@ -109,19 +104,16 @@ def _text_columns(
                 for part, index in zip(parts, indices, strict=True):
                     part.append(_texts(block[index]))
         except (csv.Error, ValueError):  # whose words tell of the row, so they are not kept
-            raise _bad_row(path) from None
+            raise ValueError(
+                f"{str(path)!r} has rows that do not fit its header or are no csv in UTF-8: mend "
+                "them where you may see them. Which rows is not said, since that would tell of "
+                "them."
+            ) from None
     columns = [np.concatenate(part) for part in parts]
     if delimiter != ",":
         point = np.frompyfunc(lambda cell: _with_point(cell, as_they_stand), 1, 1)
         columns = [point(column) for column in columns]
     return columns
-
-
-def _bad_row(path: Path) -> ValueError:
-    return ValueError(
-        f"{str(path)!r} has rows that do not fit its header or are no csv in UTF-8: mend them "
-        "where you may see them. Which rows is not said, since that would tell of them."
-    )
 
 
 def _with_point(cell: str | None, as_they_stand: Collection[str]) -> str | None:
@@ -132,19 +124,12 @@ def _with_point(cell: str | None, as_they_stand: Collection[str]) -> str | None:
     return changed if _is_number(changed) else cell
 
 
-def _as_array(cells: Cells) -> NDArray[Any]:
-    if isinstance(cells, np.ndarray):
-        return cells
-    array = np.empty(len(cells), dtype=object)
-    for row, cell in enumerate(cells):  # one by one, since numpy would unpack lists
-        array[row] = cell
-    return array
-
-
 @contextmanager
-def _csv_errors(path: Path) -> Iterator[None]:
+def _open_csv(path: Path) -> Iterator[tuple[TextIO, str, list[str]]]:
+    """The file at its first line, its delimiter and the names of its columns."""
     try:
-        yield
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file, *_read_header(path, file)
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{str(path)!r} is not a csv file of UTF-8 text: save it as 'CSV UTF-8'."
@@ -205,8 +190,13 @@ def _blocks(
     next(reader)
     n_before = 0
     while True:
-        with _no_garbage_collection():
+        collects = gc.isenabled()
+        gc.disable()  # millions of short lists make the collector look again and again, for nothing
+        try:
             rows = list(islice(reader, ROWS_AT_ONCE))
+        finally:
+            if collects:
+                gc.enable()
         if not rows:
             return
         if any(len(row) != n_columns for row in rows):
@@ -220,18 +210,6 @@ def _blocks(
         n_before += len(rows)
         if rows:
             yield list(zip(*rows, strict=True))
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    # millions of short lists make the collector look again and again, for nothing
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _numbers(values: Sequence[str], decimal_comma: bool) -> NDArray[np.float64] | None:
@@ -262,24 +240,12 @@ def _is_number(value: str) -> bool:
 
 
 def _texts(values: Sequence[str]) -> NDArray[Any]:
-    seen: dict[str, str | None] = {}
-    texts = np.empty(len(values), dtype=object)
-    for row, value in enumerate(values):
-        if value not in seen:
-            stripped = value.strip()
-            seen[value] = None if stripped in MISSING else stripped
-        texts[row] = seen[value]
-    return texts
+    stripped = {value: value.strip() for value in set(values)}
+    texts = [None if stripped[value] in MISSING else stripped[value] for value in values]
+    return np.array(texts, dtype=object)
 
 
 # ---- parquet ----
-def _read_parquet(path: Path, skip: Collection[str]) -> Table:
-    table = Table.read(_with_parquet(path, skip))
-    if table.n_rows == 0:
-        raise ValueError(f"{str(path)!r} has no rows.")
-    return table
-
-
 def _with_parquet(path: Path, skip: Collection[str] | None) -> Any:
     """The frame without the skipped columns, or the names where `skip` is None."""
     for reader, name in ((_with_pyarrow, "pyarrow"), (_with_polars, "polars")):

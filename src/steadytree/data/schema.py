@@ -1,4 +1,4 @@
-"""Schemas as TOML or JSON, and a template to fill in."""
+"""Schema: what is declared of data without looking at them; as TOML or JSON, and a template."""
 
 import json
 import logging
@@ -14,15 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.files import write_text_atomically
-from steadytree.data.cell_reader import (
-    canonical,
-    indices,
-    numbers,
-    numeric_types,
-    read_columns,
-    read_labels,
-)
-from steadytree.data.column import Bounds, Column, Kind
+from steadytree.data import cell_reader
+from steadytree.data.column import Bounds, ByKey, Column, Kind
 from steadytree.data.feature_space import Categories, FeatureSpace
 from steadytree.data.table import check_unique, quote
 
@@ -30,8 +23,8 @@ _LOG = logging.getLogger(__name__)
 NO_CLASS = -1
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, eq=False)
+class Schema(ByKey):
     """Names, kinds, bounds, categories and classes, declared without looking at the data.
 
     Private learning starts from a schema, because bounds, categories or classes read off the data
@@ -83,7 +76,7 @@ class Schema:
         categories = {name: tuple(listed) for name, listed in (self.categories or {}).items()}
         names = tuple(self.names) or (*bounds, *categories)
         check_unique((*bounds, *categories))
-        _check_names(names, bounds, categories, self.kinds, self.missing)
+        _check_names(self, names)
         classes = tuple(_plain(label) for label in self.classes)
         if len(classes) < 2 or len(_indices(classes)) < len(classes):
             raise ValueError(
@@ -91,34 +84,30 @@ class Schema:
             )
         if len({isinstance(label, str) for label in classes}) > 1:
             raise ValueError("Schema: classes mixes text and numbers: use one of them.")
-        for name, value in (
-            ("bounds", {name: _limits(name, pair) for name, pair in bounds.items()}),
-            ("categories", categories),
-            ("classes", classes),
-            ("kinds", dict(self.kinds)),
-            ("missing", tuple(self.missing)),
-            ("names", names),
-        ):
+        limits = {name: _limits(name, pair) for name, pair in bounds.items()}
+        made = {"bounds": limits, "categories": categories, "classes": classes, "names": names}
+        made |= {"kinds": dict(self.kinds), "missing": tuple(self.missing)}
+        for name, value in made.items():
             object.__setattr__(self, name, value)
         self.space  # noqa: B018 - made here so that a wrong column is refused here
 
     @cached_property
     def space(self) -> FeatureSpace:
         """The columns as a feature space, in order."""
-        columns = []
+        columns: list[Column] = []
         for name in self.names:
             missing = name in self.missing
             if name in self.bounds:
-                low, high = self.bounds[name]
-                kind = self.kinds.get(name, "numeric")
-                columns.append(Column(name, kind, low, high, missing=missing))
-            else:
-                declared = FeatureSpace.declare(categories={name: self.categories[name]})[0]
-                columns.append(Column(name, "categorical", categories=declared.categories))
-                if missing:
-                    columns[-1] = declared
-        for column in columns:
-            _check_categories(column)
+                kind: Kind = self.kinds.get(name, "numeric")
+                columns.append(Column(name, kind, *self.bounds[name], missing=missing))
+                continue
+            listed = {name: self.categories[name]}
+            columns += FeatureSpace.declare(categories=listed, missing=missing)
+            if len(_indices(columns[-1].categories)) < len(columns[-1].categories):
+                raise ValueError(
+                    f"Schema: categories of {name!r} hold one value in two forms, such as 1 and "
+                    "1.0: keep one."
+                )
         return FeatureSpace(tuple(columns))
 
     # ---- reading data ----
@@ -129,21 +118,23 @@ class Schema:
         values before, such as writing numbers as text because one of them was, cannot be undone
         here: give columns a type of your own choice, or hand over lists.
         """
-        columns, n_rows = read_columns(X, self.names)
+        columns, n_rows = cell_reader.read_columns(X, self.names)
         values = np.empty((n_rows, len(self.names)))
         for index, (column, cells) in enumerate(zip(self.space, columns, strict=True)):
             if column.is_categorical:
-                values[:, index] = indices(cells, _indices(column.categories), np.nan)
+                known = _indices(column.categories)
+                values[:, index] = cell_reader.indices(cells, known, np.nan)
             else:
-                values[:, index] = np.clip(numbers(cells), column.low, column.high)
+                values[:, index] = np.clip(cell_reader.numbers(cells), column.low, column.high)
         return values
 
     def encode_labels(self, y: Any) -> NDArray[np.int32]:
-        """Place of each label in `classes`; -1 for labels that were not declared.
+        """Index of each label in `classes`; -1 for labels that were not declared.
 
         Labels are compared as text: 1, 1.0, True and "1" are one class.
         """
-        return indices(read_labels(y), _indices(self.classes), NO_CLASS).astype(np.int32)
+        labels = cell_reader.read_labels(y)
+        return cell_reader.indices(labels, _indices(self.classes), NO_CLASS).astype(np.int32)
 
     # ---- files ----
     @classmethod
@@ -168,12 +159,6 @@ class Schema:
         """Text that is equal for equal schemas."""
         return json.dumps(to_dict(self), sort_keys=True)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
-
 
 def check_schema(schema: Any) -> Schema:
     """The schema, read from a file where a path was given; refuses to go on without one."""
@@ -189,35 +174,20 @@ def check_schema(schema: Any) -> Schema:
     return schema
 
 
-def _check_names(
-    names: Sequence[str],
-    bounds: Mapping[str, Any],
-    categories: Mapping[str, Any],
-    kinds: Mapping[str, Any],
-    missing: Sequence[str],
-) -> None:
-    known = {*bounds, *categories}
+def _check_names(schema: Schema, names: Sequence[str]) -> None:
+    categories, kinds = schema.categories or {}, schema.kinds
+    known = {*(schema.bounds or {}), *categories}
     if set(names) != known or len(names) != len(known):
         raise ValueError(
             f"Schema: names must list the columns of bounds and categories, got {quote(names)}."
         )
-    for parameter, listed in (("kinds", kinds), ("missing", missing)):
+    for parameter, listed in (("kinds", kinds), ("missing", schema.missing)):
         unknown = [name for name in listed if name not in known]
         if unknown:
             raise ValueError(f"Schema: {parameter} names {quote(unknown)}, which is no column.")
-    wrong = [
-        name for name, kind in kinds.items() if (kind == "categorical") != (name in categories)
-    ]
+    wrong = [name for name in kinds if (kinds[name] == "categorical") != (name in categories)]
     if wrong:
         raise ValueError(f"Schema: kinds disagrees with bounds and categories on {quote(wrong)}.")
-
-
-def _check_categories(column: Column) -> None:
-    if len(_indices(column.categories)) < len(column.categories):
-        raise ValueError(
-            f"Schema: categories of {column.name!r} hold one value in two forms, such as 1 and "
-            "1.0: keep one."
-        )
 
 
 def _limits(name: str, pair: Any) -> tuple[float, float]:
@@ -244,8 +214,8 @@ def _plain(label: Any) -> Any:
 
 
 def _indices(listed: Sequence[Any]) -> dict[str, int]:
-    """Place of each declared value by its canonical text."""
-    texts = [canonical(value) for value in listed]
+    """Index of each declared value by its canonical text."""
+    texts = [cell_reader.canonical(value) for value in listed]
     return {text: index for index, text in enumerate(texts) if text is not None}
 
 
@@ -286,7 +256,9 @@ def from_dict(found: Any, name: str) -> dict[str, Any]:
         if kind == FILL_IN:
             raise ValueError(f"{name!r}: fill in `kind` of column {column!r}.")
         if kind == "categorical":
-            categories[column] = _categories(column, described, name)
+            listed = categories[column] = described.get("categories")
+            if not isinstance(listed, list) or FILL_IN in listed:
+                raise ValueError(f"{name!r}: fill in `categories` of column {column!r}.")
         else:
             bounds[column] = (described.get("low"), described.get("high"))
             kinds[column] = kind
@@ -294,14 +266,8 @@ def from_dict(found: Any, name: str) -> dict[str, Any]:
             missing.append(column)
     if FILL_IN in found["classes"]:
         raise ValueError(f"{name!r}: fill in `classes`: every label that may occur.")
-    return {
-        "bounds": bounds,
-        "categories": categories,
-        "classes": found["classes"],
-        "kinds": kinds,
-        "missing": missing,
-        "names": list(columns),
-    }
+    given = {"bounds": bounds, "categories": categories, "kinds": kinds, "missing": missing}
+    return given | {"classes": found["classes"], "names": list(columns)}
 
 
 def to_toml(content: Mapping[str, Any]) -> str:
@@ -316,42 +282,14 @@ def to_toml(content: Mapping[str, Any]) -> str:
 def template(X: Any, target: str | None = None) -> str:
     """A schema to fill in, from column names and types only; no value is looked at.
 
-    Parameters
-    ----------
-    X : array-like or frame
-    target : str, optional
-        The column that holds the labels; left out.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> print(template(pandas.DataFrame({"age": [31.0], "ward": ["A"]})))
-    # Fill in every "fill in" from what is generally known, never from the data.
-    # `missing = true` where a missing or unknown value is worth asking about.
-    classes = ["fill in"]
-    <BLANKLINE>
-    [columns."age"]
-    kind = "numeric"
-    low = "fill in"
-    high = "fill in"
-    missing = false
-    <BLANKLINE>
-    [columns."ward"]
-    kind = "categorical"
-    categories = ["fill in"]
-    missing = false
-    <BLANKLINE>
+    The column `target` holds the labels and is left out.
     """
     columns: dict[str, dict[str, Any]] = {}
-    for name, is_numeric in numeric_types(X).items():
-        if name == target:
-            continue
-        described: dict[str, Any]
-        if is_numeric:
-            described = {"kind": "numeric", "low": FILL_IN, "high": FILL_IN}
-        else:
-            described = {"kind": "categorical", "categories": [FILL_IN]}
-        columns[name] = described | {"missing": False}
+    for name, is_numeric in cell_reader.numeric_types(X).items():
+        if name != target:
+            numeric = {"kind": "numeric", "low": FILL_IN, "high": FILL_IN}
+            kind: Any = numeric if is_numeric else {"kind": "categorical", "categories": [FILL_IN]}
+            columns[name] = {**kind, "missing": False}
     return HEAD + to_toml({"classes": [FILL_IN], "columns": columns})
 
 
@@ -361,13 +299,6 @@ def template_of_names(names: Iterable[str]) -> str:
     described |= {"low": FILL_IN, "high": FILL_IN, "categories": [FILL_IN]}
     columns = {name: described | {"missing": False} for name in names}
     return HEAD + KINDS_HEAD + to_toml({"classes": [FILL_IN], "columns": columns})
-
-
-def _categories(column: str, described: Mapping[str, Any], name: str) -> list[Any]:
-    listed = described.get("categories")
-    if not isinstance(listed, list) or FILL_IN in listed:
-        raise ValueError(f"{name!r}: fill in `categories` of column {column!r}.")
-    return listed
 
 
 def _toml(value: Any) -> str:

@@ -82,109 +82,12 @@ class Source(Protocol):
         """Counts of the open nodes first up to, not including, last."""
 
 
-SMALL = 100_000  # values; below this, counting again is cheaper than finding out what to subtract
-
-
-class Rows:
-    """Binned rows (n_features, n_rows) in memory, in the bins of `splits`."""
-
-    def __init__(
-        self,
-        binned: NDArray[Any],
-        labels: NDArray[np.int32],
-        splits: SplitTable,
-        n_classes: int,
-        weights: NDArray[np.float64] | None = None,
-    ) -> None:
-        self._binned = binned
-        self._labels = labels
-        self._weights = weights
-        self._splits = splits
-        self._n_classes = n_classes
-        self.start()
-
-    @property
-    def splits(self) -> SplitTable:
-        return self._splits
-
-    @property
-    def n_classes(self) -> int:
-        return self._n_classes
-
-    def start(self) -> None:
-        self._node_of_row = np.zeros(len(self._labels), np.int32)
-        self._n_open = 1
-        self._parents: NDArray[Any] | None = None  # counts of the last level, where kept
-        self._level: LevelSplits | None = None
-
-    def advance(self, level: LevelSplits) -> None:
-        move_rows(self._binned, self._node_of_row, self._splits.table, *level)
-        self._level = level
-        self._n_open = level.n_open
-
-    def count(self, first: int, last: int) -> ClassCounts:
-        whole_level = (first, last) == (0, self._n_open)
-        parents, level = self._parents, self._level
-        subtract = whole_level and self._binned.size > SMALL
-        if subtract and parents is not None and level is not None:
-            values = self._count_smaller_children(parents, level)
-        else:
-            node_of_row = self._node_of_row
-            if not whole_level:
-                inside = (node_of_row >= first) & (node_of_row < last)
-                node_of_row = np.where(inside, node_of_row - first, -1).astype(np.int32)
-            values = self._count(node_of_row, last - first)
-        # fractions do not subtract exactly, so with weights every node is counted
-        self._parents = values if whole_level and self._weights is None else None
-        return ClassCounts(values, self._splits)
-
-    def rows_in(self, node: int) -> NDArray[np.int64]:
-        """Numbers of the rows in an open node."""
-        return np.flatnonzero(self._node_of_row == node)
-
-    def _count(self, node_of_row: NDArray[np.int32], n_nodes: int) -> NDArray[Any]:
-        offsets = self._splits.table.bin_offsets
-        if self._weights is None:
-            return count_classes(
-                self._binned, self._labels, node_of_row, n_nodes, offsets, self._n_classes
-            )
-        return weigh_classes(
-            self._binned,
-            self._labels,
-            node_of_row,
-            self._weights,
-            n_nodes,
-            offsets,
-            self._n_classes,
-        )
-
-    def _count_smaller_children(self, parents: NDArray[Any], level: LevelSplits) -> NDArray[Any]:
-        """Count the smaller child of each pair; the other is what is left of the parent."""
-        sizes = np.bincount(self._node_of_row + 1, minlength=self._n_open + 1)[1:]
-        left, right = level.left_node, level.right_node
-        both = np.flatnonzero((left >= 0) & (right >= 0))
-        left_is_larger = sizes[left[both]] > sizes[right[both]]
-        larger = np.where(left_is_larger, left[both], right[both])
-        smaller = np.where(left_is_larger, right[both], left[both])
-        counted = np.ones(self._n_open, bool)
-        counted[larger] = False
-        place = np.append(np.where(counted, np.cumsum(counted) - 1, -1), -1).astype(np.int32)
-        some = self._count(place[self._node_of_row], int(counted.sum()))
-        values = np.empty((self._n_open, *some.shape[1:]), some.dtype)
-        values[counted] = some
-        values[larger] = parents[both] - values[smaller]
-        return values
-
-
 class Pass(NamedTuple):
-    """What to do with every part: move its rows by some splits, then count some of the nodes.
-
-    place has an entry for each open node, where its counts go (-1: not counted), and a last one
-    for rows that are in none.
-    """
+    """What to do with every part: move its rows by some splits, then count some of the nodes."""
 
     moves: Sequence[LevelSplits]
-    place: NDArray[np.int32]
+    # for each open node, the index of its counts (-1: not counted); a last entry for closed rows
+    index_of_node: NDArray[np.int32]
     n_counted: int
     n_classes: int
 
@@ -195,13 +98,18 @@ def pass_over(
     node_of_row: NDArray[np.int32],
     table: SplitArrays,
     todo: Pass,
-) -> NDArray[np.int64]:
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[Any]:
     """Counts (n_counted, n_bins, n_classes) of one part; nodes of rows are updated in place."""
     for level in todo.moves:
         move_rows(binned, node_of_row, table, *level)
-    # where all open nodes are counted, each keeps its place
-    place = node_of_row if todo.n_counted == len(todo.place) - 1 else todo.place[node_of_row]
-    return count_classes(binned, labels, place, todo.n_counted, table.bin_offsets, todo.n_classes)
+    # where all open nodes are counted, each keeps its index
+    counts_all = todo.n_counted == len(todo.index_of_node) - 1
+    index = node_of_row if counts_all else todo.index_of_node[node_of_row]
+    sizes = (todo.n_counted, table.bin_offsets, todo.n_classes)
+    if weights is None:
+        return count_classes(binned, labels, index, *sizes)
+    return weigh_classes(binned, labels, index, weights, *sizes)
 
 
 class Parted(ABC):
@@ -211,30 +119,23 @@ class Parted(ABC):
     counting them is one pass over the parts.
     """
 
+    subtracts = True  # False where every node is counted
+
     def __init__(self, splits: SplitTable, n_classes: int) -> None:
-        self._splits = splits
-        self._n_classes = n_classes
-
-    @property
-    def splits(self) -> SplitTable:
-        return self._splits
-
-    @property
-    def n_classes(self) -> int:
-        return self._n_classes
+        self.splits, self.n_classes = splits, n_classes
 
     @abstractmethod
     def restart(self) -> None:
         """Put the rows of all parts into node 0."""
 
     @abstractmethod
-    def sum_over(self, todo: Pass) -> NDArray[np.int64]:
+    def sum_over(self, todo: Pass) -> NDArray[Any]:
         """The counts of all parts together."""
 
     def start(self) -> None:
         self._n_open = 1
         self._moves: list[LevelSplits] = []
-        self._parents: NDArray[np.int64] | None = None  # counts of the last level
+        self._parents: NDArray[Any] | None = None  # counts of the last level
         self.restart()
 
     def advance(self, level: LevelSplits) -> None:
@@ -244,29 +145,25 @@ class Parted(ABC):
         self._n_open = level.n_open
 
     def count(self, first: int, last: int) -> ClassCounts:
-        if (first, last) != (0, self._n_open):
-            counted = np.zeros(self._n_open, bool)
-            counted[first:last] = True
+        counted = np.zeros(self._n_open, bool)
+        counted[first:last] = True
+        if not counted.all():
             self._parents = None
-            return ClassCounts(self._ask(counted), self._splits)
-        if self._parents is None or not self._moves:
-            values = self._ask(np.ones(self._n_open, bool))
+            return ClassCounts(self._ask(counted), self.splits)
+        if self._parents is None or not self._moves or not self.subtracts:
+            self._parents = self._ask(counted)
         else:
-            values = self._ask_smaller_children(self._parents, self._moves[-1])
-        self._parents = values
-        return ClassCounts(values, self._splits)
+            self._parents = self._ask_smaller_children(self._parents, self._moves[-1])
+        return ClassCounts(self._parents, self.splits)
 
-    def _ask(self, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
-        place = np.append(np.where(counted, np.cumsum(counted) - 1, -1), -1).astype(np.int32)
-        todo = Pass(tuple(self._moves), place, int(counted.sum()), self._n_classes)
-        values = self.sum_over(todo)
-        self._moves = []
-        return values
+    def _ask(self, counted: NDArray[np.bool_]) -> NDArray[Any]:
+        index = np.append(np.where(counted, np.cumsum(counted) - 1, -1), -1).astype(np.int32)
+        moves, self._moves = tuple(self._moves), []
+        return self.sum_over(Pass(moves, index, int(counted.sum()), self.n_classes))
 
-    def _ask_smaller_children(
-        self, parents: NDArray[np.int64], level: LevelSplits
-    ) -> NDArray[np.int64]:
-        _, children = child_counts(parents, self._splits.table, level.split)
+    def _ask_smaller_children(self, parents: NDArray[Any], level: LevelSplits) -> NDArray[Any]:
+        """Count the smaller child of each pair; the other is what is left of the parent."""
+        _, children = child_counts(parents, self.splits.table, level.split)
         both = np.flatnonzero((level.left_node >= 0) & (level.right_node >= 0))
         left, right = level.left_node[both], level.right_node[both]
         sizes = children.sum(axis=2)[:, both]
@@ -279,6 +176,38 @@ class Parted(ABC):
         values[counted] = some
         values[larger] = parents[both] - values[smaller]
         return values
+
+
+SMALL = 100_000  # values; below this, counting again is cheaper than finding out what to subtract
+
+
+class Rows(Parted):
+    """Binned rows (n_features, n_rows) in memory, in the bins of `splits`."""
+
+    def __init__(
+        self,
+        binned: NDArray[Any],
+        labels: NDArray[np.int32],
+        splits: SplitTable,
+        n_classes: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> None:
+        super().__init__(splits, n_classes)
+        self._binned, self._labels, self._weights = binned, labels, weights
+        # fractions do not subtract exactly, so with weights every node is counted
+        self.subtracts = weights is None and binned.size > SMALL
+        self.start()
+
+    def restart(self) -> None:
+        self._node_of_row = np.zeros(len(self._labels), np.int32)
+
+    def sum_over(self, todo: Pass) -> NDArray[Any]:
+        rows = (self._binned, self._labels, self._node_of_row)
+        return pass_over(*rows, self.splits.table, todo, self._weights)
+
+    def rows_in(self, node: int) -> NDArray[np.int64]:
+        """Numbers of the rows in an open node, whose level was counted before."""
+        return np.flatnonzero(self._node_of_row == node)
 
 
 class Summed:
@@ -294,14 +223,7 @@ class Summed:
                 "make all of them from one FeatureSpace and one list of classes."
             )
         self._sources = tuple(sources)
-
-    @property
-    def splits(self) -> SplitTable:
-        return self._sources[0].splits
-
-    @property
-    def n_classes(self) -> int:
-        return self._sources[0].n_classes
+        self.splits, self.n_classes = sources[0].splits, sources[0].n_classes
 
     def start(self) -> None:
         for source in self._sources:

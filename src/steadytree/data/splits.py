@@ -64,12 +64,15 @@ class SplitTable:
         return cls(space, SplitArrays(*arrays, index, index, offsets), None)
 
     @classmethod
+    @lru_cache(maxsize=16)  # a fit asks for the same grids several times
     def at_most(cls, space: FeatureSpace, n_bins: int, most: int) -> "SplitTable":
-        """Declared splits of the finest grid up to `n_bins` with at most `most` of them.
-
-        The grid has at least two bins.
-        """
-        return _finest(space, n_bins, most)
+        """Declared splits of the finest grid of 2 to `n_bins` bins with at most `most` of them."""
+        fixed = sum(len(_declared(column)) for column in space if column.is_categorical)
+        for size in range(n_bins if fixed < most else 2, 2, -1):
+            found = cls.declared(space, size)
+            if len(found) <= most:
+                return found
+        return cls.declared(space, 2)
 
     def __len__(self) -> int:
         return len(self.table.feature)
@@ -101,20 +104,15 @@ class SplitTable:
         """
         feature, bin_ = self.table.feature, self.table.bin
         last = self.table.bin_sizes[feature] - 1
-        return (
-            feature,
-            np.where(bin_ < 0, last, bin_),
-            self.table.by_value[feature] & (bin_ >= 0),
-        )
+        by_value = self.table.by_value[feature] & (bin_ >= 0)
+        return feature, np.where(bin_ < 0, last, bin_), by_value
 
     def merge_bins(self, binned: NDArray[Any]) -> NDArray[Any]:
         """Bins of the full grid as merged bins, in the smallest type that fits."""
         if self.merged_bin is None:
             return binned
-        dtype = bin_index_type(int(self.table.bin_sizes.max(initial=0)))
-        return merge_bins(
-            binned, self.space.bin_offsets, self.merged_bin, np.empty(binned.shape, dtype)
-        )
+        merged = np.empty(binned.shape, bin_index_type(int(self.table.bin_sizes.max(initial=0))))
+        return merge_bins(binned, self.space.bin_offsets, self.merged_bin, merged)
 
     def goes_left(
         self, binned: NDArray[Any], split: int, rows: Integers | None = None
@@ -125,16 +123,6 @@ class SplitTable:
         if rows is not None:  # before the comparison, so that the work is that of these rows
             found = found[rows]
         return found == bin_ if by_value else found <= bin_
-
-
-@lru_cache(maxsize=16)  # a fit asks for the same grids several times
-def _finest(space: FeatureSpace, n_bins: int, most: int) -> SplitTable:
-    fixed = sum(len(_declared(column)) for column in space if column.is_categorical)
-    for size in range(n_bins if fixed < most else 2, 2, -1):
-        found = SplitTable.declared(space, size)
-        if len(found) <= most:
-            return found
-    return SplitTable.declared(space, 2)
 
 
 def _declared(column: Column) -> list[tuple[int, int]]:
@@ -151,11 +139,8 @@ def _declared(column: Column) -> list[tuple[int, int]]:
 
 
 def _n_candidates(column: Column) -> int:
-    if column.is_categorical:
-        n = len(column.categories)
-        splits = n if n > 2 else n - 1
-    else:
-        splits = len(column.thresholds)
+    n_bins = column.n_bins
+    splits = n_bins if column.is_categorical and n_bins > 2 else n_bins - 1
     return splits * 2 + 1 if column.missing else splits
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 TEXT_LIKE = (nw.String, nw.Categorical, nw.Enum, nw.Object)
+NO_VALUE = ("NAType", "NaTType")  # pandas' types of missing values, which is not imported
 ARRAY_TYPES = {"b": "binary", "i": "integer", "u": "integer"}  # by numpy's kind of type
 
 
@@ -63,7 +64,8 @@ class Table:
                 found = column.cat.get_categories().to_list()
                 declared[name] = tuple(str(category) for category in found)
             columns.append(_read_column(name, column))
-            types.append(_type_of(column.dtype))
+            integral = "integer" if column.dtype.is_integer() else None
+            types.append("binary" if column.dtype == nw.Boolean else integral)
         return cls(names, columns, declared, types=tuple(types))
 
     @classmethod
@@ -101,12 +103,10 @@ class Table:
 
     def check_not_empty(self) -> None:
         """Refuse a table without rows or without columns."""
-        for count, what in ((self.n_columns, "feature(s)"), (self.n_rows, "sample(s)")):
-            if count == 0:
-                raise ValueError(
-                    f"X has 0 {what} (shape=({self.n_rows}, {self.n_columns})) "
-                    "while a minimum of 1 is required."
-                )
+        if self.n_columns == 0 or self.n_rows == 0:
+            what = "sample(s)" if self.n_columns else "feature(s)"
+            shape = f"(shape=({self.n_rows}, {self.n_columns}))"
+            raise ValueError(f"X has 0 {what} {shape} while a minimum of 1 is required.")
 
     def take(self, kept: NDArray[np.bool_] | NDArray[np.int64]) -> "Table":
         """The rows that are flagged, or listed by number."""
@@ -119,7 +119,9 @@ class Table:
     def text(self, j: int) -> TextValues:
         """Column j as text; values are compared once, also for all tables taken from this one."""
         if j not in self._texts:
-            listed = column_text(self.columns[j])
+            listed = self.columns[j].tolist()
+            if self.columns[j].dtype != object:
+                listed = [None if value != value else value_text(value) for value in listed]
             distinct = (value for value in dict.fromkeys(listed) if value is not None)
             position = {value: k for k, value in enumerate(distinct)}
             of_row = [-1 if value is None else position[value] for value in listed]
@@ -159,15 +161,8 @@ class Table:
         return Table(tuple(names), columns, self.declared, types=types, _texts=texts)
 
 
-def column_text(values: NDArray[Any]) -> list[str | None]:
-    """Values of a column as text; None is missing."""
-    if values.dtype == object:
-        return list(values.tolist())
-    return [None if v != v else number_text(v) for v in values.tolist()]
-
-
-def number_text(value: Any) -> str:
-    """A number as the name of a category: integers without a decimal point."""
+def value_text(value: Any) -> str:
+    """A category or label as a file of text holds it: integers without a decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
@@ -199,12 +194,6 @@ def quote(names: Iterable[str], most: int = 8) -> str:
     return text + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
-def _type_of(dtype: Any) -> str | None:
-    if dtype == nw.Boolean:
-        return "binary"
-    return "integer" if dtype.is_integer() else None
-
-
 def _read_column(name: str, column: Any) -> NDArray[Any]:
     dtype = column.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
@@ -231,7 +220,7 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     if str in kinds and kinds <= {str, type(None)}:  # the usual case of text, checked at C speed
         return np.array(listed, dtype=object)
     missing = np.array([_is_missing(value) for value in listed], dtype=bool)
-    present = [value for value, gone in zip(listed, missing, strict=True) if not gone]
+    present = [value for value, is_missing in zip(listed, missing, strict=True) if not is_missing]
     for value in present:
         if not isinstance(value, str | bytes | int | float | bool | np.generic) and not hasattr(
             value, "__float__"
@@ -251,8 +240,5 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
 
 def _is_missing(value: Any) -> bool:
     # pandas.NA compares to pandas.NA, so its type is asked by name and pandas is not imported
-    return (
-        value is None
-        or (isinstance(value, float) and value != value)
-        or type(value).__name__ in ("NAType", "NaTType")
-    )
+    is_nan = isinstance(value, float) and value != value
+    return value is None or is_nan or type(value).__name__ in NO_VALUE

@@ -6,7 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.labels import UNKNOWN, label_as_text, place_labels
+from steadytree.data.labels import UNKNOWN, match_labels
+from steadytree.data.table import value_text
 from steadytree.distance.path import path_distance
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.models.boxes import rebase, shared_space, widen
@@ -67,13 +68,13 @@ def class_changes(
 def labels_alike(old: Tree, new: Tree) -> tuple[Tree, Tree]:
     """Both trees with labels as text, where no two are equal otherwise and some are as text."""
     own, others = old.classes.tolist(), new.classes.tolist()
-    if set(own) & set(others) or set(place_labels(own, others)) == {UNKNOWN}:
+    if set(own) & set(others) or set(match_labels(own, others)) == {UNKNOWN}:
         return old, new
     return _as_text(old), _as_text(new)
 
 
 def _as_text(tree: Tree) -> Tree:
-    return replace(tree, classes=np.array([*map(label_as_text, tree.classes.tolist())]))
+    return replace(tree, classes=np.array([*map(value_text, tree.classes.tolist())]))
 
 
 Status = Literal["same", "moved", "replaced", "relabelled", "grown", "cut"]
@@ -261,7 +262,7 @@ def _same_split(old: Tree, new: Tree, a: int, b: int) -> bool:
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:
     """Index of each row's class; one that neither tree knows is added to the classes."""
     labels, inverse = distinct_labels(y)
-    places = place_labels(labels, classes)
+    places = match_labels(labels, classes)
     for k, place in enumerate(places):
         if place == UNKNOWN:
             places[k] = len(classes)

@@ -15,7 +15,7 @@ import numpy as np
 
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
-from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
+from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
 from steadytree.federated.framing import (
     MEANING,
@@ -59,7 +59,7 @@ class StudyConfig:
     join: float  # seconds for holders to come online
     superlink: str  # address of Flower's SuperLink, host:port
     testing_seed: int | None = None  # FOR TESTS ONLY
-    files: tuple[Place, ...] = ()  # what a study reads and writes
+    files: tuple[UsedPath, ...] = ()  # what a study reads and writes
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "StudyConfig":
@@ -121,12 +121,12 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
         testing_seed=found.get("testing_seed"),
     )
     files = (
-        Place(path, "read", "the plan"),
-        Place(schema, "read", "the plan's schema"),
-        Place(config.keys / "coordinator", "read", "the plan's folder of keys"),
-        Place(config.out, "write", "the plan's out"),
-        Place(config.facts, "write", "the plan's out with .study.json"),
-        Place(config.checkpoint, "change", "the plan's checkpoint"),
+        UsedPath(path, "read", "the plan"),
+        UsedPath(schema, "read", "the plan's schema"),
+        UsedPath(config.keys / "coordinator", "read", "the plan's folder of keys"),
+        UsedPath(config.out, "write", "the plan's out"),
+        UsedPath(config.facts, "write", "the plan's out with .study.json"),
+        UsedPath(config.checkpoint, "change", "the plan's checkpoint"),
     )
     check_apart(files)
     return replace(config, files=files)

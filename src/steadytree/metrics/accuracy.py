@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.data.labels import UNKNOWN, label_array, place_labels
+from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import as_card
@@ -63,12 +63,11 @@ class Accuracy:
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         always = f"share right when always answering {str(self.baseline_label)!r}"
+        balanced = "mean over classes of the share that is right"
         measurements = [
             Measurement("accuracy", self.accuracy, "share of rows it gets right", self.interval),
             Measurement("majority baseline", self.baseline, always),
-            Measurement(
-                "balanced accuracy", self.balanced, "mean over classes of the share that is right"
-            ),
+            Measurement("balanced accuracy", self.balanced, balanced),
         ]
         if self.auc is not None:
             pair = "chance that a row of a class is ranked above one of another class"
@@ -100,19 +99,18 @@ class Answers:
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     """Predict rows whose classes are known, by a tree or a scorecard."""
     card = as_card(model)
-    tree = as_tree(model) if card is None else None
-    classes = card.classes if card is not None else tree.classes  # type: ignore[union-attr]
-    truth = label_indices(classes, y)
-    if card is not None:
+    if card is None:
+        tree = as_tree(model)
+        classes, truth, leaves = tree.classes, label_indices(tree.classes, y), tree.apply(X)
+        answer, shares = tree.label[leaves], tree.value[leaves]
+    else:
+        classes, truth = card.classes, label_indices(card.classes, y)
         values = np.asarray(card.space.encode(X), np.float64)
         answer = card.answer_encoded(values)
         shares = np.eye(len(classes))[answer]
         if card.gives_risks:
             totals = card.holds_encoded(values) @ card.points + card.offset
             shares = card.risk(totals[:, 0] if card.is_binary else totals)
-    else:
-        leaves = tree.apply(X)  # type: ignore[union-attr]
-        answer, shares = tree.label[leaves], tree.value[leaves]  # type: ignore[union-attr]
     if len(answer) != len(truth):
         raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
     if len(truth) == 0:
@@ -124,7 +122,7 @@ def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:
     """Index of each label in the classes; labels are compared as text if none fits as it is."""
     labels, inverse = distinct_labels(y)
     known = classes.tolist()
-    indices = place_labels(labels, known)
+    indices = match_labels(labels, known)
     unknown = [str(label) for label, k in zip(labels, indices, strict=True) if k == UNKNOWN]
     if unknown:
         raise ValueError(
@@ -148,12 +146,6 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
     return float(np.mean(areas))
 
 
-def _plain_labels(y: Any) -> list[Any]:
-    """Labels as plain Python values; refuses missing ones."""
-    labels, inverse = distinct_labels(y)
-    return [labels[k] for k in inverse.tolist()]
-
-
 def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
     """Labels that occur, as plain Python values, and which of them each row has.
 
@@ -165,7 +157,7 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(f"y must hold one label a row, got an array of shape {values.shape}.")
-    missing = _missing_rows(values)
+    missing = np.flatnonzero(missing_labels(values))
     if len(missing):
         raise ValueError(
             f"y lacks the label of {len(missing)} row(s), the first being row {missing[0]}: "
@@ -177,17 +169,3 @@ def distinct_labels(y: Any) -> tuple[list[Any], NDArray[np.int64]]:
     labels = values.tolist()
     index = {label: k for k, label in enumerate(dict.fromkeys(labels))}
     return list(index), np.array([index[label] for label in labels], dtype=np.int64)
-
-
-def _missing_rows(values: NDArray[Any]) -> NDArray[np.int64]:
-    if values.dtype.kind in "biuSU":
-        return np.empty(0, np.int64)
-    if values.dtype.kind == "f":
-        return np.flatnonzero(np.isnan(values))
-    return np.flatnonzero([_is_missing(label) for label in values.tolist()])
-
-
-def _is_missing(label: Any) -> bool:
-    if label is None or type(label).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(label, float) and label != label

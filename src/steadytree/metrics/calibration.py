@@ -39,14 +39,9 @@ class Calibration:
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         off = "mean difference between predicted probability and observed rate"
-        return (
-            Measurement("calibration error", self.error, off),
-            Measurement(
-                "Brier score",
-                self.brier,
-                "mean squared error of predicted probabilities; 0 is best",
-            ),
-        )
+        squared = "mean squared error of predicted probabilities; 0 is best"
+        error = Measurement("calibration error", self.error, off)
+        return error, Measurement("Brier score", self.brier, squared)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -83,9 +78,9 @@ def calibration(model: Any, X: Any, y: Any, n_bins: int = 10) -> Calibration:
     Integer(1).check(n_bins, "n_bins")
     found = answer_rows(model, X, y)
     two = len(found.classes) == 2
-    place = np.ones_like(found.answer) if two else found.answer
-    stated = found.shares[np.arange(len(place)), place]
-    came = found.truth == place
+    label_of_row = np.ones_like(found.answer) if two else found.answer
+    stated = found.shares[np.arange(len(label_of_row)), label_of_row]
+    came = found.truth == label_of_row
     bins = tuple(_bin(stated[rows], came[rows]) for rows in _join(stated, n_bins))
     label = str(found.classes[1]) if two else ""
     return Calibration(bins, label, float(np.mean((stated - came) ** 2)))

@@ -1,6 +1,7 @@
 """Complexity: how much a person has to read to understand a tree."""
 
 from dataclasses import dataclass
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -29,19 +30,15 @@ class Complexity:
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The sizes with what they mean."""
+        pairs = "different splits: pairs of a column and a threshold or set of categories"
+        mean = "splits on the path of a row on average"
         return (
             Measurement("leaves", self.n_leaves, "number of leaves, each with a prediction"),
             Measurement("depth", self.depth, "most splits on the path of any row"),
             Measurement("nodes", self.n_nodes, "splits and leaves together"),
             Measurement("features", self.n_features, "different columns in the splits"),
-            Measurement(
-                "interpretation complexity",
-                self.n_questions,
-                "different splits: pairs of a column and a threshold or set of categories",
-            ),
-            Measurement(
-                "mean questions", self.mean_questions, "splits on the path of a row on average"
-            ),
+            Measurement("interpretation complexity", self.n_questions, pairs),
+            Measurement("mean questions", self.mean_questions, mean),
         )
 
 
@@ -79,7 +76,7 @@ def complexity(model: Any, X: Any = None) -> Complexity:
         depth=tree.depth,
         n_nodes=tree.n_nodes,
         n_features=len(np.unique(tree.feature[~tree.is_leaf])),
-        n_questions=len(distinct_questions(tree)),
+        n_questions=len(distinct_splits(tree)),
         mean_questions=_mean_questions(tree, X),
     )
 
@@ -111,27 +108,18 @@ def _totals(card: Scorecard) -> set[tuple[int, ...]]:
         tried = np.append(tried, np.nan)
         held = np.stack([card.conditions[k].holds(tried) for k in own], axis=1)
         given = set(map(tuple, (held @ card.points[own]).tolist()))
-        totals = {
-            tuple(a + b for a, b in zip(total, points, strict=True))
-            for total in totals
-            for points in given
-        }
+        totals = {tuple(map(add, total, points)) for total in totals for points in given}
         if len(totals) > MOST_TOTALS:
             break
     return totals
 
 
-def distinct_questions(tree: Tree) -> set[tuple[int, float, bytes]]:
+def distinct_splits(tree: Tree) -> set[tuple[int, float, bytes]]:
     """Feature, threshold and set of categories of every split, each once."""
-    categorical = tree.space.categorical
-    return {
-        (
-            int(tree.feature[node]),
-            0.0 if categorical[tree.feature[node]] else float(tree.threshold[node]),
-            tree.subset[node].tobytes(),
-        )
-        for node in np.flatnonzero(~tree.is_leaf)
-    }
+    inner = np.flatnonzero(~tree.is_leaf)
+    thresholds = np.nan_to_num(tree.threshold[inner], posinf=np.inf, neginf=-np.inf)  # nan as 0
+    subsets = [tree.subset[node].tobytes() for node in inner]
+    return set(zip(tree.feature[inner].tolist(), thresholds.tolist(), subsets, strict=True))
 
 
 def _mean_questions(tree: Tree, X: Any) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.data.table import Table, quote
+from steadytree.data.table import Table, quote, value_text
 from steadytree.metrics.accuracy import Answers, answer_rows
 from steadytree.metrics.measurement import Measurement
 
@@ -121,21 +121,14 @@ def group_names(groups: Any) -> NDArray[Any]:
         if table.n_columns != 1:
             raise ValueError(f"groups must be one column, got {quote(table.names or ())}.")
         groups = table.columns[0]
-    return np.array([_name(value) for value in np.asarray(groups, dtype=object).tolist()])
-
-
-def _name(value: Any) -> str:
-    if value is None or value != value:
-        return MISSING_NAME
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    values = np.asarray(groups, dtype=object).tolist()
+    return np.array([MISSING_NAME if v is None or v != v else value_text(v) for v in values])
 
 
 def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
     truth, answer, n = rows.truth[own], rows.answer[own], int(own.sum())
-    right = int((truth == answer).sum())
-    shared = (name, n, right / n, wilson_interval(right, n))
+    n_correct = int((truth == answer).sum())
+    shared = (name, n, n_correct / n, wilson_interval(n_correct, n))
     if len(rows.classes) != 2:
         return Group(*shared)
     predicted, true = answer == 1, truth == 1

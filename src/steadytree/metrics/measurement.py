@@ -35,19 +35,14 @@ class Measurement:
     level: float = 0.95
 
     def __post_init__(self) -> None:
+        what = f"Measurement {self.name!r}"
         if self.interval is not None and not self.interval[0] <= self.interval[1]:
-            raise ValueError(
-                f"Measurement {self.name!r}: the interval is out of order, got {self.interval}."
-            )
+            raise ValueError(f"{what}: the interval is out of order, got {self.interval}.")
         if not 0 < self.level < 1:
-            raise ValueError(
-                f"Measurement {self.name!r}: level must be in (0, 1), got {self.level}."
-            )
+            raise ValueError(f"{what}: level must be in (0, 1), got {self.level}.")
 
     def __str__(self) -> str:
-        text = f"{self.name}: {self.value:.4g}"
-        if self.unit:
-            text += f" {self.unit}"
+        text = f"{self.name}: {self.value:.4g} {self.unit}".rstrip()
         if self.interval is not None:
             low, high = self.interval
             text += f" ({100 * self.level:.0f} % interval {low:.4g} to {high:.4g})"

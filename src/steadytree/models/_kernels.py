@@ -43,18 +43,11 @@ def find_leaves(
     for row in range(X.shape[0]):
         node = 0
         while left[node] >= 0:
-            asked = feature[node]
-            if goes_left(
-                X[row, asked],
-                threshold[node],
-                missing_left[node],
-                categorical[asked],
-                subset[node],
-                single_precision,
-            ):
-                node = left[node]
-            else:
-                node = right[node]
+            x, by_value = X[row, feature[node]], categorical[feature[node]]
+            is_left = goes_left(
+                x, threshold[node], missing_left[node], by_value, subset[node], single_precision
+            )
+            node = left[node] if is_left else right[node]
         leaves[row] = node
     return leaves
 
@@ -111,21 +104,21 @@ def cut_back(left, right, cut):
     Returns the nodes that stay (n_kept,), in order, and their children among them, -1 at leaves.
     """
     n_nodes = left.shape[0]
-    gone, place = np.zeros(n_nodes, dtype=np.bool_), np.empty(n_nodes, dtype=np.int64)
+    removed, index = np.zeros(n_nodes, dtype=np.bool_), np.empty(n_nodes, dtype=np.int64)
     n_kept = 0
     for node in range(n_nodes):
         if left[node] >= 0:
-            gone[left[node]] = gone[right[node]] = cut[node] or gone[node]
-        place[node] = n_kept
-        n_kept += not gone[node]
+            removed[left[node]] = removed[right[node]] = cut[node] or removed[node]
+        index[node] = n_kept
+        n_kept += not removed[node]
     kept = np.empty(n_kept, dtype=np.int64)
     new_left, new_right = np.full(n_kept, -1), np.full(n_kept, -1)
     for node in range(n_nodes):
-        if not gone[node]:
-            kept[place[node]] = node
+        if not removed[node]:
+            kept[index[node]] = node
             if left[node] >= 0 and not cut[node]:
-                new_left[place[node]] = place[left[node]]
-                new_right[place[node]] = place[right[node]]
+                new_left[index[node]] = index[left[node]]
+                new_right[index[node]] = index[right[node]]
     return kept, new_left, new_right
 
 

@@ -58,7 +58,7 @@ class TreeClassifierMixin(LearnerMixin):
         """Index of the leaf each row falls in."""
         if is_dask(X):
             return self._map_rows(X, "apply", lambda tree: np.empty(0, np.int64))
-        table = self._check_rows(X)
+        table = self._check_rows(X)  # which checks first that there is a tree
         return self.tree_.apply(table)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -90,9 +90,7 @@ class TreeClassifierMixin(LearnerMixin):
         check_is_fitted(self)
         return to_sklearn(self.tree_)
 
-    def _map_rows(
-        self, X: Any, method: str, sample: Callable[[Tree], NDArray[Any]]
-    ) -> NDArray[Any]:
+    def _map_rows(self, X: Any, method: str, sample: Callable[[Tree], NDArray[Any]]) -> Any:
         """A method's answers for a Dask collection, to be computed where its partitions lie."""
         check_is_fitted(self)
         return map_rows(getattr(self, method), X, sample(self.tree_))
@@ -116,9 +114,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None
     if weights.ndim == 0:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight must hold one number a row, shape ({n_rows},), got {weights.shape}."
-        )
+        shapes = f"shape ({n_rows},), got {weights.shape}"
+        raise ValueError(f"sample_weight must hold one number a row, {shapes}.")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError("sample_weight must be finite and not negative: mend or drop such rows.")
     if not weights.any():

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import UNKNOWN, place_labels
+from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import quote
 from steadytree.models.tree import LEAF, Tree
 
@@ -53,8 +53,8 @@ class Boxes:
                 else:
                     low[child, j] = max(low[child, j], threshold[node])
         leaves = np.flatnonzero(tree.is_leaf)
-        sizes = np.array([len(column.categories) for column in tree.space])
-        categories &= (np.arange(width) < sizes[:, None]) | ~by_value[:, None]
+        sizes = tree.space.n_categories[:, None]
+        categories &= (np.arange(width) < sizes) | ~by_value[:, None]
         arrays = (low, high, missing, categories)
         return cls(leaves, tree.label[leaves], *(array[leaves] for array in arrays))
 
@@ -107,15 +107,6 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
 
     It decides as before on every row. A category that the tree did not know went where missing
     values go, so it goes there by name now.
-
-    Examples
-    --------
-    >>> old = FeatureSpace.declare({"age": (18, 90)})
-    >>> tree = Tree(old, ["no", "yes"], [0, -1, -1], [43.5, np.nan, np.nan], [1, -1, -1],
-    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    >>> new = FeatureSpace.declare({"height": (0, 3), "age": (0, 100)})
-    >>> rebase(tree, new).feature.tolist()
-    [1, -1, -1]
     """
     if tree.space is space or tree.space == space:
         return tree
@@ -124,23 +115,19 @@ def rebase(tree: Tree, space: FeatureSpace) -> Tree:
     names = {name: j for j, name in enumerate(space.names)}
     absent = [tree.space[j].name for j in used if tree.space[j].name not in names]
     if absent:
-        raise ValueError(
-            f"the tree asks about {quote(absent)}, but the columns are {quote(names)}."
-        )
+        listed = f"{quote(absent)}, but the columns are {quote(names)}"
+        raise ValueError(f"the tree asks about {listed}.")
     width = max(len(column.categories) for column in space)
     subset = np.zeros((tree.n_nodes, width), bool)
     for j in used:
-        old, new = tree.space[j], space[names[tree.space[j].name]]
+        position[j] = names[tree.space[j].name]
+        old, new = tree.space[j], space[position[j]]
         _check_kinds(old, new)
-        position[j] = names[old.name]
-        if old.is_categorical:
-            nodes = np.flatnonzero(tree.feature == j)
-            index = {category: k for k, category in enumerate(old.categories)}
-            for k, category in enumerate(new.categories):
-                known = category in index
-                subset[nodes, k] = (
-                    tree.subset[nodes, index[category]] if known else tree.missing_left[nodes]
-                )
+        nodes = np.flatnonzero(tree.feature == j)
+        for k, category in enumerate(new.categories):
+            known = old.index_of.get(category)
+            sides = tree.missing_left if known is None else tree.subset[:, known]
+            subset[nodes, k] = sides[nodes]
     return replace(tree, space=space, feature=position[tree.feature], subset=subset)
 
 
@@ -151,10 +138,8 @@ def rename(tree: Tree, names: Mapping[str, str]) -> Tree:
         raise ValueError(
             f"the mapping names {quote(unknown)}, but the tree has {quote(tree.space.names)}."
         )
-    columns = tuple(
-        replace(column, name=str(names.get(column.name, column.name))) for column in tree.space
-    )
-    return replace(tree, space=FeatureSpace(columns))
+    columns = (replace(c, name=str(names.get(c.name, c.name))) for c in tree.space)
+    return replace(tree, space=FeatureSpace(tuple(columns)))
 
 
 def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
@@ -180,19 +165,14 @@ def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
 
 def widen(space: FeatureSpace, trees: Iterable[Tree]) -> FeatureSpace:
     """The space with bounds that hold every finite threshold of the trees."""
-    bounds = {column.name: [column.low, column.high] for column in space}
+    columns = {column.name: column for column in space}
     for tree in trees:
         for node in np.flatnonzero(np.isfinite(tree.threshold)):
-            low_high = bounds[tree.space[tree.feature[node]].name]
-            low_high[0] = min(low_high[0], float(tree.threshold[node]))
-            low_high[1] = max(low_high[1], float(tree.threshold[node]))
-    columns = (
-        column
-        if column.is_categorical
-        else replace(column, low=bounds[column.name][0], high=bounds[column.name][1])
-        for column in space
-    )
-    return FeatureSpace(tuple(columns))
+            column, at = columns[tree.space[tree.feature[node]].name], float(tree.threshold[node])
+            if not column.low <= at <= column.high:
+                low, high = min(column.low, at), max(column.high, at)
+                columns[column.name] = replace(column, low=low, high=high)
+    return FeatureSpace(tuple(columns.values()))
 
 
 def _widest(one: Column, other: Column) -> Column:
@@ -232,17 +212,9 @@ def with_classes(tree: Tree, classes: NDArray[Any]) -> Tree:
 
 
 def with_labels(tree: Tree, labels: NDArray[Any]) -> Tree:
-    """The tree with its classes written as in `labels`, where only text and numbers differ.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare({"age": (18, 90)})
-    >>> leaf = Tree(space, [0, 1], [-1], [np.nan], [-1], [-1], [[0.2, 0.8]], [5])
-    >>> with_labels(leaf, np.array(["1", "unclear"])).classes.tolist()
-    ['0', '1']
-    """
+    """The tree with its classes written as in `labels`, where only text and numbers differ."""
     known, own = labels.tolist(), tree.classes.tolist()
-    pairs = zip(own, place_labels(own, known), strict=True)
+    pairs = zip(own, match_labels(own, known), strict=True)
     classes = [label if index == UNKNOWN else known[index] for label, index in pairs]
     return tree if classes == own else replace(tree, classes=np.array(classes))
 

@@ -1,17 +1,22 @@
-"""TreeBuilder: from chosen splits and class counts to a Tree."""
+"""TreeBuilder, from chosen splits and class counts to a Tree; and `grow`, level by level."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.data._kernels import child_counts, split_level
+from steadytree.data.sources import ClassCounts, LevelSplits, Source
 from steadytree.data.splits import SplitTable
 from steadytree.models._kernels import cut_back, uniform_nodes
 from steadytree.models.tree import LEAF, Tree
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+BLOCK_COUNTERS = 16_000_000  # counters held at once: 128 MB
+Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +67,9 @@ class TreeBuilder:
         arrays = (feature, thresholds, left, right, value[kept], weight, missing_left, subset)
         return Tree(self.splits.space, self.classes, *arrays)
 
+    @staticmethod
     def _shares(
-        self,
-        split: Integers,
-        left: Integers,
-        right: Integers,
-        totals: Floats,
-        label: Integers | None,
+        split: Integers, left: Integers, right: Integers, totals: Floats, label: Integers | None
     ) -> Floats:
         weight = totals.sum(axis=1, keepdims=True)
         shares = np.divide(totals, weight, out=np.zeros(totals.shape), where=weight > 0)
@@ -102,3 +103,66 @@ class TreeBuilder:
         chosen = (category == index[:, None]) | (index[:, None] == own)
         subset[node] = chosen & (category < own)
         return subset
+
+
+def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) -> Tree:
+    """Grow a tree of at most `max_depth` levels of splits, nodes in order of their levels.
+
+    The source gives the counts of all open nodes once a level. ``choose(counts, positions)``
+    returns a split (-1 for a leaf) and a threshold for each of them; positions are indices in the
+    full binary tree, the root's being 0.
+    """
+    source.start()
+    n_nodes = 1
+    levels: list[tuple[NDArray[Any], ...]] = []  # nodes, split and threshold of each
+    all_totals: list[NDArray[Any]] = []
+    nodes, positions = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+    for depth in range(max_depth):
+        split, threshold, totals, below = _choose_level(source, choose, positions)
+        if depth == 0:
+            all_totals.append(totals)
+        children, left_node, right_node, which, positions = split_level(
+            split, below, positions, depth + 1 == max_depth
+        )
+        levels.append((nodes, split, threshold))
+        all_totals.append(children)
+        # children are numbered in order of their parents, left before right
+        nodes, n_nodes = n_nodes + which, n_nodes + len(children)
+        if len(which) == 0:
+            break
+        source.advance(LevelSplits(split, left_node, right_node))
+    node, split, threshold = map(np.concatenate, zip(*levels, strict=True))
+    left, of_node = np.full(n_nodes, LEAF), np.full((2, n_nodes), -1)
+    left[node[split >= 0]] = np.arange(1, n_nodes, 2)
+    right = np.where(left == LEAF, LEAF, left + 1)
+    of_node[:, node] = split, threshold
+    totals = np.concatenate(all_totals).astype(np.float64)
+    return TreeBuilder(source.splits, classes).build(of_node[0], left, right, totals, of_node[1])
+
+
+def _choose_level(
+    source: Source, choose: Choose, positions: NDArray[np.uint64]
+) -> tuple[NDArray[Any], ...]:
+    """Split, threshold, class counts and children's class counts of each open node, by blocks."""
+    block = max(1, BLOCK_COUNTERS // (source.splits.n_bins * source.n_classes))
+    parts = []
+    for first in range(0, len(positions), block):
+        last = min(first + block, len(positions))
+        counts = source.count(first, last)
+        split, threshold = choose(counts, positions[first:last])
+        totals, children = child_counts(counts.values, source.splits.table, split)
+        parts.append((split, threshold, totals, children))
+    if len(parts) == 1:
+        return parts[0]
+    splits, thresholds, totals, children = zip(*parts, strict=True)
+    joined = (np.concatenate(part) for part in (splits, thresholds, totals))
+    return (*joined, np.concatenate(children, axis=1))
+
+
+def tree_positions(tree: Tree) -> list[int]:
+    """Position of each node in the full binary tree: the root 0, children 2k + 1 and 2k + 2."""
+    positions = [0] * tree.n_nodes
+    for node in np.flatnonzero(~tree.is_leaf):  # parents come first
+        positions[tree.left[node]] = 2 * positions[node] + 1
+        positions[tree.right[node]] = 2 * positions[node] + 2
+    return positions

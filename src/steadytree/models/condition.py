@@ -7,14 +7,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.column import Column
+from steadytree.data.column import ByKey, Column
 
 Sort = Literal["at_least", "below", "among", "missing", "present"]
 SORTS = ("at_least", "below", "among", "missing", "present")
 
 
-@dataclass(frozen=True)
-class Condition:
+@dataclass(frozen=True, eq=False)
+class Condition(ByKey):
     """What is asked of one column. A missing value satisfies only the sort "missing".
 
     Parameters
@@ -85,11 +85,14 @@ class Condition:
             return f"{column.name} {sign} {repr(self.threshold).removesuffix('.0')}"
         if column.kind == "binary" and 0 < self.threshold <= 1:
             return column.name if self.sort == "at_least" else f"not {column.name}"
-        return f"{column.name} {sign} {shown_threshold(column, self.threshold)}"
+        # x >= 34.5 and x >= 35 ask the same of integers, which are shown as such
+        is_integer = column.kind in ("integer", "binary")
+        shown = str(math.ceil(self.threshold)) if is_integer else f"{self.threshold:.15g}"
+        return f"{column.name} {sign} {shown}"
 
     def _among(self, column: Column) -> str:
         names = [name if name.strip() else f'"{name}"' for name in column.categories]
-        inside = [names[code] for code in self.categories]
+        inside = [names[index] for index in self.categories]
         outside = [name for name in names if name not in inside]
         if len(inside) > 1 and len(outside) == 1:
             return f"{column.name} is known and not {outside[0]}"
@@ -101,19 +104,3 @@ class Condition:
         """What makes two conditions equal; nan would differ from itself."""
         threshold = None if math.isnan(self.threshold) else self.threshold
         return self.feature, self.sort, threshold, self.categories
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Condition) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
-
-
-def shown_threshold(column: Column, threshold: float) -> str:
-    """A threshold as printed: whole for whole columns, else as given.
-
-    ``x >= 34.5`` and ``x >= 35`` ask the same of whole numbers.
-    """
-    if column.kind in ("integer", "binary"):
-        return str(math.ceil(threshold))
-    return f"{threshold:.15g}"

@@ -15,11 +15,10 @@ from steadytree._base.documents import Document, convert
 from steadytree.data.column import Column, Kind
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition, Sort
-from steadytree.models.risk_table import RiskRow, RiskTable
-from steadytree.models.scorecard import Scorecard
+from steadytree.models.scorecard import RiskRow, RiskTable, Scorecard
 from steadytree.models.tree import LEAF, Tree
 
-MAX_CELLS = 10**8  # of the arrays a tree is made of
+MAX_VALUES = 10**8  # of the arrays a tree is made of
 SPLIT_FIELDS = ("feature", "in_", "at_most", "missing", "left", "right")
 Label = bool | int | float | str
 Integer = Annotated[int, Meta(gt=-(2**53), lt=2**53)]  # exact in every reader of JSON
@@ -114,19 +113,7 @@ def json_schema() -> dict[str, Any]:
 
 # ---- trees ----
 def tree_to_dict(tree: Tree) -> dict[str, Any]:
-    """The tree as plain values that JSON can hold.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare(bounds={"age": (0, 120)})
-    >>> tree = Tree(space, ["no", "yes"], [0, -1, -1], [40.0, np.nan, np.nan], [1, -1, -1],
-    ...             [2, -1, -1], [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1])
-    >>> tree_to_dict(tree)["nodes"][0]
-    {'feature': 'age', 'at_most': 40.0, 'missing': 'right', 'left': 1, 'right': 2, 'weight': 2.0,
-    'value': [0.5, 0.5]}
-    >>> tree_from_dict(tree_to_dict(tree)) == tree
-    True
-    """
+    """The tree as plain values that JSON can hold."""
     names = ("left", "feature", "threshold", "missing_left", "right", "weight", "value", "subset")
     rows = zip(*(getattr(tree, name).tolist() for name in names), strict=True)
     document = TreeDocument(
@@ -136,9 +123,8 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
         features=[_column_document(column) for column in tree.space],
         nodes=[],
     )
-    return msgspec.to_builtins(document) | {
-        "nodes": [_plain_node(tree.space, *row) for row in rows]
-    }
+    nodes = [_plain_node(tree.space, *row) for row in rows]
+    return msgspec.to_builtins(document) | {"nodes": nodes}
 
 
 def _plain_node(space: FeatureSpace, left: int, *row: Any) -> dict[str, Any]:
@@ -163,18 +149,16 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
     labels, nodes = document.classes, document.nodes
     space = _space(document.features)
     width = max(len(column.categories) for column in space)
-    if len(nodes) * (width + len(labels)) > MAX_CELLS:
+    if len(nodes) * (width + len(labels)) > MAX_VALUES:
         raise ValueError(f"{len(nodes):,} nodes are more than a tree file may hold")
     arrays: dict[str, NDArray[Any]] = {
-        "feature": np.full(len(nodes), LEAF),
         "threshold": np.full(len(nodes), np.nan),
-        "left": np.full(len(nodes), LEAF),
-        "right": np.full(len(nodes), LEAF),
         "value": np.zeros((len(nodes), len(labels))),
         "weight": np.array([node.weight for node in nodes]),
         "missing_left": np.zeros(len(nodes), bool),
         "subset": np.zeros((len(nodes), width), bool),
     }
+    arrays |= {name: np.full(len(nodes), LEAF) for name in ("feature", "left", "right")}
     index_of = {name: j for j, name in enumerate(space.names)}
     for row, node in enumerate(nodes):
         try:
@@ -221,31 +205,20 @@ def _fill_node(
 
 # ---- scorecards ----
 def card_to_dict(card: Scorecard) -> dict[str, Any]:
-    """The scorecard as plain values that JSON can hold.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> card_to_dict(card)["conditions"]
-    [{'feature': 'age', 'sort': 'at_least', 'points': [2], 'at_least': 75.0}]
-    >>> card_from_dict(card_to_dict(card)) == card
-    True
-    """
-    counts, rows = ("label", "total", "n_rows", "n_label"), card.risk_table
+    """The scorecard as plain values that JSON can hold."""
+    risks: Any = UNSET
+    if card.risk_table is not None:
+        rows = card.risk_table.rows
+        risks = [RiskDocument(row.label, row.total, row.n_rows, row.n_label) for row in rows]
+    pairs = zip(card.conditions, card.points.tolist(), strict=True)
     document = ScorecardDocument(
         classes=_plain_labels(card.classes),
         features=[_column_document(column) for column in card.space],
-        conditions=[
-            _condition_document(card.space[condition.feature], condition, points)
-            for condition, points in zip(card.conditions, card.points.tolist(), strict=True)
-        ],
+        conditions=[_condition_document(card.space, *pair) for pair in pairs],
         offset=card.offset.tolist(),
         slope=float(card.slope) if card.gives_risks else None,
         intercept=float(card.intercept) if card.gives_risks else None,
-        risks=UNSET
-        if rows is None
-        else [RiskDocument(**{name: getattr(row, name) for name in counts}) for row in rows.rows],
+        risks=risks,
     )
     return msgspec.to_builtins(document)
 
@@ -272,10 +245,8 @@ def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
     return replace(card, risk_table=RiskTable(rows))
 
 
-def _condition_document(
-    column: Column, condition: Condition, points: list[int]
-) -> ConditionDocument:
-    value: dict[str, Any] = {}
+def _condition_document(space: FeatureSpace, condition: Condition, points: list[int]) -> Any:
+    column, value = space[condition.feature], dict[str, Any]()
     if condition.sort == "among":
         value = {"in_": [str(column.categories[index]) for index in condition.categories]}
     elif condition.sort in ("at_least", "below"):
@@ -356,8 +327,7 @@ def _space(features: list[ColumnDocument]) -> FeatureSpace:
 
 
 def _category_indices(column: Column, names: Any) -> list[int]:
-    index_of = {category: index for index, category in enumerate(column.categories)}
-    return [_index("in", name, index_of) for name in names]
+    return [_index("in", name, column.index_of) for name in names]
 
 
 def _index(what: str, name: Any, index_of: dict[str, int]) -> int:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard, card_of
@@ -33,59 +32,33 @@ def card_to_tree(card: Any) -> Tree:
         condition = card.conditions[level]
         yes_left = condition.sort not in ("at_least", "missing")
         feature[node], missing_left[node] = condition.feature, condition.sort == "at_least"
-        _ask(card, condition, node, threshold, subset)
+        categories = card.space[condition.feature].categories
+        if categories:  # any value is asked for by naming all
+            named = condition.categories if condition.sort == "among" else range(len(categories))
+            subset[node, list(named)] = True
+        else:
+            below = np.nextafter(condition.threshold, -np.inf)
+            threshold[node] = np.inf if condition.sort in ("missing", "present") else below
         left[node], right[node] = 2 * node + 1, 2 * node + 2
         totals[left[node]], totals[right[node]] = totals[node], totals[node]
         totals[left[node] if yes_left else right[node]] += card.points[level]
     weight = 2.0 ** -np.floor(np.log2(np.arange(n_nodes) + 1))
-    value = _shares(card, totals)
+    if card.gives_risks:
+        value = card.risk(totals[:, 0] if card.is_binary else totals)
+    else:
+        value = np.eye(len(card.classes))[card.answer_of(totals)]
     for node in range(n_inner - 1, -1, -1):
         value[node] = (value[left[node]] + value[right[node]]) / 2
     arrays = (feature, threshold, left, right, value, weight, missing_left, subset)
     return Tree(card.space, card.classes, *arrays)
 
 
-def _ask(
-    card: Scorecard,
-    condition: Condition,
-    node: int,
-    threshold: NDArray[np.float64],
-    subset: NDArray[np.bool_],
-) -> None:
-    """Put a condition to a node; columns of categories ask for any value by naming all."""
-    categories = card.space[condition.feature].categories
-    if categories:
-        named = condition.categories if condition.sort == "among" else range(len(categories))
-        subset[node, list(named)] = True
-    elif condition.sort in ("missing", "present"):
-        threshold[node] = np.inf
-    else:
-        threshold[node] = np.nextafter(condition.threshold, -np.inf)
-
-
-def _shares(card: Scorecard, totals: np.ndarray) -> np.ndarray:
-    if card.gives_risks:
-        return card.risk(totals[:, 0] if card.is_binary else totals)
-    return np.eye(len(card.classes))[card.answer_of(totals)]
-
-
 def card_to_sql(card: Any, label: object = None) -> str:
-    """The total of a row as an SQL expression, as `Scorecard.to_sql` describes it.
-
-    Examples
-    --------
-    >>> from steadytree.data.feature_space import FeatureSpace
-    >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
-    >>> card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
-    >>> card_to_sql(card)
-    '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
-    >>> card_to_tree(card).predict([[74.0], [75.0]]).tolist()
-    ['no', 'yes']
-    """
+    """The total of a row as an SQL expression, as `Scorecard.to_sql` describes it."""
     card = card_of(card)
-    place = card.total_of(label)
-    parts = [str(int(card.offset[place]))]
-    for condition, points in zip(card.conditions, card.points[:, place].tolist(), strict=True):
+    own = card.total_of(label)
+    parts = [str(int(card.offset[own]))]
+    for condition, points in zip(card.conditions, card.points[:, own].tolist(), strict=True):
         if points:
             parts.append(f"(CASE WHEN {_condition(card, condition)} THEN {points} ELSE 0 END)")
     return " + ".join(parts)
@@ -95,7 +68,7 @@ def _condition(card: Scorecard, condition: Condition) -> str:
     column = card.space[condition.feature]
     name = '"' + column.name.replace('"', '""') + '"'
     if condition.sort == "among":
-        return f"{name} IN ({_listed([column.categories[code] for code in condition.categories])})"
+        return f"{name} IN ({_listed([column.categories[k] for k in condition.categories])})"
     if column.is_categorical:
         known = f"{name} IN ({_listed(column.categories)})"
         return known if condition.sort == "present" else f"{name} IS NULL OR NOT {known}"

@@ -1,6 +1,6 @@
 """Splits on categories as one-hot columns, for libraries that know only thresholds."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -42,6 +42,8 @@ NUMBER = -1  # instead of a category: the column itself
 # What can still arrive at a node, by categorical feature: its categories, and missing values.
 Open = dict[int, tuple[frozenset[int], bool]]
 Branch = tuple[int, Open]
+# A node of the expanded tree: its source, feature and category, threshold, missing_left.
+Node = tuple[int, tuple[int, int], float, bool]
 # Feature and category, threshold, whether missing goes left, and what follows left and right.
 Split = tuple[tuple[int, int], float, bool, Branch, Branch]
 
@@ -52,18 +54,6 @@ def one_hot(tree: Tree, X: Any) -> Any:
     A missing value, or a category the tree does not know, is nan in all columns of its feature.
     Columns are named ``feature=category``, in order of the features; a frame gives a frame of the
     same library. `tree` is the tree that is exported, not the exported one.
-
-    Examples
-    --------
-    >>> space = FeatureSpace.declare(categories={"colour": ["red", "green", "blue"]})
-    >>> tree = Tree(space, ["stop", "go"], [0, -1, -1], [np.nan] * 3, [1, -1, -1], [2, -1, -1],
-    ...             [[0.5, 0.5], [1, 0], [0, 1]], [2, 1, 1], subset=[[1, 0, 0], [0] * 3, [0] * 3])
-    >>> one_hot_tree(tree).space.names
-    ('colour=red',)
-    >>> one_hot(tree, [["red"], ["blue"], [None]])
-    array([[ 1.],
-           [ 0.],
-           [nan]])
     """
     values = tree.space.encode(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
@@ -94,57 +84,37 @@ def _column(values: NDArray[Any], category: int) -> NDArray[Any]:
     return np.where(np.isnan(values), np.nan, values == category)
 
 
-@dataclass(eq=False)
-class _Nodes:
-    """Nodes of the expanded tree, as they are made: parents first."""
-
-    source: list[int] = field(default_factory=list)
-    column: list[tuple[int, int]] = field(default_factory=list)  # feature and category
-    threshold: list[float] = field(default_factory=list)
-    missing_left: list[bool] = field(default_factory=list)
-    children: list[list[int]] = field(default_factory=list)
-
-    def add(self, source: int, column: tuple[int, int], threshold: float, missing: bool) -> int:
-        if len(self.source) == MAX_NODES:
-            raise ValueError(
-                f"the tree's sets of categories need more than {MAX_NODES:,} nodes when each "
-                "category gets a split of its own: use a smaller tree, or group the categories."
-            )
-        self.source.append(source)
-        self.column.append(column)
-        self.threshold.append(threshold)
-        self.missing_left.append(missing)
-        self.children.append([LEAF, LEAF])
-        return len(self.source) - 1
-
-
 def _expand(tree: Tree) -> tuple[Tree, list[tuple[int, int]]]:
     """The expanded tree, and for each of its columns the feature and category it stands for."""
     if not tree.space.categorical.any():
         return tree, [(j, NUMBER) for j in range(len(tree.space))]
-    sizes = _subtree_sizes(tree)
-    nodes = _Nodes()
+    sizes = np.ones(tree.n_nodes, np.int64)  # of the sub-trees
+    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+        sizes[node] += sizes[tree.left[node]] + sizes[tree.right[node]]
+    nodes: list[Node] = []  # parents first
+    children: list[list[int]] = []
     waiting: list[tuple[Branch, int, int]] = [((0, {}), LEAF, 0)]
     while waiting:
         (node, still_open), parent, side = waiting.pop()
+        if len(nodes) == MAX_NODES:
+            raise ValueError(
+                f"the tree's sets of categories need more than {MAX_NODES:,} nodes when each "
+                "category gets a split of its own: use a smaller tree, or group the categories."
+            )
+        if parent != LEAF:
+            children[parent][side] = len(nodes)
         node = _skip_decided(tree, node, still_open)
         if tree.left[node] == LEAF:
-            row = nodes.add(node, (LEAF, NUMBER), np.nan, False)
+            nodes.append((node, (LEAF, NUMBER), np.nan, False))
         else:
             column, threshold, missing, left, right = _next_split(tree, node, still_open, sizes)
-            row = nodes.add(node, column, threshold, missing)
-            waiting += [(right, row, 1), (left, row, 0)]
-        if parent != LEAF:
-            nodes.children[parent][side] = row
-    columns = _columns_used(tree.space, nodes)
-    return _assemble(tree, nodes, columns), columns
-
-
-def _subtree_sizes(tree: Tree) -> NDArray[np.int64]:
-    sizes = np.ones(tree.n_nodes, np.int64)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-        sizes[node] += sizes[tree.left[node]] + sizes[tree.right[node]]
-    return sizes
+            waiting += [(right, len(nodes), 1), (left, len(nodes), 0)]
+            nodes.append((node, column, threshold, missing))
+        children.append([LEAF, LEAF])
+    used = {split for _, split, _, _ in nodes if split[1] != NUMBER}
+    used |= {(j, NUMBER) for j in np.flatnonzero(~tree.space.categorical).tolist()}
+    columns = sorted(used) or [(0, 0)]  # a table needs a column
+    return _assemble(tree, nodes, np.array(children), columns), columns
 
 
 def _arriving(tree: Tree, node: int, still_open: Open) -> tuple[list[set[int]], bool]:
@@ -184,13 +154,8 @@ def _next_split(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64
     if not all(sides):  # what is there goes one way, and what is missing the other
         here = 0 if sides[0] else 1
         present = branch(children[here], sides[here], False)
-        return (
-            (feature, min(sides[here])),
-            np.inf,
-            False,
-            present,
-            branch(children[1 - here], set(), True),
-        )
+        absent = branch(children[1 - here], set(), True)
+        return (feature, min(sides[here])), np.inf, False, present, absent
     # each category but one of the chosen side adds a split and a copy of that side
     costs = [(len(sides[k]) - 1) * (1 + int(sizes[children[k]])) for k in (0, 1)]
     chosen = int(costs[1] < costs[0])
@@ -198,40 +163,24 @@ def _next_split(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64
     missing_is_yes = missing and bool(tree.missing_left[node]) == (chosen == 0)
     more = sides[chosen] - {category}
     yes = branch(children[chosen], {category}, missing_is_yes)
-    no = branch(
-        node if more else children[1 - chosen],
-        more | sides[1 - chosen],
-        missing and not missing_is_yes,
-    )
+    after = node if more else children[1 - chosen]
+    no = branch(after, more | sides[1 - chosen], missing and not missing_is_yes)
     return (feature, category), 0.5, not missing_is_yes, no, yes
 
 
-def _columns_used(space: FeatureSpace, nodes: _Nodes) -> list[tuple[int, int]]:
-    used = {column for column in nodes.column if column[1] != NUMBER}
-    used |= {(j, NUMBER) for j, column in enumerate(space) if not column.is_categorical}
-    return sorted(used) or [(0, 0)]  # a table needs a column
-
-
-def _assemble(tree: Tree, nodes: _Nodes, columns: list[tuple[int, int]]) -> Tree:
+def _assemble(
+    tree: Tree, nodes: list[Node], children: NDArray[np.int64], columns: list[tuple[int, int]]
+) -> Tree:
     position = {split: j for j, split in enumerate(columns)} | {(LEAF, NUMBER): LEAF}
-    source, children = np.array(nodes.source), np.array(nodes.children)
+    feature, threshold = np.array([(position[split], at) for _, split, at, _ in nodes]).T
+    source, missing_left = np.array([(each[0], each[3]) for each in nodes]).T
     is_leaf = children[:, 0] == LEAF
     copies = np.bincount(source[is_leaf], minlength=tree.n_nodes)
     weight = np.where(is_leaf, tree.weight[source] / np.maximum(copies[source], 1), 0.0)
-    return make_additive(
-        Tree(
-            FeatureSpace(tuple(_one_column(tree.space[j], category) for j, category in columns)),
-            tree.classes,
-            np.array([position[split] for split in nodes.column]),
-            np.array(nodes.threshold),
-            children[:, 0],
-            children[:, 1],
-            tree.value[source],
-            weight,
-            np.array(nodes.missing_left),
-            single_precision=tree.single_precision,
-        )
-    )
+    space = FeatureSpace(tuple(_one_column(tree.space[j], category) for j, category in columns))
+    arrays = (feature, threshold, children[:, 0], children[:, 1], tree.value[source], weight)
+    form = {"missing_left": missing_left, "single_precision": tree.single_precision}
+    return make_additive(Tree(space, tree.classes, *arrays, **form))
 
 
 def _one_column(column: Column, category: int) -> Column:

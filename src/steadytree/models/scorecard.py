@@ -1,24 +1,83 @@
-"""Scorecard: conditions, integer points for each, and an offset."""
+"""Scorecard: conditions, integer points for each, an offset, and the risk by total."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.intervals import wilson_interval
+from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.condition import Condition
 from steadytree.models.tree import freeze
 
 if TYPE_CHECKING:
-    from steadytree.models.risk_table import RiskTable
     from steadytree.models.tree import Tree
 
 
+@dataclass(frozen=True)
+class RiskRow:
+    """One total of one class."""
+
+    label: Any  # the class whose risk it is
+    total: int  # points with the offset
+    n_rows: float  # training rows (or their summed weights) with this total
+    n_label: float  # those of the class
+    share: float  # n_label / n_rows
+    interval: tuple[float, float]  # 95 % Wilson interval of the share
+    # the scorecard's risk; above two classes the share, since one class's total does not give it
+    risk: float
+
+    @classmethod
+    def of(
+        cls, card: "Scorecard", label: Any, total: int, n_rows: float, n_label: float
+    ) -> "RiskRow":
+        """The row that counts of rows make; all else follows from them and the card."""
+        share = n_label / n_rows
+        fits = card.is_binary and card.gives_risks
+        risk = float(card.risk([total])[0, 1]) if fits else share
+        return cls(label, total, n_rows, n_label, share, wilson_interval(n_label, n_rows), risk)
+
+
+@dataclass(frozen=True)
+class RiskTable:
+    """Risk by total, lowest total first; with more than two classes, class by class."""
+
+    rows: tuple[RiskRow, ...]
+
+    @classmethod
+    def of(
+        cls,
+        card: "Scorecard",
+        totals: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        weights: NDArray[np.float64] | None = None,
+    ) -> "RiskTable":
+        """Count rows with given totals (as `Scorecard.score` returns them) and class indices."""
+        weights = np.ones(len(labels)) if weights is None else weights
+        rows: list[RiskRow] = []
+        for index in [1] if card.is_binary else range(len(card.classes)):
+            own = totals if card.is_binary else totals[:, index]
+            for total in np.unique(own):
+                here = own == total
+                n_rows = float(weights[here].sum())
+                n_label = min(float(weights[here & (labels == index)].sum()), n_rows)
+                label = card.classes[index : index + 1].tolist()[0]
+                rows.append(RiskRow.of(card, label, int(total), n_rows, n_label))
+        return cls(tuple(rows))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns of plain values, which pandas and polars take as they are."""
+        listed = [asdict(row) for row in self.rows]
+        names = RiskRow.__dataclass_fields__
+        return {name: [row[name] for row in listed] for name in names}
+
+
 @dataclass(frozen=True, eq=False)
-class Scorecard:
+class Scorecard(ByKey):
     """A card of points: add up the points of the conditions that hold.
 
     With two classes the answer is the second one where the total, the offset included, is
@@ -59,17 +118,19 @@ class Scorecard:
     offset: Any
     slope: float = np.nan
     intercept: float = np.nan
-    risk_table: "RiskTable | None" = None
+    risk_table: RiskTable | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())
         object.__setattr__(self, "conditions", tuple(self.conditions))
         freeze(self, "classes", np.array(self.classes))
-        _check_classes(self.classes)
+        if self.classes.ndim != 1 or not 2 <= len(self.classes) == len(set(self.classes.tolist())):
+            what = "a list of at least two labels that differ"
+            raise ValueError(f"Scorecard: classes must be {what}.")
         n_totals = 1 if self.is_binary else len(self.classes)
         shape = (len(self.conditions), n_totals)
-        freeze(self, "points", _whole("points", self.points, shape))
-        freeze(self, "offset", _whole("offset", self.offset, (n_totals,)))
+        freeze(self, "points", _integers("points", self.points, shape))
+        freeze(self, "offset", _integers("offset", self.offset, (n_totals,)))
         for name in ("slope", "intercept"):
             object.__setattr__(self, name, float(getattr(self, name)))
         _check_conditions(self)
@@ -107,24 +168,17 @@ class Scorecard:
         Of whole numbers ``x >= 5.5`` and ``x >= 6`` ask the same, though moves of less than a step
         tell them apart: where both stand on a card, both are shown as they are.
         """
-        asked = [(condition, self.space[condition.feature]) for condition in self.conditions]
-        texts = [condition.text(column) for condition, column in asked]
-        return [
-            condition.text(column, exact=True) if texts.count(text) > 1 else text
-            for (condition, column), text in zip(asked, texts, strict=True)
-        ]
+        used = [(condition, self.space[condition.feature]) for condition in self.conditions]
+        texts = [condition.text(column) for condition, column in used]
+        return [c.text(column, exact=texts.count(c.text(column)) > 1) for c, column in used]
 
     # ---- what it does ----
     def encode(self, X: Any) -> NDArray[np.float64]:
         """Rows as numbers; a frame may lack columns that no condition asks about."""
         table = Table.read(X)
-        asked = {condition.feature for condition in self.conditions}
+        used = {condition.feature for condition in self.conditions}
         known = self.space.names if table.names is None else table.names
-        spare = [
-            column
-            for j, column in enumerate(self.space)
-            if column.name not in known and j not in asked
-        ]
+        spare = [c for j, c in enumerate(self.space) if c.name not in known and j not in used]
         if spare:
             empty = [np.full(table.n_rows, None if c.is_categorical else np.nan) for c in spare]
             names = (*known, *(column.name for column in spare))
@@ -194,7 +248,7 @@ class Scorecard:
         ]
 
     def total_of(self, label: Any) -> int:
-        """Place of a class's total; the only one of two classes is for the second."""
+        """Index of a class's total; the only one of two classes is for the second."""
         known = self.classes.tolist()
         if self.is_binary and label is not None and label != known[1]:
             raise ValueError(
@@ -234,19 +288,9 @@ class Scorecard:
         """What makes two cards equal: the same conditions with the same points, in any order."""
         order = sorted(range(self.n_conditions), key=lambda k: repr(self.conditions[k].key()))
         risks = (self.slope, self.intercept) if self.gives_risks else None
-        return (
-            self.space,
-            tuple(self.classes.tolist()),
-            tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order),
-            tuple(self.offset.tolist()),
-            risks,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Scorecard) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
+        points = tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order)
+        classes, offset = tuple(self.classes.tolist()), tuple(self.offset.tolist())
+        return self.space, classes, points, offset, risks
 
     def __repr__(self) -> str:
         return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
@@ -276,12 +320,7 @@ def card_of(model: Any) -> Scorecard:
     return card
 
 
-def _check_classes(classes: NDArray[Any]) -> None:
-    if classes.ndim != 1 or len(set(classes.tolist())) != len(classes) or len(classes) < 2:
-        raise ValueError("Scorecard: classes must be a list of at least two labels that differ.")
-
-
-def _whole(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _integers(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
     numbers = np.array(given)
     if numbers.size == 0:
         numbers = np.zeros(shape if np.prod(shape) == 0 else 0, np.int64)

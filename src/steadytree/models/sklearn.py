@@ -63,17 +63,7 @@ def as_tree(model: Any, X: Any = None) -> Tree:
 
 
 def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
-    """A fitted scikit-learn tree as `as_tree` reads it.
-
-    Examples
-    --------
-    >>> X, y = [[0.0, 5.0], [1.0, 4.0]], ["no", "yes"]
-    >>> estimator = DecisionTreeClassifier(random_state=0, max_features=1).fit(X, y)
-    >>> from_sklearn(estimator, X).space.names
-    ('x0', 'x1')
-    >>> from_sklearn(estimator).predict(X)
-    array(['no', 'yes'], dtype='<U3')
-    """
+    """A fitted scikit-learn tree as `as_tree` reads it."""
     _check_readable(estimator)
     inside = estimator.tree_
     leaf = inside.children_left == LEAF
@@ -83,18 +73,10 @@ def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
     total = value.sum(axis=1, keepdims=True)
     if not np.allclose(total, 1.0):  # counts, from before 1.3
         value = value / total
-    return Tree(
-        _space_of(estimator, feature, threshold, X),
-        estimator.classes_,
-        feature,
-        threshold,
-        inside.children_left,
-        inside.children_right,
-        value,
-        inside.weighted_n_node_samples,
-        inside.missing_go_to_left,
-        single_precision=True,
-    )
+    children, weight = (inside.children_left, inside.children_right), inside.weighted_n_node_samples
+    space, sides = _space_of(estimator, feature, threshold, X), inside.missing_go_to_left
+    arrays = (feature, threshold, *children, value, weight, sides)
+    return Tree(space, estimator.classes_, *arrays, single_precision=True)
 
 
 def from_sklearn_for(estimator: DecisionTreeClassifier, table: Table) -> Tree:
@@ -216,24 +198,17 @@ def _space_of(
     """Columns as the estimator names them, reaching as far as X and the thresholds do."""
     thresholds = [threshold[feature == j] for j in range(estimator.n_features_in_)]
     if X is not None:
-        observed = _observe(estimator, X)
-        return FeatureSpace(tuple(map(_widen, observed, thresholds)))
+        table = Table.read(X)
+        names = _names_for(estimator, table)
+        observed = FeatureSpace.observe(table.select(names))
+        return FeatureSpace(tuple(map(_widen, observed, names, thresholds)))
     missing = bool(get_tags(estimator).input_tags.allow_nan)
     columns = []
-    for name, asked in zip(_names_of(estimator), thresholds, strict=True):
-        finite = asked[np.isfinite(asked)]
+    for name, used in zip(_names_of(estimator), thresholds, strict=True):
+        finite = used[np.isfinite(used)]
         low, high = (finite.min(), finite.max()) if len(finite) else (0.0, 1.0)
         columns.append(Column(name, "numeric", float(low), float(high), missing=missing))
     return FeatureSpace(tuple(columns))
-
-
-def _observe(estimator: DecisionTreeClassifier, X: Any) -> FeatureSpace:
-    table = Table.read(X)
-    names = _names_for(estimator, table)
-    space = FeatureSpace.observe(table.select(names))
-    return FeatureSpace(
-        tuple(replace(column, name=name) for name, column in zip(names, space, strict=True))
-    )
 
 
 def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ...]:
@@ -253,13 +228,13 @@ def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ..
     return names
 
 
-def _widen(column: Column, asked: NDArray[np.float64]) -> Column:
-    """The column, reaching to every threshold; only one with missing values is asked for them."""
-    finite = asked[np.isfinite(asked)]
-    missing = column.missing or len(finite) < len(asked)
+def _widen(column: Column, name: str, thresholds: NDArray[np.float64]) -> Column:
+    """The named column, reaching to every threshold; only one with missing values asks for them."""
+    finite = thresholds[np.isfinite(thresholds)]
+    missing = column.missing or len(finite) < len(thresholds)
     low, high = min([column.low, *finite]), max([column.high, *finite])
     kind = column.kind if (low, high) == (column.low, column.high) else "numeric"
-    return replace(column, kind=kind, low=float(low), high=float(high), missing=missing)
+    return Column(name, kind, float(low), float(high), missing=missing)
 
 
 def _names_of(estimator: DecisionTreeClassifier) -> tuple[str, ...]:
@@ -279,21 +254,16 @@ def _sklearn_tree(tree: Tree) -> SklearnTree:
         made = SklearnTree(*arguments)
     except TypeError:  # 1.10 takes the number of categories of each feature, -1 for numbers
         made = SklearnTree(*arguments, np.full(n_features, -1, dtype=np.intp))
-    made.__setstate__(
-        {
-            "max_depth": tree.depth,
-            "node_count": tree.n_nodes,
-            "nodes": _node_array(tree, np.dtype(NODE_DTYPE)),
-            "values": np.ascontiguousarray(tree.value[:, None, :]),
-        }
-    )
+    sizes = {"max_depth": tree.depth, "node_count": tree.n_nodes}
+    values = np.ascontiguousarray(tree.value[:, None, :])
+    made.__setstate__({**sizes, "nodes": _node_array(tree), "values": values})
     return made
 
 
-def _node_array(tree: Tree, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _node_array(tree: Tree) -> NDArray[Any]:
     """The nodes in scikit-learn's layout; fields that only categories use stay zero."""
     leaf = tree.is_leaf
-    nodes = np.zeros(tree.n_nodes, dtype=dtype)
+    nodes = np.zeros(tree.n_nodes, dtype=np.dtype(NODE_DTYPE))
     nodes["left_child"], nodes["right_child"] = tree.left, tree.right
     nodes["feature"] = np.where(leaf, UNDEFINED, tree.feature)
     nodes["threshold"] = np.where(leaf, UNDEFINED, tree.threshold)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models._kernels import (
     cut_back,
@@ -20,20 +21,13 @@ from steadytree.models._kernels import (
 )
 
 LEAF = -1
-_TYPES = {
-    "feature": np.int64,
-    "threshold": np.float64,
-    "left": np.int64,
-    "right": np.int64,
-    "value": np.float64,
-    "weight": np.float64,
-    "missing_left": np.bool_,
-    "subset": np.bool_,
-}
+_TYPES: dict[str, type[np.generic]] = dict.fromkeys(("feature", "left", "right"), np.int64)
+_TYPES |= dict.fromkeys(("threshold", "value", "weight"), np.float64)
+_TYPES |= dict.fromkeys(("missing_left", "subset"), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(ByKey):
     """A binary tree as flat, read-only arrays; node 0 is the root, parents come first.
 
     A row goes left when ``x[feature] <= threshold``, or, where the feature is categorical, when
@@ -155,17 +149,9 @@ class Tree:
 
     def apply_encoded(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """As `apply`, for rows as `FeatureSpace.encode` returns them."""
-        return find_leaves(
-            values,
-            self.feature,
-            self.threshold,
-            self.left,
-            self.right,
-            self.missing_left,
-            self.space.categorical,
-            self.subset,
-            self.single_precision,
-        )
+        nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left)
+        form = (self.space.categorical, self.subset, self.single_precision)
+        return find_leaves(values, *nodes, *form)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of `classes`."""
@@ -180,9 +166,7 @@ class Tree:
         paths = [self.path(leaf) if self.is_leaf[leaf] else [] for leaf in range(self.n_nodes)]
         leaves = self.apply(X)
         lengths = np.array([len(path) for path in paths])[leaves]
-        columns = np.concatenate(
-            [np.empty(0, np.int64), *(np.array(paths[leaf]) for leaf in leaves)]
-        )
+        columns = np.array([node for leaf in leaves for node in paths[leaf]], dtype=np.int64)
         pointers = np.concatenate([[0], np.cumsum(lengths)])
         ones = np.ones(len(columns), np.int64)
         return sparse.csr_matrix((ones, columns, pointers), shape=(len(leaves), self.n_nodes))
@@ -203,20 +187,12 @@ class Tree:
             return self
         kept, left, right = cut_back(self.left, self.right, cut)
         leaf = left == LEAF
-        return Tree(
-            self.space,
-            self.classes,
-            np.where(leaf, LEAF, self.feature[kept]),
-            np.where(leaf, np.nan, self.threshold[kept]),
-            left,
-            right,
-            self.value[kept],
-            self.weight[kept],
-            self.missing_left[kept] & ~leaf,
-            self.subset[kept] & ~leaf[:, None],
-            self.single_precision,
-            self.note,
-        )
+        feature = np.where(leaf, LEAF, self.feature[kept])
+        threshold = np.where(leaf, np.nan, self.threshold[kept])
+        arrays = (feature, threshold, left, right, self.value[kept], self.weight[kept])
+        sides = (self.missing_left[kept] & ~leaf, self.subset[kept] & ~leaf[:, None])
+        form = (self.single_precision, self.note)
+        return Tree(self.space, self.classes, *arrays, *sides, *form)
 
     def prune(self) -> "Tree":
         """Merge sibling leaves with equal labels, upwards; predictions stay, shares may coarsen."""
@@ -231,18 +207,8 @@ class Tree:
         """What makes two trees equal: the same nodes, whatever order they are stored in."""
         order = self.preorder
         arrays = [getattr(self, name)[order] for name in _TYPES if name not in ("left", "right")]
-        return (
-            self.space,
-            tuple(self.classes.tolist()),
-            self.single_precision,
-            *(array.tobytes() for array in arrays),
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tree) and self.key() == other.key()
-
-    def __hash__(self) -> int:
-        return hash(self.key())
+        own = (self.space, tuple(self.classes.tolist()), self.single_precision)
+        return (*own, *(array.tobytes() for array in arrays))
 
     def __repr__(self) -> str:
         return (
@@ -264,10 +230,7 @@ def _check_shapes(tree: Tree, width: int) -> None:
         raise ValueError("Tree: needs at least one node.")
     if tree.classes.ndim != 1 or len(set(tree.classes.tolist())) != len(tree.classes):
         raise ValueError("Tree: classes must be a list of labels that differ.")
-    expected = dict.fromkeys(_TYPES, (n,)) | {
-        "value": (n, len(tree.classes)),
-        "subset": (n, width),
-    }
+    expected = dict.fromkeys(_TYPES, (n,)) | {"value": (n, len(tree.classes)), "subset": (n, width)}
     for name, shape in expected.items():
         found = getattr(tree, name).shape
         if found != shape:
@@ -294,14 +257,14 @@ def _check_nodes(tree: Tree) -> None:
     inner = ~tree.is_leaf
     if (tree.feature[~inner] != LEAF).any() or not np.isnan(tree.threshold[~inner]).all():
         raise ValueError(f"Tree: a leaf needs feature {LEAF} and threshold nan.")
-    asked = tree.feature[inner]
-    if asked.size and not 0 <= asked.min() <= asked.max() < len(tree.space):
+    feature = tree.feature[inner]
+    if feature.size and not 0 <= feature.min() <= feature.max() < len(tree.space):
         raise ValueError(f"Tree: feature must be in 0..{len(tree.space) - 1} at inner nodes.")
-    by_value = tree.space.categorical[asked]
+    by_value = tree.space.categorical[feature]
     if (np.isnan(tree.threshold[inner]) != by_value).any():
         raise ValueError("Tree: a split on numbers needs a threshold, one on categories a subset.")
     if tree.subset.size:
-        _check_subsets(tree, inner, asked)
+        _check_subsets(tree, inner, feature)
     if not np.isfinite(tree.value).all() or (tree.value < 0).any():
         raise ValueError("Tree: value must be finite and not negative.")
     if (np.abs(tree.value.sum(axis=1) - 1.0) > 1e-6).any():
@@ -310,8 +273,8 @@ def _check_nodes(tree: Tree) -> None:
         raise ValueError("Tree: weight must be finite and not negative.")
 
 
-def _check_subsets(tree: Tree, inner: NDArray[np.bool_], asked: NDArray[np.int64]) -> None:
-    sizes = np.array([len(column.categories) for column in tree.space])[asked]
+def _check_subsets(tree: Tree, inner: NDArray[np.bool_], feature: NDArray[np.int64]) -> None:
+    sizes = tree.space.n_categories[feature]
     beyond = np.arange(tree.subset.shape[1]) >= sizes[:, None]
     if tree.subset[~inner].any() or (tree.subset[inner] & beyond).any():
         raise ValueError("Tree: a subset may only hold categories of its node's feature.")

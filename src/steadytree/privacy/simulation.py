@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 
 from steadytree._base.optional import require
 from steadytree._base.validation import Integer
+from steadytree.data.dataset import hold_out
 from steadytree.data.labels import label_array
 from steadytree.data.schema import NO_CLASS, Schema, check_schema
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.measurement import Measurement
-from steadytree.metrics.sampling import hold_out
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import MOST_ROWS

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.dataset import hash_file
+from steadytree.data.dataset import hash_file, hold_out
 from steadytree.data.readers import column_names, read_data
 from steadytree.data.table import Table, quote
-from steadytree.metrics.sampling import hold_out
 from steadytree.reporting.checks import (
     check_classes,
     check_features,

@@ -6,7 +6,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
+from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
@@ -139,7 +139,7 @@ def report(
     """
     if path is not None:
         if isinstance(limits, str | PathLike):
-            check_apart([Place(limits, "read", "limits"), Place(path, "write", "path")])
+            check_apart([UsedPath(limits, "read", "limits"), UsedPath(path, "write", "path")])
         check_can_write(path)
     if learner is None and hasattr(model, "fit"):
         learner = model

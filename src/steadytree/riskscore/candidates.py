@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from steadytree.data._kernels import short_edges
+from steadytree.data._kernels import short_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 from steadytree.models.condition import Condition
@@ -268,7 +268,7 @@ def ranks(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64
 def thresholds_between(known: NDArray[np.float64], short: bool) -> NDArray[np.float64]:
     """Thresholds between neighbouring values, in the middle or at a short number near it."""
     if short:
-        return short_edges(known)
+        return short_thresholds(known)
     low, high = known[:-1], known[1:]
     thresholds = low + (high - low) / 2
     return np.where(thresholds <= low, high, thresholds)  # neighbouring floats: the upper divides

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
-from steadytree.metrics.accuracy import _plain_labels
+from steadytree.metrics.accuracy import distinct_labels
 from steadytree.metrics.measurement import Measurement
 from steadytree.robustness import conflict_graph
 from steadytree.robustness.conflict_graph import MOST_CLASSES, NO_PAIRS, Distinct, Scaled
@@ -242,7 +242,9 @@ def separation(
         raise ValueError(f"r must be a number of at least 0, got {r!r}.")
     if not is_number(time_limit) or not time_limit > 0:
         raise ValueError(f"time_limit must be above 0 seconds, got {time_limit!r}.")
-    classes, labels = np.unique(np.array(_plain_labels(y)), return_inverse=True)
+    known, inverse = distinct_labels(y)
+    classes, index = np.unique(np.array(known), return_inverse=True)
+    labels = index[inverse]
     scaled = Scaled.of(X, scale)
     if len(scaled.values) != len(labels):
         raise ValueError(f"X has {len(scaled.values)} rows, but y has {len(labels)} labels.")

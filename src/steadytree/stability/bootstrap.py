@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.parallel import fan_out
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import place_labels
+from steadytree.data.labels import match_labels
 from steadytree.data.table import Table
 from steadytree.models.boxes import rebase, with_classes
 from steadytree.models.sklearn import as_tree
@@ -47,7 +47,7 @@ class Sample:
         classes: NDArray[Any],
     ) -> "Sample":
         """The user's data in the form that the estimator accepts."""
-        labels = np.array(place_labels(y.tolist(), classes.tolist()))
+        labels = np.array(match_labels(y.tolist(), classes.tolist()))
         values = space.encode(table)
         if isinstance(estimator, DecisionTreeClassifier):
             if space.categorical.any():
@@ -122,7 +122,7 @@ class ScoredTree:
 
     def __init__(self, tree: Tree, classes: NDArray[Any]) -> None:
         self.tree, self.classes_ = tree, classes
-        self._columns = place_labels(classes.tolist(), tree.classes.tolist())
+        self._columns = match_labels(classes.tolist(), tree.classes.tolist())
 
     def __sklearn_tags__(self) -> Any:
         return DecisionTreeClassifier().__sklearn_tags__()

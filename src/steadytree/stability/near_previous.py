@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import place_labels, unite_classes
+from steadytree.data.labels import match_labels, unite_classes
 from steadytree.data.table import Table, quote
 from steadytree.distance.path import distances_between
 from steadytree.models._kernels import find_leaves
@@ -275,7 +275,7 @@ def stay_close(estimator: Any, X: Any, y: NDArray[Any], seed: int, seen: Any) ->
     plain = clone(estimator).set_params(previous=None, random_state=seed)
     previous, space = read_previous(estimator.previous, estimator.space_.bare(), np.unique(y))
     classes = previous.classes
-    labels = np.array(place_labels(y.tolist(), classes.tolist()))
+    labels = np.array(match_labels(y.tolist(), classes.tolist()))
     X = Table.read(X)
     values = space.encode(X)
     reached = leaves_of(previous, values)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steadytree._base.files import Place, check_apart
+from steadytree._base.files import UsedPath, check_apart
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
@@ -22,7 +22,7 @@ from steadytree.data.sources import Rows, Source
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin, read_rows
-from steadytree.models.grower import grow, tree_positions
+from steadytree.models.builder import grow, tree_positions
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
 from steadytree.stability.near_previous import stay_close
@@ -214,8 +214,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._check_out_of_core()
         files = DataFiles(paths, target, columns)
         if cache is not None:
-            read = [Place(path, "read", "paths") for path in files.paths]
-            check_apart([*read, Place(cache, "fill", "cache")])
+            read = [UsedPath(path, "read", "paths") for path in files.paths]
+            check_apart([*read, UsedPath(cache, "fill", "cache")])
         with FileParts(files, cache, progress) as parts:
             self._fit_out_of_core(parts)
         self.n_features_in_ = len(files.names)

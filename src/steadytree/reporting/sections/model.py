@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from steadytree.data.dataset import Dataset
+from steadytree.data.dataset import Dataset, Sampled
 from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
-from steadytree.metrics.sampling import Sampled
 from steadytree.models.documents import card_to_dict
 from steadytree.models.export import card_to_tree
 from steadytree.models.scorecard import Scorecard, as_card

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.column import Column
+from steadytree.data.dataset import Sampled
 from steadytree.distance.collection import PLACES, CollectionFacts
 from steadytree.metrics.accuracy import label_indices
-from steadytree.metrics.sampling import Sampled
 from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import number_text, one_line, plain, plain_measurements
