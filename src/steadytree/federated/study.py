@@ -17,14 +17,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
 from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
-from steadytree.federated.framing import (
-    MEANING,
-    PASSING,
-    VERSION,
-    read,
-    refusal_code,
-    write,
-)
+from steadytree.federated.framing import MEANING, PASSING, VERSION, read, refusal_code, write
 from steadytree.federated.messages import NAME, Answer, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon

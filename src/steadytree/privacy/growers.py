@@ -145,11 +145,7 @@ def grow_blocks(
 
 
 def grow_greedy(
-    source: Source,
-    candidates: SplitTable,
-    epsilons: Sequence[float],
-    criterion: str,
-    noise: Noise,
+    source: Source, candidates: SplitTable, epsilons: Sequence[float], criterion: str, noise: Noise
 ) -> tuple[SampledTree, Integers]:
     """Level by level, each node's split by `select`: nodes of a level share no row.
 

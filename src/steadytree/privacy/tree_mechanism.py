@@ -118,12 +118,7 @@ def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int)
 
 
 def sample_tree(
-    block: BlockRows,
-    candidates: SplitTable,
-    epsilon: float,
-    depth: int,
-    utility: str,
-    noise: Noise,
+    block: BlockRows, candidates: SplitTable, epsilon: float, depth: int, utility: str, noise: Noise
 ) -> SampledTree:
     """Sample one tree of at most `depth` levels (1 to 3); see the module for the proof.
 
