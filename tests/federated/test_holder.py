@@ -10,7 +10,7 @@ from steadytree.federated import holder as holder_module
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Answer, Request
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import from_numbers
 

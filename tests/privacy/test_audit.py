@@ -15,8 +15,14 @@ from steadytree.federated.messages import Request
 from steadytree.privacy.audit import audit_privacy
 from steadytree.privacy.evaluation import private_accuracy
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.mechanisms import release_counts, release_counts_zcdp, rho_of, select
-from steadytree.privacy.noise import SecureNoise, SeededNoise
+from steadytree.privacy.mechanisms import (
+    SecureNoise,
+    SeededNoise,
+    release_counts,
+    release_counts_zcdp,
+    rho_of,
+    select,
+)
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, sample_tree
 

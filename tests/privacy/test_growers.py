@@ -11,7 +11,7 @@ from steadytree.privacy.growers import (
     read_rows,
     split_shares,
 )
-from steadytree.privacy.noise import SeededNoise
+from steadytree.privacy.mechanisms import SeededNoise
 from steadytree.privacy.tree_mechanism import BlockRows, SampledTree
 from tests.privacy.test_private_tree import SCHEMA, frame
 

@@ -17,7 +17,7 @@ from steadytree.privacy._kernels import (
     pack_sides,
     root_terms,
 )
-from steadytree.privacy.noise import SecureNoise, SeededNoise
+from steadytree.privacy.mechanisms import SecureNoise, SeededNoise
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     STOP,

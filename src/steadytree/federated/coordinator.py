@@ -34,8 +34,7 @@ from steadytree.privacy.budget import (
     count_bins_of,
 )
 from steadytree.privacy.growers import build_tree, plausible_counts
-from steadytree.privacy.mechanisms import check_epsilon
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE, check_epsilon
 
 _LOG = logging.getLogger(__name__)
 LEAST_PART = 0.2  # of epsilon: the least for a block

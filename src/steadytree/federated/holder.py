@@ -21,13 +21,15 @@ from steadytree.privacy.budget import (
 )
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import (
+    SeededNoise,
     check_epsilon,
+    ledger_mark,
+    make_noise,
     release_counts,
     release_counts_zcdp,
     rho_of,
     select,
 )
-from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     SCORE_SENSITIVITY,

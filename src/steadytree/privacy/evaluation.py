@@ -16,8 +16,7 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.privacy.budget import PrivacyStatement, logged_refusal
 from steadytree.privacy.ledger import Ledger, charge
-from steadytree.privacy.mechanisms import check_epsilon, release_counts
-from steadytree.privacy.noise import ledger_mark, make_noise
+from steadytree.privacy.mechanisms import check_epsilon, ledger_mark, make_noise, release_counts
 
 _LOG = logging.getLogger(__name__)
 

@@ -18,8 +18,7 @@ from steadytree.data.table import is_dask
 from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 from steadytree.privacy._kernels import impurity_scores
-from steadytree.privacy.mechanisms import release_counts, select
-from steadytree.privacy.noise import Noise
+from steadytree.privacy.mechanisms import Noise, release_counts, select
 from steadytree.privacy.tree_mechanism import (
     OPEN,
     SCORE_SENSITIVITY,

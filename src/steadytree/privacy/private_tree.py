@@ -41,8 +41,15 @@ from steadytree.privacy.growers import (
     split_shares,
 )
 from steadytree.privacy.ledger import Ledger, charge
-from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
-from steadytree.privacy.noise import NOT_PRIVATE, Noise, ledger_mark, make_noise
+from steadytree.privacy.mechanisms import (
+    NOT_PRIVATE,
+    SMALLEST_PART,
+    Noise,
+    check_epsilon,
+    ledger_mark,
+    make_noise,
+    release_counts,
+)
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     BlockRows,

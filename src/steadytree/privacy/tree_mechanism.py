@@ -48,8 +48,7 @@ from steadytree.privacy._kernels import (
     pack_sides,
     root_terms,
 )
-from steadytree.privacy.mechanisms import check_part
-from steadytree.privacy.noise import Noise, _library
+from steadytree.privacy.mechanisms import Noise, _library, check_part
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
