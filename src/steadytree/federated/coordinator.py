@@ -31,7 +31,6 @@ from steadytree.privacy.budget import (
     check_leaves,
     check_released,
     check_scores,
-    count_bins_of,
 )
 from steadytree.privacy.growers import build_tree, plausible_counts
 from steadytree.privacy.mechanisms import NOT_PRIVATE, check_epsilon
@@ -48,7 +47,7 @@ def check_session(
 ) -> None:
     """Refuse a session that a holder would have to refuse half-way."""
     n_classes, leaves = session.n_classes, 2 ** (DEEPEST_LEVELS - 1)
-    n_splits, n_bins = len(session.candidates), count_bins_of(session.candidates)
+    n_splits, n_bins = len(session.candidates), session.candidates.n_bins
     trees = n_holders if method == "vote" else 2
     if trees > MOST_TREES:
         raise ValueError(

@@ -1,7 +1,7 @@
 """Session, and six methods to grow one tree from the noised answers of several holders."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,18 +12,10 @@ from steadytree.federated.holder import SecureSum, schema_digest
 from steadytree.federated.messages import Answer, Request
 from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
+from steadytree.privacy import tree_mechanism
 from steadytree.privacy.budget import ROWS_SHARE, weighs_triples
-from steadytree.privacy.mechanisms import SMALLEST_EPSILON
-from steadytree.privacy.tree_mechanism import (
-    OPEN,
-    Integers,
-    SampledTree,
-    from_numbers,
-    leaves_of,
-    sides_from_bins,
-    size_gain,
-    to_numbers,
-)
+from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
+from steadytree.privacy.tree_mechanism import OPEN, SampledTree, leaves_of, size_gain
 
 _LOG = logging.getLogger(__name__)
 Grown = tuple[SampledTree, Integers]  # a tree and the noisy class counts of its leaves
@@ -50,7 +42,7 @@ class Session:
         minimum: int | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.holders, self.schema = holders, schema
+        self.holders, self.schema, self.n_classes = holders, schema, len(schema.classes)
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = SplitTable.declared(schema.space, n_bins)
@@ -62,10 +54,6 @@ class Session:
         self.spent = np.zeros(len(holders.names))
         self._spent_on: list[dict[str, float]] = [{} for _ in holders.names]
         self.private = True  # until an answer with seeded noise arrives
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.schema.classes)
 
     @property
     def spent_on(self) -> dict[str, float]:
@@ -89,16 +77,10 @@ class Session:
         requests = {}
         for index, epsilon in epsilons.items():
             own = (trees[index],) if isinstance(trees, Mapping) else trees
-            requests[self.holders.names[index]] = Request(
-                self._name,
-                self._round,
-                kind,
-                float(epsilon),
-                self._digest,
-                self._n_bins,
-                tuple(to_numbers(tree) for tree in own),
-                **more,  # type: ignore[arg-type]
-            )
+            numbers = tuple(tree_mechanism.to_numbers(tree) for tree in own)
+            fixed = (float(epsilon), self._digest, self._n_bins, numbers)
+            request = Request(self._name, self._round, kind, *fixed, **more)  # type: ignore[arg-type]
+            requests[self.holders.names[index]] = request
         outcome = self._checkpoint.recall(self._round, requests)
         fresh = outcome is None
         if outcome is None:
@@ -106,7 +88,7 @@ class Session:
         found: dict[int, Integers] = {}
         for index, (name, request) in zip(epsilons, requests.items(), strict=True):
             try:
-                numbers = _numbers_of(outcome[name], request, size)
+                numbers = _check_answer(outcome[name], request, size)
                 if check is not None:
                     check(index, numbers)
             except ValueError as error:
@@ -137,11 +119,6 @@ class Session:
         noisy = self.total("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
         return float(max(noisy[0], 1))
 
-    def class_counts(self) -> dict[int, Integers]:
-        """Each active holder's noisy class counts, at the cost of the number of rows."""
-        each = dict.fromkeys(self.active, ROWS_SHARE * self.epsilon)
-        return self.ask(each, "leaf counts", self.n_classes, (OPEN,))
-
     def blocks(
         self,
         epsilons: Mapping[int, float],
@@ -155,7 +132,7 @@ class Session:
             return {}
 
         def read(index: int, numbers: Integers) -> SampledTree:
-            grown = from_numbers(numbers.tolist(), len(self.candidates))
+            grown = tree_mechanism.from_numbers(numbers.tolist(), len(self.candidates))
             _check_grown(trees[index], grown, depth)
             return grown
 
@@ -185,7 +162,7 @@ class Session:
         return tree, np.sum(list(parts.values()), axis=0).reshape(-1, self.n_classes)
 
 
-def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -> Integers:
+def _check_answer(found: Answer | Exception, request: Request, size: int | None) -> Integers:
     if isinstance(found, Exception):
         raise found
     if not isinstance(found, Answer):
@@ -236,7 +213,8 @@ def duel(session: Session, order: Sequence[int]) -> Grown:
     Holders with many and mixed rows propose, by their noisy class counts: holders that differ may
     have almost no row of a class. For the same reason all blocks are sampled for pure leaves.
     """
-    counts = session.class_counts()
+    each = dict.fromkeys(session.active, ROWS_SHARE * session.epsilon)  # the cost of counting rows
+    counts = session.ask(each, "leaf counts", session.n_classes)
     depths = _depths(session, float(max(np.sum(list(counts.values())), 1)))
     worth = {who: _impurity(counts[who][None]) if who in counts else 0.0 for who in order}
     turns, pairs = dict.fromkeys(order, 0), []
@@ -336,15 +314,13 @@ def _by_levels(
             gains = [size_gain(side, "gini") for side in sides[start : start + len(splits)]]
             best.append(splits[int(np.argmax(gains))])
             start += len(splits)
-        tree = _split_leaves(tree, iter(best))
+        tree = _split_leaves(tree, best)
     return session.label(tree)
 
 
-def _split_leaves(tree: SampledTree, splits: Iterator[int]) -> SampledTree:
-    if tree.is_leaf:
-        return SampledTree(next(splits), OPEN, OPEN)
-    yes = _split_leaves(tree.yes, splits)
-    return SampledTree(tree.split, yes, _split_leaves(tree.no, splits))
+def _split_leaves(tree: SampledTree, splits: Sequence[int]) -> SampledTree:
+    leaves = (SampledTree(split, OPEN, OPEN) for split in splits)
+    return tree_mechanism.replace_leaves(tree, leaves)
 
 
 def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> Grown:
@@ -356,9 +332,10 @@ def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> G
         bins = sums.ask(share, "bins", tree, candidates)
         best = []
         for leaf in bins:
-            gains = [size_gain(side, "gini") for side in sides_from_bins(leaf, candidates)]
+            sides = tree_mechanism.sides_from_bins(leaf, candidates)
+            gains = [size_gain(side, "gini") for side in sides]
             best.append(int(np.argmax(gains)))
-        tree = _split_leaves(tree, iter(best))
+        tree = _split_leaves(tree, best)
     return tree, sums.ask(0.3, "leaf counts", tree, candidates)
 
 
