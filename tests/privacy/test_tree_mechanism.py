@@ -58,7 +58,8 @@ def every_tree(block, depth, epsilon, utility):
         return
     for k in range(len(CANDIDATES)):
         yes = CANDIDATES.goes_left(block.binned, k)[block.rows]
-        sides = [list(every_tree(block.take(s), depth - 1, epsilon, utility)) for s in (yes, ~yes)]
+        parts = [block._replace(rows=block.rows[side]) for side in (yes, ~yes)]
+        sides = [list(every_tree(part, depth - 1, epsilon, utility)) for part in parts]
         base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
             yield SampledTree(k, one, other), base + a + b
