@@ -219,7 +219,8 @@ def _exact_terms(mp, block, epsilon, utility, depth):
         found = []
         for k in range(len(CANDIDATES)):
             yes = CANDIDATES.goes_left(rows.binned, k)[rows.rows]
-            below = [total(rows.take(side), levels - 1) for side in (yes, ~yes)]
+            parts = [rows._replace(rows=rows.rows[side]) for side in (yes, ~yes)]
+            below = [total(part, levels - 1) for part in parts]
             prior = mp.log(1 - mp.mpf(STOP)) + mp.mpf(float(CANDIDATES.log_prior[k]))
             found.append(prior + below[0] + below[1])
         return [*found, mp.log(mp.mpf(STOP)) + leaf(rows)]

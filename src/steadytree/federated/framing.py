@@ -17,7 +17,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import MessageError
 
 VERSION = 2
-LARGEST_QUESTION = 8 * 2**20
+LARGEST_REQUEST = 8 * 2**20
 LARGEST_REPLY = 64 * 2**20
 LENGTH = 4  # bytes before each frame
 _ENCODER = msgspec.json.Encoder(order="sorted")

@@ -13,35 +13,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from steadytree._base import exceptions
 from steadytree._base.clock import CLOCK, Clock
-from steadytree._base.exceptions import (
-    BudgetError,
-    MessageError,
-    RefusedError,
-    StaleError,
-    UnsignedError,
-)
+from steadytree._base.exceptions import BudgetError, MessageError, RefusedError
 from steadytree._base.files import write_text_atomically
 from steadytree.data.schema import to_dict
-from steadytree.federated.framing import (
-    LARGEST_QUESTION,
-    STATUS,
-    VERSION,
-    Refusal,
-    digest_of,
-    read,
-    refusal,
-    unsigned,
-    write,
-)
+from steadytree.federated import framing, messages
+from steadytree.federated.framing import Refusal, digest_of, read, refusal, write
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import (
-    Request,
-    answer_message,
-    current_answer,
-    read_hello,
-    read_question,
-)
+from steadytree.federated.messages import Request
 from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 
@@ -88,7 +68,7 @@ class AnswerStore:
             found = json.loads(path.read_text(encoding="utf-8"))
             message = found["letter"].encode()
             if digest_of(message) == found["check"]:
-                return Stored(str(found["question"]), current_answer(message))
+                return Stored(str(found["question"]), messages.current_answer(message))
         return None
 
     def keep(self, session: str, number: int, digest: str, message: bytes) -> None:
@@ -135,9 +115,8 @@ def _lock_alone(path: Path) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
-            raise ValueError(
-                f"another gateway serves {path.parent.name!r}: stop it first."
-            ) from None
+            message = f"another gateway serves {path.parent.name!r}: stop it first."
+            raise ValueError(message) from None
     return handle
 
 
@@ -166,7 +145,9 @@ class Terms:
 
     studies: Mapping[str, Decimal] | None = None  # the most that each may cost; None: no limit
     least_epsilon: float = 0.0  # requests for less are refused: many of them could be timed
-    open_message: Callable[[bytes], bytes] = unsigned  # by default signatures are not checked
+    open_message: Callable[[bytes], bytes] = (
+        framing.unsigned
+    )  # by default signatures are not checked
 
 
 class Gateway:
@@ -201,7 +182,7 @@ class Gateway:
         start = self._clock.now()
         try:
             reply = self._reply(message)
-        except UnsignedError:
+        except exceptions.UnsignedError:
             reply = refusal(Refusal.UNSIGNED)
         except MessageError:
             reply = refusal(Refusal.MALFORMED)
@@ -214,13 +195,15 @@ class Gateway:
         return reply
 
     def _reply(self, message: bytes) -> bytes:
-        if len(message) > LARGEST_QUESTION:
+        if len(message) > framing.LARGEST_REQUEST:
             return refusal(Refusal.TOO_LARGE)
-        if message == STATUS:  # unsigned too: the holder's own command has no coordinator's key
+        if (
+            message == framing.STATUS
+        ):  # unsigned too: the holder's own command has no coordinator's key
             return self._status()
-        content = read(self._terms.open_message(message), LARGEST_QUESTION)
+        content = read(self._terms.open_message(message), framing.LARGEST_REQUEST)
         if content.get("type") == "question":
-            request = read_question(content)
+            request = messages.read_request(content)
             with self._turn:
                 reply, outcome = self._answer(request)
             what = (request.session, request.round, request.kind)
@@ -228,7 +211,7 @@ class Gateway:
             return reply
         if content.get("type") == "hello":
             return self._hello(content)
-        if write(content) == STATUS:
+        if write(content) == framing.STATUS:
             return self._status()
         raise MessageError("of no known type.")
 
@@ -271,14 +254,13 @@ class Gateway:
     def _compute(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:
             admitted = self.holder.admit(request)
-        except BudgetError:
-            return _refuse(Refusal.BUDGET)
-        except StaleError:
-            return _refuse(Refusal.STALE)
-        except RefusedError:
-            return _refuse(Refusal.MALFORMED)
+        except (BudgetError, RefusedError) as error:
+            if isinstance(error, BudgetError):
+                return _refuse(Refusal.BUDGET)
+            stale = isinstance(error, exceptions.StaleError)
+            return _refuse(Refusal.STALE if stale else Refusal.MALFORMED)
         try:
-            message = answer_message(self.holder.draft(request, admitted), digest)
+            message = messages.answer_message(self.holder.draft(request, admitted), digest)
         except Exception:
             # the failure depends on rows, and could be provoked again and again: it is paid for
             self._pay(request)
@@ -303,7 +285,7 @@ class Gateway:
 
     # ---- messages that cost nothing, because no row is read ----
     def _hello(self, content: dict[str, Any]) -> bytes:
-        hello = read_hello(content)
+        hello = messages.read_hello(content)
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
         study, wanted = hello.study, hello.epsilon * (1 - 1e-9)
@@ -314,14 +296,14 @@ class Gateway:
         # for answers by files: compared with what the file states
         spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
         known |= {"enough": enough, "spent": spent}
-        return write({"version": VERSION, "ok": True, "type": "hello", **known})
+        return write({"version": framing.VERSION, "ok": True, "type": "hello", **known})
 
     def _status(self) -> bytes:
         ledger = self.holder.ledger
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"budget": ledger.budget, "spent": ledger.spent, "left": ledger.left}
         known["answers"] = sum(1 for entry in ledger.entries if entry.request)
-        return write({"version": VERSION, "ok": True, "type": "status", **known})
+        return write({"version": framing.VERSION, "ok": True, "type": "status", **known})
 
 
 def _refuse(code: Refusal) -> tuple[bytes, str]:

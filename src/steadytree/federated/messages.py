@@ -119,7 +119,7 @@ class HolderLike(Protocol):
 
 
 # ---- on the wire ----
-class _Question(Document):
+class _RequestMessage(Document):
     version: Literal[2]
     type: Literal["question"]
     request: Request
@@ -152,25 +152,25 @@ class _Reply(Document):
     answer: _Numbers
 
 
-def question(request: Request) -> bytes:
+def request_message(request: Request) -> bytes:
     """The message that carries a request.
 
     Examples
     --------
     >>> from steadytree.federated.framing import read
-    >>> read_question(read(question(Request("study", 3, "rows", 0.5, "abc")))).name
+    >>> read_request(read(request_message(Request("study", 3, "rows", 0.5, "abc")))).name
     'study:3'
     """
-    return write(_Question(version=2, type="question", request=request))
+    return write(_RequestMessage(version=2, type="question", request=request))
 
 
-def read_question(content: dict[str, Any]) -> Request:
+def read_request(content: dict[str, Any]) -> Request:
     """The request in a message; refuses fields that are missing, unknown or of a wrong type."""
     try:
-        request = convert(content, _Question).request
+        request = convert(content, _RequestMessage).request
     except ValueError as error:
         raise MessageError(f"a request is not well formed: {error}.") from None
-    if question(request) != write(content):  # a field was left to its default
+    if request_message(request) != write(content):  # a field was left to its default
         raise MessageError("a request has fields that are missing, or not in canonical form.")
     return request
 

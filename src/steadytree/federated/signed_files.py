@@ -25,7 +25,13 @@ from steadytree.federated.framing import (
     write,
 )
 from steadytree.federated.holder import schema_digest
-from steadytree.federated.messages import Answer, Request, question, read_answer, read_question
+from steadytree.federated.messages import (
+    Answer,
+    Request,
+    read_answer,
+    read_request,
+    request_message,
+)
 from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Transport
 
@@ -43,7 +49,7 @@ class _SignedFile(Document):
     letter: dict[str, Any]
 
 
-class QuestionFile(_SignedFile):
+class RequestFile(_SignedFile):
     """A question, with all that people shall see of it beside its message."""
 
     kind: Literal["question"]
@@ -94,7 +100,7 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
             f"{name} was not signed by the owner of {key.name!r}, or was changed since: do not use "
             "it."
         )
-    kind = "question" if document is QuestionFile else "answer"
+    kind = "question" if document is RequestFile else "answer"
     try:
         convert(content, document)
     except ValueError as error:
@@ -255,7 +261,7 @@ class FileHolders:
         return answer
 
 
-def write_questions(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
+def write_requests(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
     """One signed question for each holder, named by study, number and holder."""
     folder.mkdir(parents=True, exist_ok=True)
     key, paths = plan.keys / "coordinator" / "sign.key", []
@@ -270,7 +276,7 @@ def write_questions(plan: StudyConfig, requests: Mapping[str, Request], folder: 
             "epsilon": request.epsilon,
             "epsilon of the study": plan.epsilon,
             "schema": to_dict(plan.schema),
-            "letter": read(question(request)),
+            "letter": read(request_message(request)),
         }
         content["seals"] = {each: _seal(content, each, key) for each in ("letter", "hello")}
         write_signed(path, content, key)
@@ -319,11 +325,11 @@ def _holder_of(path: Path, plan: StudyConfig) -> str:
 
 
 # ---- a holder's files ----
-def read_question_file(path: Path, keys: Path) -> dict[str, Any]:
+def read_request_file(path: Path, keys: Path) -> dict[str, Any]:
     """A question of the coordinator whose key the holder has."""
-    content = read_signed(path, QuestionFile, keys / "coordinator.sign.pub")
+    content = read_signed(path, RequestFile, keys / "coordinator.sign.pub")
     try:
-        request = read_question(content["letter"])
+        request = read_request(content["letter"])
     except MessageError as error:
         raise ValueError(f"{str(path)!r} holds no question: {error}") from None
     schema = schema_digest(Schema(**from_dict(content["schema"], "the question")))
@@ -345,7 +351,7 @@ def write_answer_file(
     """The signed answer beside its question."""
     path = answer_path(asked)
     answer = {name: content[name] for name in ("study", "number", "holder")}
-    answer |= {"kind": "answer", "question": read_question(content["letter"]).digest}
+    answer |= {"kind": "answer", "question": read_request(content["letter"]).digest}
     answer |= {"private": private, "letter": read(reply)}
     write_signed(path, answer, keys / "sign.key")
     return path

@@ -13,7 +13,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import MessageError
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
-from steadytree.federated.framing import LARGEST_QUESTION, Refusal, carry, refusal
+from steadytree.federated.framing import LARGEST_REQUEST, Refusal, carry, refusal
 
 QUERY = "steadytree"
 RECORD, FIELD = "letter", "json"
@@ -43,7 +43,7 @@ def relay(message: Any, context: Any) -> Any:
 
 
 def _carry(path: str, payload: Any) -> bytes:
-    if not isinstance(payload, bytes) or len(payload) > LARGEST_QUESTION:
+    if not isinstance(payload, bytes) or len(payload) > LARGEST_REQUEST:
         return refusal(Refusal.MALFORMED)
     try:
         return carry(path, payload, PATIENCE)
