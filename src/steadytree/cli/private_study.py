@@ -240,14 +240,14 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
-    from steadytree.federated.framing import MEANING, Refusal, read, refusal_code
+    from steadytree.federated.framing import Refusal, read, refusal_code
     from steadytree.federated.signed_files import sealed
 
     reply = ask(sealed(content, "letter"))
     code = refusal_code(read(reply))
     if code is None:
         return reply
-    typer.echo(f"refused: {MEANING[code]}.", err=True)
+    typer.echo(f"refused: {code.meaning}.", err=True)
     raise typer.Exit(LIMIT_EXCEEDED if code == Refusal.BUDGET else 2)
 
 

@@ -17,7 +17,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
 from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
-from steadytree.federated.framing import MEANING, PASSING, VERSION, read, refusal_code, write
+from steadytree.federated.framing import PASSING, VERSION, read, refusal_code, write
 from steadytree.federated.messages import NAME, Answer, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon
@@ -212,8 +212,8 @@ def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | 
         ) from None
     if code is not None:
         if code not in PASSING:
-            raise ValueError(f"holder {name!r} refused to begin: {MEANING[code]}. {NOTHING}")
-        reasons[name] = MEANING[code]
+            raise ValueError(f"holder {name!r} refused to begin: {code.meaning}. {NOTHING}")
+        reasons[name] = code.meaning
         return None
     return content
 

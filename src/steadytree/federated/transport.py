@@ -142,7 +142,7 @@ def _outcome(
         content = read(reply)
         code = framing.refusal_code(content)
         if code is not None:
-            return HolderError(name, framing.MEANING[code], code)
+            return HolderError(name, code.meaning, code)
         return read_reply(name, content)
     except MessageError as error:
         return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
