@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from steadytree._base import exceptions
 from steadytree._base.clock import CLOCK, Clock
@@ -30,13 +30,6 @@ MOST_NUMBERS = 2_000_000  # of one answer
 MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
 DEEPEST = 64  # levels of a requested tree
 _LOG = logging.getLogger(__name__)
-
-
-class Stored(NamedTuple):
-    """A stored answer: the digest of the request, and the message that answers it."""
-
-    digest: str
-    message: bytes
 
 
 class AnswerStore:
@@ -59,8 +52,8 @@ class AnswerStore:
             self.close()
             raise
 
-    def find(self, session: str, number: int) -> Stored | None:
-        """The stored answer to this request; None if there is none or its file is damaged."""
+    def find(self, session: str, number: int) -> tuple[str, bytes] | None:
+        """Digest of a stored request, and its answer; None if there is none, or it is damaged."""
         path = self._path(session, number)
         if not path.exists():
             return None
@@ -68,7 +61,7 @@ class AnswerStore:
             found = json.loads(path.read_text(encoding="utf-8"))
             message = found["letter"].encode()
             if digest_of(message) == found["check"]:
-                return Stored(str(found["question"]), messages.current_answer(message))
+                return str(found["question"]), messages.current_answer(message)
         return None
 
     def keep(self, session: str, number: int, digest: str, message: bytes) -> None:
@@ -226,16 +219,14 @@ class Gateway:
         digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
-        if kept is not None and kept.digest != digest:
+        if kept is not None and kept[0] != digest:
             return _refuse(Refusal.CHANGED)
-        if kept is not None and paid:
-            return kept.message, "repeated"
         if paid:
-            return _refuse(Refusal.LOST)
+            return (kept[1], "repeated") if kept is not None else _refuse(Refusal.LOST)
         if not self._is_agreed(request):
             return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent
-            return self._release(request, kept.message)
+            return self._release(request, kept[1])
         return self._compute(request, digest)
 
     def _is_agreed(self, request: Request) -> bool:

@@ -17,7 +17,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
 from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
-from steadytree.federated.framing import PASSING, VERSION, read, refusal_code, write
+from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_code, write
 from steadytree.federated.messages import NAME, Answer, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon
@@ -129,9 +129,8 @@ def _holders(found: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], int]
     holders = found["holders"]
     texts = isinstance(holders, list) and all(isinstance(each, str) for each in holders)
     if not texts or not holders or not all(NAME.fullmatch(each) for each in holders):
-        raise ValueError(
-            f"{name!r}: holders must be a list of names of letters, digits or any of _.-"
-        )
+        message = "holders must be a list of names of letters, digits or any of _.-"
+        raise ValueError(f"{name!r}: {message}")
     if len(set(holders)) < len(holders):
         raise ValueError(f"{name!r}: holders must have names that differ.")
     minimum = _integer(found, "minimum", len(holders), 1, 10_000, name)
@@ -185,16 +184,22 @@ def handshake(
         patience = max(min(config.attempt, limit.left), 0.1)
         replies = transport.exchange(dict.fromkeys(left, message), patience)
         for name, reply in replies.items():
-            found = _read(reply, reasons, name)
-            if found is not None:
-                _check(name, found, config, sent)
+            try:
+                found = read(reply)
+            except MessageError as error:
+                message = f"holder {name!r} does not speak this protocol: {error} {NOTHING}"
+                raise ValueError(message) from None
+            if (code := refusal_code(found)) in PASSING:
+                reasons[name] = code.meaning
+            elif fault := _fault(name, found, code, config, sent):
+                raise ValueError(f"{fault} {NOTHING}")
+            else:
                 known[name] = found
         if len(known) < len(config.holders):
             clock.sleep(min(0.5, seconds / 10))
     if len(known) < config.minimum:
-        missing = [
-            f"{n!r} ({reasons.get(n, 'not online')})" for n in config.holders if n not in known
-        ]
+        absent = [name for name in config.holders if name not in known]
+        missing = [f"{name!r} ({reasons.get(name, 'not online')})" for name in absent]
         raise ValueError(
             f"{len(known)} of {len(config.holders)} holders answered, the plan needs "
             f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
@@ -202,47 +207,27 @@ def handshake(
     return all(found["private"] for found in known.values())
 
 
-def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | None:
-    try:
-        content = read(reply)
-        code = refusal_code(content)
-    except MessageError as error:
-        raise ValueError(
-            f"holder {name!r} does not speak this protocol: {error} {NOTHING}"
-        ) from None
+def _fault(
+    name: str, found: Mapping[str, Any], code: Refusal | None, config: StudyConfig, sent: float
+) -> str:
+    """Why the study cannot begin with a holder that replied; empty if it can."""
     if code is not None:
-        if code not in PASSING:
-            raise ValueError(f"holder {name!r} refused to begin: {code.meaning}. {NOTHING}")
-        reasons[name] = code.meaning
-        return None
-    return content
-
-
-def _check(name: str, found: Mapping[str, Any], config: StudyConfig, sent: float) -> None:
+        return f"holder {name!r} refused to begin: {code.meaning}."
     types = {"holder": str, "private": bool, "schema": dict, "time": float, "enough": bool}
     if any(not isinstance(found.get(key), kind) for key, kind in types.items()):
-        raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}")
+        return f"holder {name!r} does not speak this protocol."
     if found["holder"] != name:
-        raise ValueError(
-            f"the holder at {name!r} calls itself {found['holder'][:64]!r}: start its gateway "
-            f"with --name {name}. {NOTHING}"
-        )
-    differs = schema_difference(config.schema, found["schema"])
-    if differs:
-        raise ValueError(
-            f"the schema of holder {name!r} differs from the plan's: {differs} {NOTHING}"
-        )
+        own = found["holder"][:64]
+        return f"the holder at {name!r} calls itself {own!r}: start its gateway with --name {name}."
+    if differs := schema_difference(config.schema, found["schema"]):
+        return f"the schema of holder {name!r} differs from the plan's: {differs}"
     skew = max(sent - found["time"], found["time"] - time.time(), 0.0)
     if skew > MOST_SKEW:
-        raise ValueError(
-            f"the clock of holder {name!r} is off by {skew:.0f} s or more: set the clocks right. "
-            f"{NOTHING}"
-        )
+        return f"the clock of holder {name!r} is off by {skew:.0f} s or more: set the clocks right."
     if not found["enough"]:
-        raise ValueError(
-            f"holder {name!r} has less left in its ledger than the plan's epsilon of "
-            f"{config.epsilon:g}. {NOTHING}"
-        )
+        left = f"less left in its ledger than the plan's epsilon of {config.epsilon:g}"
+        return f"holder {name!r} has {left}."
+    return ""
 
 
 def schema_difference(ours: Schema, theirs: Mapping[str, Any]) -> str:
@@ -262,11 +247,9 @@ def schema_difference(ours: Schema, theirs: Mapping[str, Any]) -> str:
     for name, described in wanted["columns"].items():
         found = columns[name] if isinstance(columns[name], dict) else {}
         for key in sorted({*described, *found}):
-            if found.get(key) != described.get(key):
-                return (
-                    f"{key!r} of column {name!r} is {found.get(key)}, the plan says "
-                    f"{described.get(key)}."
-                )
+            own, planned = found.get(key), described.get(key)
+            if own != planned:
+                return f"{key!r} of column {name!r} is {own}, the plan says {planned}."
     return ""
 
 
@@ -326,8 +309,8 @@ class Checkpoint:
             kept: dict[str, Any] = {"question": request.digest, "kind": request.kind}
             found = outcome[name]
             if isinstance(found, Answer):
-                raw = found.numbers.astype("<i8").tobytes()
-                kept |= {"epsilon": str(request.epsilon), "numbers": base64.b64encode(raw).decode()}
+                numbers = base64.b64encode(found.numbers.astype("<i8").tobytes()).decode()
+                kept |= {"epsilon": str(request.epsilon), "numbers": numbers}
                 kept["private"] = found.private
             else:
                 kept["gone"] = getattr(found, "reason", str(found))
