@@ -7,7 +7,7 @@ import shutil
 import socket
 import stat
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,34 +95,18 @@ class RemoteHolders:
         self._clock, self.traffic = clock, Traffic()
 
     def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
-        """One round of messages."""
-        messages = {name: request_message(request) for name, request in requests.items()}
-
-        def read_reply(name: str, content: dict[str, object]) -> Answer:
-            answer = read_answer(content, requests[name])
-            if answer.holder != name:
-                raise MessageError("sent an answer in another holder's name")
-            return answer
-
-        return self.exchange(messages, read_reply)
-
-    def exchange(
-        self, messages: Mapping[str, bytes], read_reply: Callable[[str, dict[str, object]], Answer]
-    ) -> dict[str, Answer | Exception]:
-        """Repeat messages until each has a usable reply, or the deadline has passed."""
-        limit = Limit(self._deadline, clock=self._clock)
+        """One round: repeat messages until each has a usable reply, or the deadline has passed."""
+        left = {name: request_message(request) for name, request in requests.items()}
+        late = {name: HolderError(name, "no reply before the deadline") for name in left}
+        limit, again = Limit(self._deadline, clock=self._clock), False
         done: dict[str, Answer | Exception] = {}
-        late: dict[str, HolderError] = {
-            name: HolderError(name, "no reply before the deadline") for name in messages
-        }
-        left, again = dict(messages), False
         while left and (seconds := limit.left) > 0:
             self.traffic.asked_again += len(left) if again else 0
             self.traffic.bytes_out += sum(len(message) for message in left.values())
             replies = self._transport.exchange(left, min(self._attempt, seconds))
             for name, reply in replies.items():
                 self.traffic.bytes_in += len(reply)
-                outcome = _outcome(name, reply, read_reply)
+                outcome = _outcome(name, reply, requests[name])
                 if isinstance(outcome, HolderError) and outcome.code in framing.PASSING:
                     late[name] = outcome
                 else:
@@ -132,18 +116,19 @@ class RemoteHolders:
                 self._clock.sleep(min(self._pause, limit.left))
                 again = True
         self.traffic.seconds.append(limit.elapsed)
-        return {name: done.get(name, late[name]) for name in messages}
+        return {name: done.get(name, late[name]) for name in requests}
 
 
-def _outcome(
-    name: str, reply: bytes, read_reply: Callable[[str, dict[str, object]], Answer]
-) -> Answer | HolderError:
+def _outcome(name: str, reply: bytes, request: Request) -> Answer | HolderError:
     try:
         content = read(reply)
         code = framing.refusal_code(content)
         if code is not None:
             return HolderError(name, code.meaning, code)
-        return read_reply(name, content)
+        answer = read_answer(content, request)
+        if answer.holder != name:
+            raise MessageError("sent an answer in another holder's name")
+        return answer
     except MessageError as error:
         return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
 
