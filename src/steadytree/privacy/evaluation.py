@@ -48,11 +48,13 @@ class PrivateAccuracy:
         """Confidence interval of the accuracy on rows like these, noise and sampling included.
 
         Each of the two totals is off by more than `reach` with a probability of at most a quarter
-        of 1 - level; the Wilson interval of the worst totals takes the other half.
+        of 1 - level; the Wilson interval of the worst totals takes the other half. A total has one
+        noise term a class; all stay below their share of `reach` if each does.
         """
         (correct, wrong), left = self._totals(), 1 - self.level
-        reach = self._reach(left / 4)
-        ends = []
+        n_terms, ends = len(self.counts), []
+        scale = 1 / self.privacy.epsilon
+        reach = n_terms * math.ceil(scale * math.log(8 * n_terms / left))
         for sign, end in ((-1, 0), (1, 1)):
             n_correct, n_wrong = max(correct + sign * reach, 0.0), max(wrong - sign * reach, 0.0)
             if n_correct + n_wrong < 1:
@@ -70,14 +72,6 @@ class PrivateAccuracy:
     def _totals(self) -> tuple[float, float]:
         correct, wrong = np.maximum(self.counts.sum(axis=0), 0)
         return float(correct), float(wrong)
-
-    def _reach(self, chance: float) -> float:
-        """A bound that the noise of one total exceeds with at most the given probability.
-
-        A total has one noise term a class; all stay below their share of the bound if each does.
-        """
-        scale, n_terms = 1 / self.privacy.epsilon, len(self.counts)
-        return n_terms * math.ceil(scale * math.log(2 * n_terms / chance))
 
 
 def private_accuracy(
@@ -133,7 +127,12 @@ def private_accuracy(
         if ledger is not None and not isinstance(ledger, Ledger):
             raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
         tree = as_tree(model)
-        _check_fits(tree, declared)
+        if tree.space.names != tuple(declared.names):
+            raise ValueError("model was fitted on other columns than the schema declares.")
+        for own, column in zip(tree.space, declared.space, strict=True):
+            if own.categories != column.categories:
+                message = f"other categories of {own.name!r} than the schema declares."
+                raise ValueError(f"model knows {message}")
         if ledger is not None:  # before the rows are read, so that timing reveals nothing
             ledger.check(epsilon, "accuracy")
         values, labels, _ = encode_rows(X, y, declared)
@@ -143,16 +142,6 @@ def private_accuracy(
     spent = {"right and wrong rows": epsilon}
     statement = PrivacyStatement(epsilon, 0.0, spent, "accuracy", noise.private)
     return PrivateAccuracy(tuple(declared.classes), noisy, statement, level)
-
-
-def _check_fits(tree: Tree, schema: Schema) -> None:
-    if tree.space.names != tuple(schema.names):
-        raise ValueError("model was fitted on other columns than the schema declares.")
-    for own, declared in zip(tree.space, schema.space, strict=True):
-        if own.categories != declared.categories:
-            raise ValueError(
-                f"model knows other categories of {own.name!r} than the schema declares."
-            )
 
 
 def _exact_counts(
