@@ -54,11 +54,9 @@ class AnswerStore:
 
     def find(self, session: str, number: int) -> tuple[str, bytes] | None:
         """Digest of a stored request, and its answer; None if there is none, or it is damaged."""
-        path = self._path(session, number)
-        if not path.exists():
-            return None
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            found = json.loads(path.read_text(encoding="utf-8"))
+        damaged = (ValueError, KeyError, TypeError, AttributeError)
+        with contextlib.suppress(FileNotFoundError, *damaged):
+            found = json.loads(self._path(session, number).read_text(encoding="utf-8"))
             message = found["letter"].encode()
             if digest_of(message) == found["check"]:
                 return str(found["question"]), messages.current_answer(message)
@@ -76,11 +74,10 @@ class AnswerStore:
     @property
     def spent(self) -> Decimal:
         """The highest known amount spent in the ledger; infinity if the mark is damaged."""
-        path = self.folder / MARK
-        if not path.exists():
-            return ZERO
         try:
-            return Decimal(path.read_text(encoding="utf-8").strip())
+            return Decimal((self.folder / MARK).read_text(encoding="utf-8").strip())
+        except FileNotFoundError:
+            return ZERO
         except (ValueError, ArithmeticError):
             return EVERYTHING
 
@@ -117,18 +114,16 @@ def _check_identity(path: Path, wanted: dict[str, str]) -> None:
     if not path.exists():
         write_text_atomically(path, json.dumps(wanted) + "\n")
         return
-    try:
+    found = None
+    with contextlib.suppress(ValueError):
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
     if not isinstance(found, dict):
         raise ValueError(f"{str(path)!r} is damaged: restore the folder from a backup.")
     for name, value in wanted.items():
         if found.get(name) != value:
-            what = "another holder" if name == "holder" else "another schema"
             raise ValueError(
-                f"the ledger beside {path.parent.name!r} was created for {what}: use that one, or "
-                "name a new ledger for other rows."
+                f"the ledger beside {path.parent.name!r} was created for another {name}: use that "
+                "one, or name a new ledger for other rows."
             )
 
 
@@ -183,8 +178,7 @@ class Gateway:
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
             reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
-            spent = self._clock.now() - start
-            self._clock.sleep(self._pace - spent % self._pace)
+            self._clock.sleep(self._pace - (self._clock.now() - start) % self._pace)
         return reply
 
     def _reply(self, message: bytes) -> bytes:
@@ -199,8 +193,8 @@ class Gateway:
             request = messages.read_request(content)
             with self._turn:
                 reply, outcome = self._answer(request)
-            what = (request.session, request.round, request.kind)
-            _LOG.info("study %s question %d (%s): %s", *what, outcome)
+            what = (request.session, request.round, request.kind, outcome)
+            _LOG.info("study %s question %d (%s): %s", *what)
             return reply
         if content.get("type") == "hello":
             return self._hello(content)
@@ -233,9 +227,8 @@ class Gateway:
         """Whether the study stays within the epsilon that the holder agreed to."""
         if self._terms.studies is None:
             return True
-        agreed = self._terms.studies.get(request.session)
-        epsilon = decimal_of(request.epsilon, "epsilon")
-        return agreed is not None and self._spent_in(request.session) + epsilon <= agreed
+        total = self._spent_in(request.session) + decimal_of(request.epsilon, "epsilon")
+        return total <= self._terms.studies.get(request.session, -1)
 
     def _spent_in(self, study: str, besides: Any = None) -> Decimal:
         """The cost of a study so far, without one of its rounds."""
@@ -245,9 +238,9 @@ class Gateway:
     def _compute(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:
             admitted = self.holder.admit(request)
-        except (BudgetError, RefusedError) as error:
-            if isinstance(error, BudgetError):
-                return _refuse(Refusal.BUDGET)
+        except BudgetError:
+            return _refuse(Refusal.BUDGET)
+        except RefusedError as error:
             stale = isinstance(error, exceptions.StaleError)
             return _refuse(Refusal.STALE if stale else Refusal.MALFORMED)
         try:

@@ -189,9 +189,9 @@ class FileHolders:
     def __init__(
         self, plan: StudyConfig, answers: Sequence[Path] = (), without: Sequence[str] = ()
     ) -> None:
-        unknown = [name for name in without if name not in plan.holders]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is no holder of the plan.")
+        for name in without:
+            if name not in plan.holders:
+                raise ValueError(f"{name!r} is no holder of the plan.")
         self.names, self._without = plan.holders, set(without)
         contents = [_read_answer_file(plan, path) for path in answers]
         numbers = sorted({content["number"] for content in contents})

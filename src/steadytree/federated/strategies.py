@@ -1,9 +1,11 @@
 """Session, and six methods to grow one tree from the noised answers of several holders."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
@@ -311,11 +313,14 @@ def _by_levels(
         sides = np.maximum(np.sum(list(parts.values()), axis=0), 0).reshape(-1, 2, n_classes)
         best, start = [], 0
         for splits in proposed:
-            gains = [size_gain(side, "gini") for side in sides[start : start + len(splits)]]
-            best.append(splits[int(np.argmax(gains))])
+            best.append(splits[_highest_gain(sides[start : start + len(splits)])])
             start += len(splits)
         tree = _split_leaves(tree, best)
     return session.label(tree)
+
+
+def _highest_gain(sides: Iterable[NDArray[Any]]) -> int:
+    return int(np.argmax([size_gain(side, "gini") for side in sides]))
 
 
 def _split_leaves(tree: SampledTree, splits: Sequence[int]) -> SampledTree:
@@ -330,11 +335,8 @@ def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> G
     share, tree = (0.7 - ROWS_SHARE) / depth, OPEN
     for _ in range(depth):
         bins = sums.ask(share, "bins", tree, candidates)
-        best = []
-        for leaf in bins:
-            sides = tree_mechanism.sides_from_bins(leaf, candidates)
-            gains = [size_gain(side, "gini") for side in sides]
-            best.append(int(np.argmax(gains)))
+        parts = (tree_mechanism.sides_from_bins(leaf, candidates) for leaf in bins)
+        best = [_highest_gain(sides) for sides in parts]
         tree = _split_leaves(tree, best)
     return tree, sums.ask(0.3, "leaf counts", tree, candidates)
 

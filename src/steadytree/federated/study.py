@@ -86,16 +86,20 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
     absent = [name for name in REQUIRED if name not in found]
     if absent:
         raise ValueError(f"{path.name!r} needs {absent[0]!r}.")
-    folder, study = path.resolve().parent, found["study"]
-    holders, minimum = _holders(found, path.name)
+    folder, study, name = path.resolve().parent, found["study"], path.name
+    holders, minimum = _holders(found, name)
     if not isinstance(study, str) or not NAME.fullmatch(study):
-        raise ValueError(f"{path.name!r}: study must be 1 to 64 letters, digits or any of _.-")
+        raise ValueError(f"{name!r}: study must be 1 to 64 letters, digits or any of _.-")
     method = found.get("method", "delegate")
     if method not in METHODS:
-        raise ValueError(f"{path.name!r}: method must be one of {METHODS}, got {method!r}.")
+        raise ValueError(f"{name!r}: method must be one of {METHODS}, got {method!r}.")
     schema = folder / str(found["schema"])
     if not schema.is_file():
-        raise FileNotFoundError(f"{path.name!r}: there is no schema {str(schema)!r}.")
+        raise FileNotFoundError(f"{name!r}: there is no schema {str(schema)!r}.")
+    address = str(found.get("superlink", "127.0.0.1:9092"))
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ValueError(f"{name!r}: superlink must be host:port, got {address!r}.")
     config = StudyConfig(
         study=study,
         schema=Schema.load(schema),
@@ -103,14 +107,14 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
         minimum=minimum,
         epsilon=check_epsilon(found["epsilon"]),
         method=method,
-        n_bins=_integer(found, "n_bins", 64, 2, 1_000, path.name),
+        n_bins=_integer(found, "n_bins", 64, 2, 1_000, name),
         out=folder / str(found["out"]),
         checkpoint=folder / str(found.get("checkpoint", f"{study}.checkpoint.json")),
         keys=folder / str(found.get("keys", "keys")),
-        deadline=_seconds(found, "deadline", 120.0, path.name),
-        attempt=_seconds(found, "attempt", 40.0, path.name),
-        join=_seconds(found, "join", 120.0, path.name),
-        superlink=_address(found, path.name),
+        deadline=_seconds(found, "deadline", 120.0, name),
+        attempt=_seconds(found, "attempt", 40.0, name),
+        join=_seconds(found, "join", 120.0, name),
+        superlink=address,
         testing_seed=found.get("testing_seed"),
     )
     files = (
@@ -156,14 +160,6 @@ def _seconds(found: Mapping[str, Any], key: str, default: float, name: str) -> f
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1e6:
         raise ValueError(f"{name!r}: {key} must be a number of seconds, more than 0.")
     return float(value)
-
-
-def _address(found: Mapping[str, Any], name: str) -> str:
-    address = str(found.get("superlink", "127.0.0.1:9092"))
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{name!r}: superlink must be host:port, got {address!r}.")
-    return address
 
 
 # ---- the handshake ----
@@ -266,8 +262,20 @@ class Checkpoint:
         self._path = None if path is None else check_can_write(path)
         self._plan = plan
         self._rounds: dict[str, dict[str, Any]] = {}
-        if self._path is not None and self._path.exists():
-            self._rounds = _load(self._path, plan)
+        if self._path is None or not self._path.exists():
+            return
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            known = found["steadytree checkpoint"], found["plan"]
+            self._rounds = dict(found["rounds"])
+        except (ValueError, KeyError, TypeError):
+            message = f"{str(self._path)!r} is not a checkpoint: name another file."
+            raise ValueError(message) from None
+        if known != (CHECKPOINT_VERSION, plan):
+            raise ValueError(
+                f"the checkpoint {str(self._path)!r} is of another study, or the plan was changed "
+                "since: name another checkpoint and study, or continue with the old plan."
+            )
 
     @property
     def n_rounds(self) -> int:
@@ -320,17 +328,3 @@ class Checkpoint:
             content = {"steadytree checkpoint": CHECKPOINT_VERSION, "plan": self._plan}
             content["rounds"] = self._rounds
             write_text_atomically(self._path, json.dumps(content) + "\n")
-
-
-def _load(path: Path, plan: str) -> dict[str, dict[str, Any]]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        version, known, rounds = found["steadytree checkpoint"], found["plan"], found["rounds"]
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{str(path)!r} is not a checkpoint: name another file.") from None
-    if version != CHECKPOINT_VERSION or known != plan:
-        raise ValueError(
-            f"the checkpoint {str(path)!r} is of another study, or the plan was changed since: "
-            "name another checkpoint and study, or continue with the old plan."
-        )
-    return dict(rounds)

@@ -92,7 +92,7 @@ is left: ask for less.
         if not (self.path.exists() or self._mark_path.exists()):
             first = _first_line(secrets.token_hex(16), self._budget, self._delta)
             Mark.after(START, first).begin(self._mark_path)
-        with self._open() as handle, locked(handle):
+        with self._open() as handle:
             self._mend(handle, self._read(handle))
 
     @property
@@ -102,7 +102,7 @@ is left: ask for less.
     @property
     def entries(self) -> list[Entry]:
         """Every line so far."""
-        with self._open() as handle, locked(handle):
+        with self._open() as handle:
             return self._read(handle).entries
 
     @property
@@ -152,16 +152,13 @@ is left: ask for less.
         BudgetError
             If the cost exceeds what is left, or the ledger is damaged; nothing is written.
         """
-        group, part = parallel
-        if max(len(str(group)), len(str(part))) > LONGEST_TEXT:
+        if any(len(str(name)) > LONGEST_TEXT for name in parallel):
             # truncated, two groups could be taken for one and cost too little
             raise ValueError(f"names of parallel parts may have at most {LONGEST_TEXT} characters.")
-        entry = Entry(
-            decimal_of(epsilon, "epsilon"),
-            decimal_of(delta, "delta"),
-            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),
-        )
-        with self._open() as handle, locked(handle):
+        amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
+        texts = (str(text)[:LONGEST_TEXT] for text in (what, mechanism, *parallel, request))
+        entry = Entry(*amounts, *texts)
+        with self._open() as handle:
             known = self._read(handle)
             self._check(entry, known.entries)
             self._mend(handle, known)
@@ -171,8 +168,7 @@ is left: ask for less.
     def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
         """Refuse what `spend` would refuse, without writing."""
         amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
-        entry = Entry(*amounts, what=what, request=request)
-        self._check(entry, self.entries)
+        self._check(Entry(*amounts, what=what, request=request), self.entries)
 
     def _check(self, entry: Entry, entries: list[Entry]) -> None:
         epsilon, delta = compose([*entries, entry])
@@ -207,7 +203,8 @@ is left: ask for less.
         except FileNotFoundError as error:
             raise _damaged(self.path) from error
         try:
-            yield handle
+            with locked(handle):
+                yield handle
         finally:
             os.close(handle)
 
