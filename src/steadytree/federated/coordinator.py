@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -74,19 +74,10 @@ class Study:
     traffic: Traffic
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "ok": True,
-            "privacy": self.privacy.to_dict(),
-            "epsilons": self.epsilons,
-            "gone": list(self.missing),
-            "rounds": self.rounds,
-            "resumed": self.resumed,
-            "seconds": [round(s, 3) for s in self.traffic.seconds],
-            "bytes_out": self.traffic.bytes_out,
-            "bytes_in": self.traffic.bytes_in,
-            "asked_again": self.traffic.asked_again,
-        }
+        known = {"ok": True, "privacy": self.privacy.to_dict(), "epsilons": self.epsilons}
+        known |= {"gone": list(self.missing), "rounds": self.rounds, "resumed": self.resumed}
+        known |= asdict(self.traffic)
+        return {**known, "seconds": [round(s, 3) for s in self.traffic.seconds]}
 
 
 def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -> Study:

@@ -116,13 +116,11 @@ def refusal_code(content: dict[str, Any]) -> Refusal | None:
 
 
 def digest_of(message: bytes) -> str:
-    """SHA-256 of a message."""
     return hashlib.sha256(message).hexdigest()
 
 
 # ---- frames: four bytes of length, then the message ----
 def send_frame(connection: socket.socket, message: bytes) -> None:
-    """Send one message."""
     connection.sendall(len(message).to_bytes(LENGTH, "big") + message)
 
 

@@ -60,7 +60,6 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """What the ledger calls this request."""
         return f"{self.session}:{self.round}"
 
     @property
@@ -104,6 +103,9 @@ class Answer:
                 f"holder {self.holder!r} sent {len(self.numbers)} numbers, {size} were asked for."
             )
         return self.numbers
+
+
+Outcome = dict[str, Answer | Exception]  # of a round, by holder
 
 
 class HolderLike(Protocol):

@@ -19,7 +19,7 @@ from steadytree.data.schema import Schema, from_dict, to_dict
 from steadytree.federated import framing, messages
 from steadytree.federated.framing import SIGNATURE, SIGNED, envelope, read, write
 from steadytree.federated.holder import schema_digest
-from steadytree.federated.messages import Answer, Request, read_request
+from steadytree.federated.messages import Answer, Outcome, Request, read_request
 from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Transport
 
@@ -135,7 +135,6 @@ class SignedMessages:
         _key(key)  # a key that is missing is refused now
 
     def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
-        """Carry each message in an envelope."""
         signed = {n: envelope(x, sign_message(x, n, self._key)) for n, x in messages.items()}
         return self._transport.exchange(signed, seconds)
 
@@ -207,7 +206,7 @@ class FileHolders:
         self._number = numbers[0] if numbers else None
         self.private = bool(answers) and all(each["private"] for each in contents)
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """The answers in the files, where they are to this round."""
         number = next(iter(requests.values())).round
         if self._number is None or self._number < number:
@@ -323,7 +322,6 @@ def answer_path(asked: Path) -> Path:
 def write_answer_file(
     asked: Path, content: Mapping[str, Any], reply: bytes, private: bool, keys: Path
 ) -> Path:
-    """The signed answer beside its question."""
     path = answer_path(asked)
     answer = {name: content[name] for name in ("study", "number", "holder")}
     answer |= {"kind": "answer", "question": read_request(content["letter"]).digest}

@@ -20,6 +20,7 @@ from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
 from steadytree.privacy.tree_mechanism import OPEN, SampledTree, leaves_of, size_gain
 
 _LOG = logging.getLogger(__name__)
+Trees = Mapping[int, SampledTree]  # by holder
 Grown = tuple[SampledTree, Integers]  # a tree and the noisy class counts of its leaves
 ROUNDING = 1e-9
 LEAST_LABEL_SHARE = 0.3  # of each holder's epsilon, for the counts of the leaves
@@ -67,7 +68,7 @@ class Session:
         epsilons: Mapping[int, float],
         kind: str,
         size: int | None = None,
-        trees: Sequence[SampledTree] | Mapping[int, SampledTree] = (OPEN,),
+        trees: Sequence[SampledTree] | Trees = (OPEN,),
         check: Callable[[int, Integers], object] | None = None,
         **more: object,
     ) -> dict[int, Integers]:
@@ -122,11 +123,7 @@ class Session:
         return float(max(noisy[0], 1))
 
     def blocks(
-        self,
-        epsilons: Mapping[int, float],
-        trees: Mapping[int, SampledTree],
-        depth: int,
-        last: bool,
+        self, epsilons: Mapping[int, float], trees: Trees, depth: int, last: bool
     ) -> dict[int, SampledTree]:
         """Trees with blocks that holders sampled below the leaves, all in one round."""
         epsilons = {index: amount for index, amount in epsilons.items() if index in self.active}

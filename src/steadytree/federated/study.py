@@ -18,7 +18,7 @@ from steadytree._base.exceptions import HolderError, MessageError
 from steadytree._base.files import Place, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
 from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_code, write
-from steadytree.federated.messages import NAME, Answer, Request
+from steadytree.federated.messages import NAME, Answer, Outcome, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon
 
@@ -281,14 +281,12 @@ class Checkpoint:
     def n_rounds(self) -> int:
         return len(self._rounds)
 
-    def recall(
-        self, number: int, requests: Mapping[str, Request]
-    ) -> dict[str, Answer | Exception] | None:
+    def recall(self, number: int, requests: Mapping[str, Request]) -> Outcome | None:
         """The outcome of a round; None if it was not noted."""
         noted = self._rounds.get(str(number))
         if noted is None:
             return None
-        found: dict[str, Answer | Exception] = {}
+        found: Outcome = {}
         for name, request in requests.items():
             kept = noted.get(name)
             if kept is None or kept["question"] != request.digest:
@@ -305,12 +303,7 @@ class Checkpoint:
                 found[name] = Answer(*names, numbers.astype(np.int64), private)
         return found
 
-    def note(
-        self,
-        number: int,
-        requests: Mapping[str, Request],
-        outcome: Mapping[str, Answer | Exception],
-    ) -> None:
+    def note(self, number: int, requests: Mapping[str, Request], outcome: Outcome) -> None:
         """Keep the outcome of a round; it is on disk when this returns."""
         noted: dict[str, Any] = {}
         for name, request in requests.items():

@@ -18,7 +18,14 @@ from steadytree._base.exceptions import BudgetError, HolderError, MessageError, 
 from steadytree.federated import framing
 from steadytree.federated.framing import Refusal, read, refusal
 from steadytree.federated.gateway import Gateway
-from steadytree.federated.messages import Answer, HolderLike, Request, read_answer, request_message
+from steadytree.federated.messages import (
+    Answer,
+    HolderLike,
+    Outcome,
+    Request,
+    read_answer,
+    request_message,
+)
 
 LONGEST_PATH = 100  # bytes of a socket's path; systems allow 104 to 108
 MOST_CONNECTIONS = 8
@@ -32,7 +39,7 @@ class Holders(Protocol):
     names: tuple[str, ...]
     private: bool
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """One round: each requested holder's answer, or the error instead of it."""
 
 
@@ -53,9 +60,9 @@ class LocalHolders:
         self.names = tuple(self._holders)
         self.private = all(getattr(holder, "private", False) for holder in holders)
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """Send the requests one after the other; a refusal is returned as its error."""
-        found: dict[str, Answer | Exception] = {}
+        found: Outcome = {}
         for name, request in requests.items():
             try:
                 found[name] = self._holders[name].answer(request)
@@ -94,12 +101,12 @@ class RemoteHolders:
         self._deadline, self._attempt, self._pause = deadline, attempt, pause
         self._clock, self.traffic = clock, Traffic()
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """One round: repeat messages until each has a usable reply, or the deadline has passed."""
         left = {name: request_message(request) for name, request in requests.items()}
         late = {name: HolderError(name, "no reply before the deadline") for name in left}
         limit, again = Limit(self._deadline, clock=self._clock), False
-        done: dict[str, Answer | Exception] = {}
+        done: Outcome = {}
         while left and (seconds := limit.left) > 0:
             self.traffic.asked_again += len(left) if again else 0
             self.traffic.bytes_out += sum(len(message) for message in left.values())

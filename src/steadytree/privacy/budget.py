@@ -74,7 +74,6 @@ def check_leaves(schema: Schema, n_leaves: int) -> None:
 
 
 def check_released(n_numbers: int, most: int = MOST_RELEASED) -> None:
-    """Refuse an answer of too many numbers."""
     if n_numbers > most:
         raise ValueError(
             f"an answer would hold {n_numbers:,} numbers, more than {most:,}: request fewer "
@@ -239,7 +238,6 @@ odds (epsilon 0.5, add or remove one row).
 
     @property
     def guarantee(self) -> str:
-        """The guarantee in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise came from a testing seed, so nothing is promised."
         factor = 2.718281828459045 ** min(self.epsilon, 300.0)

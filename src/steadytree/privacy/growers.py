@@ -20,6 +20,7 @@ from steadytree.privacy import tree_mechanism
 from steadytree.privacy.mechanisms import Floats, Integers, Noise, release_counts
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
 
+Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
 Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
 LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
 
@@ -33,7 +34,6 @@ class RowsInMemory:
         self.sample = X
 
     def block(self, candidates: SplitTable) -> BlockRows:
-        """All rows, in bins."""
         binned = candidates.space.binned(self._values)
         return BlockRows(binned, self._labels, self._n_classes, np.arange(self.n_kept))
 
@@ -90,7 +90,7 @@ def _sizes(part: Encoded) -> tuple[int, int]:
     return part[2], len(part[1])
 
 
-def _bin_part(part: Encoded, space: FeatureSpace) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _bin_part(part: Encoded, space: FeatureSpace) -> Binned:
     return space.binned(np.array(part[0])), part[1]
 
 

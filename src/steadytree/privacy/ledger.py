@@ -282,8 +282,6 @@ is left: ask for less.
 
 
 class _Known(NamedTuple):
-    """Content of a ledger."""
-
     entries: list[Entry]
     mark: Mark
     head: str  # hash of all lines

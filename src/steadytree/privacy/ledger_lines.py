@@ -70,7 +70,6 @@ class Mark(NamedTuple):
 
     @property
     def head(self) -> str:
-        """Hash of all lines."""
         return self.line[-65:-1].decode()
 
     def missing(self, chain: Chain) -> bytes:

@@ -17,6 +17,7 @@ from steadytree.models.tree import Tree
 from steadytree.privacy import budget, growers, mechanisms
 from steadytree.privacy.budget import PrivacyStatement, logged_refusal
 from steadytree.privacy.ledger import Ledger, charge
+from steadytree.privacy.mechanisms import Noise, release_counts
 from steadytree.privacy.tree_mechanism import MOST_ROWS, leaf_counts, leaves_of
 
 _LOG = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         if self.public_rows is None:
             spent["number of rows"] = epsilon * budget.ROWS_SHARE
             exact = np.array([rows.n_kept])
-            noisy = mechanisms.release_counts(exact, spent["number of rows"], noise)
+            noisy = release_counts(exact, spent["number of rows"], noise)
             self.n_rows_ = float(max(noisy[0], 1))
         else:
             self.n_rows_ = float(self.public_rows)
@@ -180,9 +181,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 stacklevel=2,
             )
 
-    def _grow(
-        self, schema: Schema, rows: Any, noise: mechanisms.Noise, spent: dict[str, float]
-    ) -> Tree:
+    def _grow(self, schema: Schema, rows: Any, noise: Noise, spent: dict[str, float]) -> Tree:
         """Sample the splits, count the rows of the leaves with noise, and build the tree."""
         left = float(self.epsilon) - sum(spent.values())
         strength, share, labels = float(self.epsilon) * self.n_rows_, self.leaf_share, None
@@ -204,17 +203,12 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             sampled, exact, leaf = self._grow_levels(candidates, rows, noise, left, strength)
             spent["questions"] = left - leaf
         spent["leaf counts"] = leaf  # a row is in one leaf and one class
-        noisy = mechanisms.release_counts(exact, leaf, noise)
+        noisy = release_counts(exact, leaf, noise)
         counts = growers.plausible_counts(noisy, labels)
         return growers.build_tree(sampled, candidates, schema, counts)
 
     def _grow_levels(
-        self,
-        candidates: SplitTable,
-        rows: Any,
-        noise: mechanisms.Noise,
-        left: float,
-        strength: float,
+        self, candidates: SplitTable, rows: Any, noise: Noise, left: float, strength: float
     ) -> tuple[Any, Any, float]:
         """A sampled tree, the EXACT class counts of its leaves, and the epsilon for them."""
         share, criterion = self.leaf_share, self.criterion

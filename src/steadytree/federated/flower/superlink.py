@@ -293,14 +293,12 @@ def environment(base: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind((LOCAL, 0))
         return int(probe.getsockname()[1])
 
 
 def script(name: str) -> str:
-    """Path of a command in this Python's environment."""
     beside = Path(sys.executable).with_name(name)
     return str(beside) if beside.exists() else name
 

@@ -67,11 +67,9 @@ class SuperNode:
                 self._stopping.wait(PAUSE)
 
     def stop(self, *_: object) -> None:
-        """Make `run` return."""
         self._stopping.set()
 
     def stop_on_signals(self) -> None:
-        """Stop on SIGTERM and Ctrl-C."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.stop)
 
