@@ -109,10 +109,7 @@ def refusal_code(content: dict[str, Any]) -> Refusal | None:
     """The code of a refusal; None for any other message."""
     if content.get("ok") is not False:
         return None
-    try:
-        return Refusal(str(content.get("code")))
-    except ValueError:
-        return Refusal.MALFORMED
+    return Refusal.__members__.get(str(content.get("code")), Refusal.MALFORMED)
 
 
 def digest_of(message: bytes) -> str:

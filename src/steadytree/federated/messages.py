@@ -196,8 +196,8 @@ def current_answer(message: bytes) -> bytes:
     return write({**content, "version": VERSION}) if content.get("version") == 1 else message
 
 
-def read_answer(content: dict[str, Any], request: Request) -> Answer:
-    """The answer in a message, if it answers this request."""
+def read_answer(content: dict[str, Any], request: Request, holder: str | None = None) -> Answer:
+    """The answer in a message, if it answers this request, and is of this holder."""
     try:
         reply = convert(content, _Reply)
         found, canonical = reply.answer, reply.ok and write(reply) == write(content)
@@ -209,6 +209,10 @@ def read_answer(content: dict[str, Any], request: Request) -> Answer:
         raise MessageError("answered another question")
     try:
         numbers = np.frombuffer(found.numbers, "<i8").astype(np.int64)
-        return Answer(found.holder, found.session, found.round, found.kind, numbers, found.private)
+        names = (found.holder, found.session, found.round, found.kind)
+        answer = Answer(*names, numbers, found.private)
     except ValueError:  # RefusedError too: not integers, or too large
         raise MessageError("sent numbers that are no counts") from None
+    if holder not in (None, answer.holder):
+        raise MessageError("sent an answer in another holder's name")
+    return answer

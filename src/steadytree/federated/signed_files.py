@@ -212,9 +212,8 @@ class FileHolders:
         if self._number is None or self._number < number:
             raise Waiting(requests)
         if self._number > number:
-            raise ValueError(
-                f"the answers are to question {self._number}, but question {number} is open."
-            )
+            message = f"the answers are to question {self._number}, but question {number} is open."
+            raise ValueError(message)
         for name in requests:
             if name not in self._without and name not in self._found:
                 raise ValueError(
@@ -227,12 +226,10 @@ class FileHolders:
         if name in self._without:
             return HolderError(name, "the study goes on without it")
         try:
-            answer = messages.read_answer(read(write(self._found[name]["letter"])), request)
-            if answer.holder != name:
-                raise MessageError("sent an answer in another holder's name")
+            content = read(write(self._found[name]["letter"]))
+            return messages.read_answer(content, request, name)
         except MessageError as error:
             return HolderError(name, str(error).rstrip("."))
-        return answer
 
 
 def write_requests(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
@@ -241,17 +238,10 @@ def write_requests(plan: StudyConfig, requests: Mapping[str, Request], folder: P
     key, paths = plan.keys / "coordinator" / "sign.key", []
     for name, request in requests.items():
         path = folder / f"{plan.study}.{request.round:04d}.{name}.question.json"
-        content: dict[str, Any] = {
-            "kind": "question",
-            "study": plan.study,
-            "number": request.round,
-            "holder": name,
-            "asks for": request.kind,
-            "epsilon": request.epsilon,
-            "epsilon of the study": plan.epsilon,
-            "schema": to_dict(plan.schema),
-            "letter": read(messages.request_message(request)),
-        }
+        content: dict[str, Any] = {"kind": "question", "study": plan.study, "number": request.round}
+        content |= {"holder": name, "asks for": request.kind, "epsilon": request.epsilon}
+        content |= {"epsilon of the study": plan.epsilon, "schema": to_dict(plan.schema)}
+        content["letter"] = read(messages.request_message(request))
         content["seals"] = {each: _seal(content, each, key) for each in ("letter", "hello")}
         write_signed(path, content, key)
         paths.append(path)

@@ -1,5 +1,6 @@
 """Session, and six methods to grow one tree from the noised answers of several holders."""
 
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -80,8 +81,8 @@ class Session:
         requests = {}
         for index, epsilon in epsilons.items():
             own = (trees[index],) if isinstance(trees, Mapping) else trees
-            numbers = tuple(tree_mechanism.to_numbers(tree) for tree in own)
-            fixed = (float(epsilon), self._digest, self._n_bins, numbers)
+            listed = tuple(tree_mechanism.to_numbers(tree) for tree in own)
+            fixed = (float(epsilon), self._digest, self._n_bins, listed)
             request = Request(self._name, self._round, kind, *fixed, **more)  # type: ignore[arg-type]
             requests[self.holders.names[index]] = request
         outcome = self._checkpoint.recall(self._round, requests)
@@ -113,14 +114,15 @@ class Session:
             raise error
         _LOG.warning("%s: the study goes on with %d holders", error, len(self.active))
 
-    def total(self, kind: str, epsilon: float, size: int, trees: Sequence[SampledTree]) -> Integers:
+    def total(
+        self, kind: str, epsilon: float, size: int, *trees: SampledTree, **more: Any
+    ) -> Integers:
         """Sum of all active holders' answers at one epsilon."""
-        found = self.ask(dict.fromkeys(self.active, epsilon), kind, size, trees)
+        found = self.ask(dict.fromkeys(self.active, epsilon), kind, size, trees, **more)
         return np.sum(list(found.values()), axis=0)
 
     def count_rows(self) -> float:
-        noisy = self.total("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
-        return float(max(noisy[0], 1))
+        return float(max(self.total("rows", ROWS_SHARE * self.epsilon, 1, OPEN)[0], 1))
 
     def blocks(
         self, epsilons: Mapping[int, float], trees: Trees, depth: int, last: bool
@@ -226,8 +228,11 @@ def duel(session: Session, order: Sequence[int]) -> Grown:
         base = (0.5 - ROWS_SHARE) * session.epsilon
         epsilons = {who: base / turns[who] for who in sorted(pair)}
         grown = session.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last=False)
-        if grown:
-            tree = _purest(session, list(grown.values()), evaluation)
+        trees = list(grown.values()) or [tree]
+        if len(trees) > 1:
+            impurities = [_impurity(noisy) for noisy in _evaluate(session, trees, evaluation)]
+            trees = [trees[int(np.argmin(impurities))]]
+        tree = trees[0]
     return session.label(tree)
 
 
@@ -247,16 +252,9 @@ def vote(session: Session, order: Sequence[int]) -> Grown:
 
 def _evaluate(session: Session, trees: Sequence[SampledTree], epsilon: float) -> list[Integers]:
     sizes = [len(leaves_of(tree)) * session.n_classes for tree in trees]
-    summed = session.total("leaf counts", epsilon, sum(sizes), trees)
+    summed = session.total("leaf counts", epsilon, sum(sizes), *trees)
     parts = np.split(summed, np.cumsum(sizes)[:-1])
     return [part.reshape(-1, session.n_classes) for part in parts]
-
-
-def _purest(session: Session, trees: Sequence[SampledTree], epsilon: float) -> SampledTree:
-    if len(trees) == 1:
-        return trees[0]
-    counts = _evaluate(session, trees, epsilon)
-    return trees[min(range(len(trees)), key=lambda k: _impurity(counts[k]))]
 
 
 def _impurity(noisy: Integers) -> float:
@@ -305,13 +303,10 @@ def _by_levels(
     for _ in range(depth):
         proposed = propose(tree, epsilon)
         size = sum(len(splits) for splits in proposed) * 2 * n_classes
-        each = dict.fromkeys(session.active, epsilon * count_share)
-        parts = session.ask(each, "side counts", size, (tree,), questions=tuple(proposed))
-        sides = np.maximum(np.sum(list(parts.values()), axis=0), 0).reshape(-1, 2, n_classes)
-        best, start = [], 0
-        for splits in proposed:
-            best.append(splits[_highest_gain(sides[start : start + len(splits)])])
-            start += len(splits)
+        cost, splits_by_leaf = epsilon * count_share, tuple(proposed)
+        noisy = session.total("side counts", cost, size, tree, questions=splits_by_leaf)
+        sides = iter(np.maximum(noisy, 0).reshape(-1, 2, n_classes))
+        best = [splits[_highest_gain(itertools.islice(sides, len(splits)))] for splits in proposed]
         tree = _split_leaves(tree, best)
     return session.label(tree)
 
@@ -333,15 +328,8 @@ def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> G
     for _ in range(depth):
         bins = sums.ask(share, "bins", tree, candidates)
         parts = (tree_mechanism.sides_from_bins(leaf, candidates) for leaf in bins)
-        best = [_highest_gain(sides) for sides in parts]
-        tree = _split_leaves(tree, best)
+        tree = _split_leaves(tree, [_highest_gain(sides) for sides in parts])
     return tree, sums.ask(0.3, "leaf counts", tree, candidates)
 
 
-METHODS = {
-    "delegate": delegate,
-    "duel": duel,
-    "vote": vote,
-    "local_rnm": local_rnm,
-    "noisy_counts": noisy_counts,
-}
+METHODS = {grow.__name__: grow for grow in (delegate, duel, vote, local_rnm, noisy_counts)}

@@ -183,8 +183,8 @@ def handshake(
             try:
                 found = read(reply)
             except MessageError as error:
-                message = f"holder {name!r} does not speak this protocol: {error} {NOTHING}"
-                raise ValueError(message) from None
+                fault = f"holder {name!r} does not speak this protocol: {error}"
+                raise ValueError(f"{fault} {NOTHING}") from None
             if (code := refusal_code(found)) in PASSING:
                 reasons[name] = code.meaning
             elif fault := _fault(name, found, code, config, sent):

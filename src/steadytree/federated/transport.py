@@ -132,10 +132,7 @@ def _outcome(name: str, reply: bytes, request: Request) -> Answer | HolderError:
         code = framing.refusal_code(content)
         if code is not None:
             return HolderError(name, code.meaning, code)
-        answer = read_answer(content, request)
-        if answer.holder != name:
-            raise MessageError("sent an answer in another holder's name")
-        return answer
+        return read_answer(content, request, name)
     except MessageError as error:
         return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
 

@@ -220,11 +220,11 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             return *growers.grow_greedy(source, candidates, epsilons, criterion, noise), leaf
         leaf = left * (0.5 if share == "auto" else share)
         block = rows.block(candidates)
-        epsilons = (left - leaf) * growers.split_shares(
+        by_depth = (left - leaf) * growers.split_shares(
             self.budget, self.max_depth or TOPDOWN_DEPTH
         )
         limits = (criterion, noise, self.max_splits, self.error)
-        sampled = growers.grow_top_down(block, candidates, epsilons, *limits)
+        sampled = growers.grow_top_down(block, candidates, by_depth, *limits)
         return sampled, leaf_counts(sampled, block, candidates), leaf
 
     def _validate(self) -> Schema:
