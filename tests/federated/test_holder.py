@@ -270,7 +270,7 @@ class Untouchable:
 def test_refusals_do_not_look_at_rows(tmp_path, request_):
     """So that neither their words nor their time can tell anything of them."""
     one = holders(tmp_path, 1.0, 1)[0]
-    one._values = one._labels = Untouchable()
+    one._rows = Untouchable()
     with pytest.raises((RefusedError, BudgetError)):
         one.answer(request_)
 

@@ -14,12 +14,11 @@ from steadytree.data.splits import SplitTable
 from steadytree.federated.messages import BLOCKS, LARGEST, NAME, Answer, Request
 from steadytree.privacy import budget, mechanisms, tree_mechanism
 from steadytree.privacy.budget import logged_refusal
-from steadytree.privacy.growers import encode_rows
+from steadytree.privacy.growers import RowsInMemory
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import Integers, SeededNoise, ledger_mark, release_counts
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
-    BlockRows,
     SampledTree,
     leaf_counts,
     leaves_of,
@@ -81,11 +80,11 @@ class Holder:
                 raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
             self.name, self.ledger = str(name), ledger
             self.schema: Schema = check_schema(schema)
-            self._values, self._labels, n_rows = encode_rows(X, y, self.schema)
-            if n_rows == 0:
+            self._rows = RowsInMemory(self.schema, X, y)
+            if self._rows.n_read == 0:
                 message = "a holder needs rows: this one has none and should not take part."
                 raise RefusedError(message)
-            if n_rows > MOST_ROWS:
+            if self._rows.n_read > MOST_ROWS:
                 message = f"a holder may have at most {MOST_ROWS:,} rows: use a sample of them."
                 raise ValueError(message)
         self._noise, self._testing_seed = mechanisms.make_noise(testing_seed), testing_seed
@@ -153,11 +152,11 @@ class Holder:
         """Counts WITHOUT noise; for the in-process `SecureSum` only, which noises their sums."""
         if session not in self._joined:
             raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
-        block = self._block(candidates)
+        block = self._rows.block(candidates)
         if kind == "leaf counts":
             return leaf_counts(tree, block, candidates)
         if kind == "rows":
-            return np.array([len(self._labels)])
+            return np.array([self._rows.n_kept])
         parts = rows_by_leaf(tree, block, candidates)
         return np.array([tree_mechanism.bin_counts(part, candidates) for part in parts])
 
@@ -183,17 +182,12 @@ class Holder:
             raise RefusedError(str(error)) from None
         return candidates, trees
 
-    def _block(self, candidates: SplitTable) -> BlockRows:
-        every = np.arange(len(self._labels))
-        binned = candidates.space.binned(self._values)
-        return BlockRows(binned, self._labels, len(self.schema.classes), every)
-
     def _numbers(
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Integers:
-        block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
+        block, epsilon, noise = self._rows.block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
-            return release_counts(np.array([len(self._labels)]), epsilon, noise)
+            return release_counts(np.array([self._rows.n_kept]), epsilon, noise)
         if request.kind in BLOCKS:
             # labels are sampled with a last block and dropped: all holders count its leaves
             utility = "pure" if request.kind == "block" else "correct"

@@ -31,7 +31,6 @@ class RowsInMemory:
     def __init__(self, schema: Schema, X: Any, y: Any) -> None:
         self._values, self._labels, self.n_read = encode_rows(X, y, schema)
         self.n_kept, self._n_classes = len(self._labels), len(schema.classes)
-        self.sample = X
 
     def block(self, candidates: SplitTable) -> BlockRows:
         binned = candidates.space.binned(self._values)

@@ -148,7 +148,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             if self.ledger is not None:  # before rows are read, so that timing reveals nothing
                 self.ledger.check(float(self.epsilon), "private tree")
             rows = growers.read_rows(schema, X, y, client)
-            validate_data(self, rows.sample, skip_check_array=True)
+            validate_data(self, getattr(rows, "sample", X), skip_check_array=True)
             if rows.n_read > MOST_ROWS:
                 raise ValueError(f"X may have at most {MOST_ROWS:,} rows: fit on a sample.")
         noise, epsilon = mechanisms.make_noise(self.testing_seed), float(self.epsilon)
@@ -220,11 +220,9 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             return *growers.grow_greedy(source, candidates, epsilons, criterion, noise), leaf
         leaf = left * (0.5 if share == "auto" else share)
         block = rows.block(candidates)
-        by_depth = (left - leaf) * growers.split_shares(
-            self.budget, self.max_depth or TOPDOWN_DEPTH
-        )
+        shares = growers.split_shares(self.budget, self.max_depth or TOPDOWN_DEPTH)
         limits = (criterion, noise, self.max_splits, self.error)
-        sampled = growers.grow_top_down(block, candidates, by_depth, *limits)
+        sampled = growers.grow_top_down(block, candidates, (left - leaf) * shares, *limits)
         return sampled, leaf_counts(sampled, block, candidates), leaf
 
     def _validate(self) -> Schema:

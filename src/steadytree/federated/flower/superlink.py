@@ -161,9 +161,8 @@ def check_ready(config: StudyConfig) -> None:
     wanted += [keys / f"{name}.node.pub" for name in config.holders]
     for path in wanted:
         if not path.is_file():
-            raise FileNotFoundError(
-                f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
-            )
+            message = f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+            raise FileNotFoundError(message)
     host, _, port = config.superlink.rpartition(":")
     check_address(
         (host.strip("[]"), int(port)),
@@ -307,15 +306,11 @@ def start_supervised(
     command: list[str], log: Any, environment: dict[str, str], folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start a command that ends when this process does, even by kill -9."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "steadytree.federated.flower.supervised_process", *command],
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        cwd=folder,
-        start_new_session=True,  # Ctrl-C reaches this process, which then ends the command
-    )
+    command = [sys.executable, "-m", "steadytree.federated.flower.supervised_process", *command]
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
+    # in its own session: Ctrl-C reaches this process, which then ends the command
+    how: dict[str, Any] = {"env": environment, "cwd": folder, "start_new_session": True}
+    return subprocess.Popen(command, **streams, **how)
 
 
 def end_process(process: "subprocess.Popen[bytes]") -> None:
