@@ -95,8 +95,8 @@ class Answer:
 
     def check(self, request: Request, size: int | None = None) -> NDArray[np.int64]:
         """The numbers, if they answer this request and are as many as expected."""
-        asked = (request.session, request.round, request.kind)
-        if (self.session, self.round, self.kind) != asked:
+        wanted = (request.session, request.round, request.kind)
+        if (self.session, self.round, self.kind) != wanted:
             raise RefusedError(f"holder {self.holder!r} answered another request.")
         if size is not None and len(self.numbers) != size:
             raise RefusedError(

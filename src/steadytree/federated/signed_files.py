@@ -303,16 +303,16 @@ def read_request_file(path: Path, keys: Path) -> dict[str, Any]:
     return content
 
 
-def answer_path(asked: Path) -> Path:
+def answer_path(path: Path) -> Path:
     """Where the answer to a question file goes: beside it."""
-    path = asked.with_name(asked.name.replace(".question.json", ".answer.json"))
-    return path if path != asked else asked.with_name(asked.name + ".answer.json")
+    answer = path.with_name(path.name.replace(".question.json", ".answer.json"))
+    return answer if answer != path else path.with_name(path.name + ".answer.json")
 
 
 def write_answer_file(
-    asked: Path, content: Mapping[str, Any], reply: bytes, private: bool, keys: Path
+    request_path: Path, content: Mapping[str, Any], reply: bytes, private: bool, keys: Path
 ) -> Path:
-    path = answer_path(asked)
+    path = answer_path(request_path)
     answer = {name: content[name] for name in ("study", "number", "holder")}
     answer |= {"kind": "answer", "question": read_request(content["letter"]).digest}
     answer |= {"private": private, "letter": read(reply)}
