@@ -200,9 +200,9 @@ class Holder:
             return release_counts(np.concatenate(exact), epsilon, noise, len(trees))
         leaves = rows_by_leaf(trees[0], block, candidates)
         if request.kind == "choice":
-            selection = (candidates, "gini", block.n_classes, epsilon, noise)
-            scores = (tree_mechanism.score_splits(rows, candidates, "gini") for rows in leaves)
-            return np.array([tree_mechanism.select_split(each, *selection) for each in scores])
+            limits = (candidates, "gini", epsilon, noise)
+            counts = (tree_mechanism.bin_counts(rows, candidates)[None] for rows in leaves)
+            return np.array([tree_mechanism.select_splits(leaf, *limits)[0] for leaf in counts])
         exact = [
             tree_mechanism.side_counts(rows, candidates, split).ravel()
             for rows, splits in zip(leaves, request.questions, strict=True)

@@ -129,18 +129,15 @@ def grow_greedy(
     class counts (leaves, classes) of its leaves, to be noised before they are released.
     """
     source.start()
-    n_classes = source.n_classes
     chosen: list[int] = []  # splits of all nodes, level by level
     for depth, epsilon in enumerate(epsilons):
         if depth:
             yes = np.arange(2**depth, step=2)
             source.advance(LevelSplits(np.array(chosen[-len(yes) :]), yes, yes + 1))
         counts = source.count(0, 2**depth).values
-        how = (candidates, criterion, n_classes, epsilon, noise)
-        scores = tree_mechanism.score_nodes(counts, candidates, criterion)
-        chosen += [tree_mechanism.select_split(node, *how) for node in scores]
+        chosen += tree_mechanism.select_splits(counts, candidates, criterion, epsilon, noise)
     below = child_counts(counts, source.splits.table, np.array(chosen[-len(counts) :]))[1]
-    leaves = below.transpose(1, 0, 2).reshape(-1, n_classes)
+    leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
     return _build(dict(enumerate(chosen)), 0), leaves
 
 
@@ -174,9 +171,8 @@ def grow_top_down(
     def push(index: int, rows: BlockRows, least: float) -> float:
         """Select a leaf's split, queue it if it is worthwhile, and return its noisy size."""
         half = epsilons[(index + 1).bit_length() - 1] / 2
-        scores = tree_mechanism.score_splits(rows, candidates, criterion)
-        how = (candidates, criterion, rows.n_classes, half, noise)
-        split = tree_mechanism.select_split(scores, *how)
+        counts = tree_mechanism.bin_counts(rows, candidates)[None]
+        (split,) = tree_mechanism.select_splits(counts, candidates, criterion, half, noise)
         exact = tree_mechanism.side_counts(rows, candidates, split)
         noisy = np.maximum(release_counts(exact, half, noise), 0)
         size, gain = float(noisy.sum()), tree_mechanism.size_gain(noisy, criterion)

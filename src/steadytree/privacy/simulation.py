@@ -66,11 +66,10 @@ class Simulation:
         axes.fill_between(self.epsilons, low, high, alpha=0.2, label="90 % of fits")
         axes.plot(self.epsilons, mean, marker="o", label="mean")
         axes.axhline(100 * self.baseline, linestyle="--", color="grey", label="largest class")
-        axes.set_xscale("log")
+        labels = {"xlabel": "epsilon (less is more private)", "ylabel": "test accuracy, %"}
+        axes.set(xscale="log", **labels)
         axes.set_xticks(self.epsilons, [f"{epsilon:g}" for epsilon in self.epsilons])
         axes.minorticks_off()
-        axes.set_xlabel("epsilon (less is more private)")
-        axes.set_ylabel("test accuracy, %")
         axes.legend()
         return axes
 

@@ -282,28 +282,19 @@ def bin_counts(block: BlockRows, candidates: SplitTable) -> Integers:
     return count_classes(block.binned, block.labels, node_of_row, *shape)[0]
 
 
-def score_splits(block: BlockRows, candidates: SplitTable, criterion: str) -> Floats:
-    """Exact scores (m,) of every split for the block's rows."""
-    return score_nodes(bin_counts(block, candidates)[None], candidates, criterion)[0]
-
-
-def score_nodes(counts: Integers, candidates: SplitTable, criterion: str) -> Floats:
+def score_splits(counts: Integers, candidates: SplitTable, criterion: str) -> Floats:
     """Exact scores (n_nodes, m) from class counts (n_nodes, bins of all features, n_classes)."""
     offsets, entropy = candidates.space.bin_offsets, criterion == "entropy"
     return impurity_scores(counts, offsets, *candidates.arrays, entropy)
 
 
-def select_split(
-    scores: Floats,
-    candidates: SplitTable,
-    criterion: str,
-    n_classes: int,
-    epsilon: float,
-    noise: Noise,
-) -> int:
-    """One split by its exact score, at the cost of epsilon."""
-    sensitivity, prior = SCORE_SENSITIVITY[criterion], candidates.log_prior
-    return select(scores, epsilon, sensitivity, noise, prior, n_terms=n_classes)
+def select_splits(
+    counts: Integers, candidates: SplitTable, criterion: str, epsilon: float, noise: Noise
+) -> list[int]:
+    """One split for each node, by its exact score; nodes that share no row cost epsilon once."""
+    limits = (epsilon, SCORE_SENSITIVITY[criterion], noise, candidates.log_prior)
+    scores = score_splits(counts, candidates, criterion)
+    return [select(node, *limits, n_terms=counts.shape[2]) for node in scores]
 
 
 def size_gain(sides: NDArray[Any], criterion: str) -> float:
