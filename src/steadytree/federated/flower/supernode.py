@@ -86,7 +86,16 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
     With `same_user`, for trials, such code may run as the user who owns the rows. `seconds` is
     the time to wait for a gateway that is being started.
     """
-    reply = _ask_unsigned(gateway, seconds)
+    hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
+    limit, reply = Limit(seconds), None
+    while reply is None:
+        try:
+            reply = read(carry(str(gateway), hello, ASKING))
+        except (OSError, MessageError):
+            if limit.left == 0:
+                message = f"no gateway serves at {str(gateway)!r}: start it first."
+                raise ValueError(message) from None
+            CLOCK.sleep(POLL)
     if gateway.stat().st_uid == os.getuid() and not same_user:
         raise ValueError(
             "join must run as another user than the gateway, since Flower lets the coordinator "
@@ -97,16 +106,3 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
             "the gateway answers unsigned messages: start it with --coordinator-key "
             "coordinator.sign.pub before it is opened to Flower."
         )
-
-
-def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
-    hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
-    limit = Limit(seconds)
-    while True:
-        try:
-            return read(carry(str(gateway), hello, ASKING))
-        except (OSError, MessageError):
-            if limit.left == 0:
-                message = f"no gateway serves at {str(gateway)!r}: start it first."
-                raise ValueError(message) from None
-            CLOCK.sleep(POLL)
