@@ -197,7 +197,7 @@ def test_leaf_weights_of_as_many_rows_as_allowed_are_within_the_bound(utility):
         counts = rng.integers(0, MOST_ROWS // 3, 3)
         epsilon = float(rng.choice([0.013, 0.7, 9.1]))
         eta = sampler_slack(epsilon, 1, 3, 3) / 12
-        found = leaf_weight(counts, epsilon, utility)
+        found = leaf_weight(counts, counts, False, epsilon, utility)
         assert abs(found - _exact_leaf(mpmath, counts, epsilon, utility)) <= eta
 
 

@@ -94,21 +94,28 @@ def log_sum(values):
 
 
 @kernel
-def leaf_weight(counts, epsilon, utility):
-    """Log-weight of a leaf with these class counts.
+def leaf_weight(counts, within, flip, epsilon, utility):
+    """Log-weight of a leaf with class counts `counts`, or `within - counts` if flip.
 
     CORRECT: log of the mean over labels of exp(epsilon * rows of the label). PURE:
     -epsilon / 2 * rows * Gini impurity, 0 for an empty leaf.
     """
+    n_classes = counts.shape[0]
     if utility == CORRECT:
-        most, total = float(counts.max()), 0.0
-        for count in counts:
+        most = 0.0
+        for class_ in range(n_classes):
+            count = within[class_] - counts[class_] if flip else counts[class_]
+            most = max(most, float(count))
+        total = 0.0
+        for class_ in range(n_classes):
+            count = within[class_] - counts[class_] if flip else counts[class_]
             total += np.exp(epsilon * (count - most))
-        return epsilon * most + np.log(total / counts.shape[0])
+        return epsilon * most + np.log(total / n_classes)
     size, squares = 0.0, 0.0
-    for count in counts:
-        size += float(count)
-        squares += float(count) * float(count)
+    for class_ in range(n_classes):
+        count = float(within[class_] - counts[class_] if flip else counts[class_])
+        size += count
+        squares += count * count
     if size == 0.0:
         return 0.0
     return -0.5 * epsilon * (size - squares / size)
@@ -120,14 +127,12 @@ def stump_terms(inside, within, log_prior, stop, epsilon, utility, terms):
 
     inside (m, n_classes) counts the rows on each split's yes side, within (n_classes,) all rows.
     """
-    m, outside = inside.shape[0], np.empty_like(within)
+    m = inside.shape[0]
     for split in range(m):
-        for class_ in range(within.shape[0]):
-            outside[class_] = within[class_] - inside[split, class_]
-        yes = leaf_weight(inside[split], epsilon, utility)
-        no = leaf_weight(outside, epsilon, utility)
+        yes = leaf_weight(inside[split], within, False, epsilon, utility)
+        no = leaf_weight(inside[split], within, True, epsilon, utility)
         terms[split] = np.log1p(-stop) + log_prior[split] + yes + no
-    terms[m] = np.log(stop) + leaf_weight(within, epsilon, utility)
+    terms[m] = np.log(stop) + leaf_weight(within, within, False, epsilon, utility)
     return terms
 
 
@@ -185,8 +190,8 @@ def _below_each(stumps, single, within, log_prior, stop, epsilon, utility):
             for j in range(m):
                 both = stumps[2 * side, i, j] + stumps[2 * side + 1, i, j]
                 terms[j] = np.log1p(-stop) + log_prior[j] + both
-            counts = within - single[i] if side == 1 else single[i]
-            terms[m] = np.log(stop) + leaf_weight(counts, epsilon, utility)
+            leaf = leaf_weight(single[i], within, side == 1, epsilon, utility)
+            terms[m] = np.log(stop) + leaf
             totals[i, side] = log_sum(terms)
     return totals
 
