@@ -17,7 +17,7 @@ from .models.scorecard import Scorecard as Scorecard
 from .models.sklearn import as_tree as as_tree
 from .models.sklearn import to_sklearn as to_sklearn
 from .models.tree import Tree as Tree
-from .privacy.audit import audit_privacy as audit_privacy
+from .privacy.evaluation import audit_privacy as audit_privacy
 from .privacy.evaluation import private_accuracy as private_accuracy
 from .privacy.ledger import Ledger as Ledger
 from .privacy.private_tree import PrivateTreeClassifier as PrivateTreeClassifier

@@ -27,7 +27,7 @@ from steadytree.data.schema import Schema
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.gateway import AnswerStore, Gateway
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import Request, question
+from steadytree.federated.messages import Request, request_message
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.plot import plot
@@ -140,7 +140,7 @@ def time_gateway(n_rows, repeats=9):
             taken = []
             for number in range(repeats):
                 request = Request(kind.replace(" ", "-"), number, kind, 0.5, digest, 64, **more)
-                letter = question(request)
+                letter = request_message(request)
                 began = time.process_time()
                 gateway.reply(letter)
                 taken.append(1000 * (time.process_time() - began))

@@ -22,7 +22,7 @@ from steadytree.federated.framing import (
 )
 from steadytree.federated.gateway import AnswerStore, Gateway, Terms
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import Request, question
+from steadytree.federated.messages import Request, request_message
 from steadytree.privacy.ledger import Ledger
 
 NAMES = ("north", "south", "east")
@@ -67,7 +67,7 @@ def ask(kind="rows", round=0, epsilon=0.5, session="study", **more):
 
 
 def message(**more):
-    return question(ask(**more))
+    return request_message(ask(**more))
 
 
 def write_files(folder, names=NAMES, n_rows=400):

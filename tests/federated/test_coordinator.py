@@ -10,7 +10,7 @@ from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.messages import Answer
 from steadytree.federated.transport import InMemory
 from steadytree.privacy.ledger import BudgetError
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from tests.federated import hospitals
 from tests.federated.hospitals import NAMES, gateway_of, make_holder, with_terms

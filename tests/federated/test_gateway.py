@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from steadytree.data.splits import SplitTable
 from steadytree.federated import holder as holder_module
-from steadytree.federated.framing import LARGEST_QUESTION, Refusal, read, write
+from steadytree.federated.framing import LARGEST_REQUEST, Refusal, read, write
 from steadytree.federated.gateway import AnswerStore, Gateway
-from steadytree.federated.messages import RefusedError, question, read_answer
+from steadytree.federated.messages import RefusedError, read_answer, request_message
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.ledger_lines import mark_path
 from steadytree.privacy.tree_mechanism import BlockRows, from_numbers, rows_by_leaf
@@ -28,7 +28,7 @@ def test_an_answer_is_what_the_holder_itself_would_say(tmp_path, gateway):
     twin = hospitals.make_holder(tmp_path / "twin")
     for number, kind in enumerate(["rows", "leaf counts", "choice"]):
         request = ask(kind, number)
-        reply = read_answer(read(gateway.reply(question(request))), request)
+        reply = read_answer(read(gateway.reply(request_message(request))), request)
         assert reply.check(request).tolist() == twin.answer(request).numbers.tolist()
     assert gateway.holder.ledger.spent == 1.5
 
@@ -127,7 +127,7 @@ def test_sizes_are_limited(gateway):
     deep = tuple([0, -1] * 70 + [-1])
     wide = tuple(tuple(range(9)) for _ in range(1))
     assert code_of(gateway.reply(message(kind="leaf counts", trees=(deep,)))) == "TOO_LARGE"
-    assert code_of(gateway.reply(b" " * (LARGEST_QUESTION + 1))) == "TOO_LARGE"
+    assert code_of(gateway.reply(b" " * (LARGEST_REQUEST + 1))) == "TOO_LARGE"
     assert read(gateway.reply(message(kind="side counts", questions=wide)))["ok"]
 
 

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from steadytree.federated import gateway_server as gateway_socket
+from steadytree.federated import transport
 from steadytree.federated.framing import carry, read
-from steadytree.federated.gateway_server import GatewayServer
+from steadytree.federated.transport import GatewayServer
 from steadytree.privacy.ledger import Ledger
 from tests.federated import hospitals
 from tests.federated.hospitals import code_of, gateway_of, message, unix_only
@@ -27,7 +27,7 @@ def test_a_socket_that_cannot_be_probed_is_left_alone(gateway, tmp_path, monkeyp
             def connect(self, _):
                 raise TimeoutError
 
-        monkeypatch.setattr(gateway_socket.socket, "socket", Busy)
+        monkeypatch.setattr(transport.socket, "socket", Busy)
         with pytest.raises(ValueError, match="in use or not yours"):
             GatewayServer(gateway, "g.sock")
     assert pathlib.Path("g.sock").exists()

@@ -10,7 +10,7 @@ from steadytree.federated import holder as holder_module
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Answer, Request
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import from_numbers
 
@@ -270,7 +270,7 @@ class Untouchable:
 def test_refusals_do_not_look_at_rows(tmp_path, request_):
     """So that neither their words nor their time can tell anything of them."""
     one = holders(tmp_path, 1.0, 1)[0]
-    one._values = one._labels = Untouchable()
+    one._rows = Untouchable()
     with pytest.raises((RefusedError, BudgetError)):
         one.answer(request_)
 

@@ -18,10 +18,10 @@ from steadytree.federated.messages import (
     Request,
     answer_message,
     current_answer,
-    question,
     read_answer,
     read_hello,
-    read_question,
+    read_request,
+    request_message,
 )
 from tests.federated.hospitals import ask, gateway_of
 
@@ -61,8 +61,8 @@ def plain_digest(request):
 
 @given(requests)
 def test_requests_come_back_and_keep_their_digest(request):
-    message = question(request)
-    assert read_question(read(message)) == request
+    message = request_message(request)
+    assert read_request(read(message)) == request
     assert write(read(message)) == message
     assert request.digest == plain_digest(request)
 
@@ -125,10 +125,10 @@ def test_a_refusal_of_version_1_says_what_to_do():
 
 
 def test_faults_name_their_place():
-    content = read(question(ask(trees=((0, -1, -1),))))
+    content = read(request_message(ask(trees=((0, -1, -1),))))
     content["request"]["trees"][0][1] = "x"
     with pytest.raises(MessageError, match=r"request.trees\[0\]\[1\]: expected an integer, got te"):
-        read_question(content)
+        read_request(content)
     with pytest.raises(MessageError, match="unknown field 'more'"):
         read_hello({**read(write(hello())), "more": 1})
     assert read_hello(read(write(hello()))).round is msgspec.UNSET
@@ -140,7 +140,7 @@ def hello():
 
 def test_mutated_messages_are_refused_or_mean_what_they_say(tmp_path):
     """2,000 mutations: a gateway never fails by itself, and answers canonical bytes alone."""
-    messages = [question(ask(kind, depth=int(kind in BLOCKS))) for kind in KINDS]
+    messages = [request_message(ask(kind, depth=int(kind in BLOCKS))) for kind in KINDS]
     messages += [write(hello()), STATUS]
     rng, accepted = np.random.default_rng(3), 0
     alphabet = list(b'0123456789eE+-.,:[]{}" aA\n\xff')

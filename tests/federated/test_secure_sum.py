@@ -7,7 +7,7 @@ from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import SecureSum
 from steadytree.federated.messages import RefusedError
 from steadytree.privacy.ledger import BudgetError
-from steadytree.privacy.noise import SeededNoise
+from steadytree.privacy.mechanisms import SeededNoise
 from steadytree.privacy.tree_mechanism import OPEN
 from tests.federated.test_holder import DIGEST, SCHEMA, holders
 

@@ -10,7 +10,7 @@ from steadytree.federated import framing as letters
 from steadytree.federated import signed_files as files
 from steadytree.federated import signed_files as signed
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.signed_files import read_question_file, write_questions
+from steadytree.federated.signed_files import read_request_file, write_requests
 from steadytree.models.files import load
 from steadytree.privacy.ledger import Ledger
 from tests.federated import hospitals
@@ -273,19 +273,19 @@ def test_a_signed_file_shows_what_it_asks(tmp_path, keys):
     from steadytree.federated.signed_files import write_signed
 
     plan = make_plan(tmp_path)
-    path = write_questions(plan, {"north": hospitals.ask(session="s1")}, tmp_path / "q")[0]
+    path = write_requests(plan, {"north": hospitals.ask(session="s1")}, tmp_path / "q")[0]
     whole = path.read_text()
-    read_question_file(path, keys / "north")
+    read_request_file(path, keys / "north")
     path.write_text(whole.replace('"asks for"', '"asks for": "nothing",\n"asks for"'))
     with pytest.raises(ValueError, match="no signed file"):
-        read_question_file(path, keys / "north")
+        read_request_file(path, keys / "north")
     other = json.loads(whole)["schema"] | {"classes": ["other", "well"]}
     for shown in ({"asks for": "leaf counts"}, {"schema": other}, {"schema": None}):
         content = {**json.loads(whole), **shown}
         del content["signature"]
         write_signed(path, content, keys / "coordinator" / "sign.key")
         with pytest.raises(ValueError, match="do not answer it"):
-            read_question_file(path, keys / "north")
+            read_request_file(path, keys / "north")
 
 
 def test_holders_whose_names_end_alike_are_told_apart(tmp_path):

@@ -12,11 +12,16 @@ from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder, SecureSum, schema_digest
 from steadytree.federated.messages import Request
-from steadytree.privacy.audit import audit_privacy
-from steadytree.privacy.evaluation import private_accuracy
+from steadytree.privacy.evaluation import audit_privacy, private_accuracy
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.mechanisms import release_counts, release_counts_zcdp, rho_of, select
-from steadytree.privacy.noise import SecureNoise, SeededNoise
+from steadytree.privacy.mechanisms import (
+    SecureNoise,
+    SeededNoise,
+    release_counts,
+    release_counts_zcdp,
+    rho_of,
+    select,
+)
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, sample_tree
 

@@ -170,7 +170,8 @@ def test_few_of_everything_pass():
     assert not limits.weighs_triples(161, 2)
     assert not limits.weighs_triples(160, 400)
     limits.check_scores(1_000, 10, 32)
-    limits.check_tree(16, 1_000, 2)
+    listed = {"c": [str(value) for value in range(1_000)]}
+    limits.check_leaves(Schema({}, listed, classes=["0", "1"]), 16)
     limits.check_released(np.int64(100))
 
 

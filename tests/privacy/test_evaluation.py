@@ -6,7 +6,7 @@ import pytest
 from steadytree.data.schema import Schema
 from steadytree.privacy.evaluation import _exact_counts, private_accuracy
 from steadytree.privacy.ledger import BudgetError, Ledger
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from tests.federated.test_holder import SCHEMA, Untouchable, frame
 

@@ -4,14 +4,14 @@ import numpy as np
 
 from steadytree.data.splits import SplitTable
 from steadytree.privacy.growers import (
-    TopDown,
     build_tree,
     grow_greedy,
+    grow_top_down,
     plausible_counts,
     read_rows,
     split_shares,
 )
-from steadytree.privacy.noise import SeededNoise
+from steadytree.privacy.mechanisms import SeededNoise
 from steadytree.privacy.tree_mechanism import BlockRows, SampledTree
 from tests.privacy.test_private_tree import SCHEMA, frame
 
@@ -56,7 +56,7 @@ def test_greedy_selects_one_split_a_node_at_the_level_s_budget():
 def test_topdown_spends_no_more_than_its_share_on_any_path():
     block, candidates = block_of(2_000)
     noise, shares = Recorder(), split_shares("decay", 4)
-    tree = TopDown(candidates, "gini", noise, shares).grow(block, 2.0, 50, 0.1)
+    tree = grow_top_down(block, candidates, 2.0 * shares, "gini", noise, 50, 0.1)
     # each visited leaf costs half in choosing, half in counting, at its depth's share
     costs = [1 / scale for scale in noise.laplace_scales]
     assert set(np.round(costs, 9)) <= set(np.round(2.0 * shares / 2, 9))
@@ -70,9 +70,8 @@ def test_topdown_spends_no_more_than_its_share_on_any_path():
 
 def test_topdown_splits_the_leaf_with_the_largest_gain_first():
     block, candidates = block_of(3_000)
-    tree = TopDown(candidates, "gini", SeededNoise(0), split_shares("uniform", 4)).grow(
-        block, 1e4, 2, 0.1
-    )
+    epsilons = 1e4 * split_shares("uniform", 4)
+    tree = grow_top_down(block, candidates, epsilons, "gini", SeededNoise(0), 2, 0.1)
     asked = [SCHEMA.names[candidates.table.feature[q]] for q in (tree.split,)]
     assert asked == ["a"]
     assert sum(not side.is_leaf for side in (tree.yes, tree.no)) == 1

@@ -10,6 +10,8 @@ from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.privacy.mechanisms import (
     SMALLEST_PART,
+    SecureNoise,
+    SeededNoise,
     check_epsilon,
     release_counts,
     release_counts_zcdp,
@@ -17,7 +19,6 @@ from steadytree.privacy.mechanisms import (
     score_slack,
     select,
 )
-from steadytree.privacy.noise import SecureNoise, SeededNoise
 from steadytree.privacy.tree_mechanism import SCORE_SENSITIVITY as SENSITIVITY
 from steadytree.privacy.tree_mechanism import (
     BlockRows,
@@ -126,7 +127,7 @@ def test_scores_fall_together_and_by_at_most_their_sensitivity(criterion):
 
     def scores(rows):
         block = as_block(rows)
-        return score_splits(block, candidates, criterion)
+        return score_splits(bin_counts(block, candidates)[None], candidates, criterion)[0]
 
     for n_rows in (0, 1, 2, 5, 9):
         for rows, more in small_data_sets(n_rows):
@@ -240,3 +241,10 @@ def test_laplace_noise_never_costs_more_than_was_charged():
     for epsilon in np.random.default_rng(0).uniform(0.01, 3, 500).tolist():
         release_counts(np.array([1]), epsilon, noise, 3)
         assert Fraction(3) / Fraction(noise.scale) <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_counts_beyond_32_bits_keep_their_size(kind):
+    pytest.importorskip("opendp")
+    large = np.array([2**33, -(2**33)])
+    assert np.abs(getattr(SecureNoise(), kind)(large, 2.0) - large).max() < 1_000

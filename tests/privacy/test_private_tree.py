@@ -13,7 +13,7 @@ from steadytree._base.exceptions import BudgetError
 from steadytree.data.schema import Schema
 from steadytree.models.files import load, save
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 
 SCHEMA = Schema(

@@ -17,7 +17,7 @@ from steadytree.privacy._kernels import (
     pack_sides,
     root_terms,
 )
-from steadytree.privacy.noise import SecureNoise, SeededNoise
+from steadytree.privacy.mechanisms import SecureNoise, SeededNoise
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     STOP,
@@ -58,7 +58,8 @@ def every_tree(block, depth, epsilon, utility):
         return
     for k in range(len(CANDIDATES)):
         yes = CANDIDATES.goes_left(block.binned, k)[block.rows]
-        sides = [list(every_tree(block.take(s), depth - 1, epsilon, utility)) for s in (yes, ~yes)]
+        parts = [block._replace(rows=block.rows[side]) for side in (yes, ~yes)]
+        sides = [list(every_tree(part, depth - 1, epsilon, utility)) for part in parts]
         base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
             yield SampledTree(k, one, other), base + a + b
@@ -218,7 +219,8 @@ def _exact_terms(mp, block, epsilon, utility, depth):
         found = []
         for k in range(len(CANDIDATES)):
             yes = CANDIDATES.goes_left(rows.binned, k)[rows.rows]
-            below = [total(rows.take(side), levels - 1) for side in (yes, ~yes)]
+            parts = [rows._replace(rows=rows.rows[side]) for side in (yes, ~yes)]
+            below = [total(part, levels - 1) for part in parts]
             prior = mp.log(1 - mp.mpf(STOP)) + mp.mpf(float(CANDIDATES.log_prior[k]))
             found.append(prior + below[0] + below[1])
         return [*found, mp.log(mp.mpf(STOP)) + leaf(rows)]

@@ -3,7 +3,7 @@
 import pytest
 
 from steadytree.data.splits import SplitTable
-from steadytree.privacy.noise import SecureNoise, SeededNoise
+from steadytree.privacy.mechanisms import SecureNoise, SeededNoise
 from steadytree.privacy.tree_mechanism import whole_tree_measurement
 from tests.federated.test_holder import SCHEMA
 

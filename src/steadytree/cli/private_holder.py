@@ -111,7 +111,7 @@ def serve(
     import logging
     import signal
 
-    from steadytree.federated.gateway_server import GatewayServer
+    from steadytree.federated.transport import GatewayServer
 
     form = "%(asctime)s %(levelname)s %(message)s"
     logging.basicConfig(filename=log, level=logging.INFO, format=form)

@@ -52,7 +52,7 @@ def ask(
 ) -> None:
     """Write the next signed, numbered request to each holder."""
     from steadytree.federated.coordinator import learn
-    from steadytree.federated.signed_files import FileHolders, Waiting, write_questions
+    from steadytree.federated.signed_files import FileHolders, Waiting, write_requests
     from steadytree.federated.study import Checkpoint, StudyConfig
 
     study = StudyConfig.load(plan)
@@ -62,7 +62,7 @@ def ask(
     try:
         learn(study, FileHolders(study), checkpoint)
     except Waiting as waiting:
-        written = list(write_questions(study, waiting.requests, out))
+        written = list(write_requests(study, waiting.requests, out))
         if as_json:
             echo_json({"finished": False, "written": names_of(written)})
         else:
@@ -107,9 +107,9 @@ def answer(
     testing_seed: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Check a request and write its signed answer; exit 3 if the budget is spent."""
-    from steadytree.federated.signed_files import answer_path, read_question_file, write_answer_file
+    from steadytree.federated.signed_files import answer_path, read_request_file, write_answer_file
 
-    content = read_question_file(question, keys)
+    content = read_request_file(question, keys)
     check_can_write(answer_path(question))
     rows = (data, schema, ledger, budget)
     if (socket is None) == any(each is None for each in rows):
@@ -240,14 +240,14 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
-    from steadytree.federated.framing import MEANING, Refusal, read, refusal_code
+    from steadytree.federated.framing import Refusal, read, refusal_code
     from steadytree.federated.signed_files import sealed
 
     reply = ask(sealed(content, "letter"))
     code = refusal_code(read(reply))
     if code is None:
         return reply
-    typer.echo(f"refused: {MEANING[code]}.", err=True)
+    typer.echo(f"refused: {code.meaning}.", err=True)
     raise typer.Exit(LIMIT_EXCEEDED if code == Refusal.BUDGET else 2)
 
 

@@ -5,7 +5,7 @@ import json
 import logging
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,19 +23,10 @@ from steadytree.federated.study import Checkpoint, StudyConfig, handshake
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
 from steadytree.models.tree import Tree
-from steadytree.privacy.budget import (
-    MOST_RELEASED,
-    PrivacyStatement,
-    bins_within,
-    check_block,
-    check_leaves,
-    check_released,
-    check_scores,
-    count_bins_of,
-)
+from steadytree.privacy import budget
+from steadytree.privacy.budget import MOST_RELEASED, PrivacyStatement, check_released
 from steadytree.privacy.growers import build_tree, plausible_counts
-from steadytree.privacy.mechanisms import check_epsilon
-from steadytree.privacy.noise import NOT_PRIVATE
+from steadytree.privacy.mechanisms import NOT_PRIVATE, check_epsilon
 
 _LOG = logging.getLogger(__name__)
 LEAST_PART = 0.2  # of epsilon: the least for a block
@@ -49,19 +40,19 @@ def check_session(
 ) -> None:
     """Refuse a session that a holder would have to refuse half-way."""
     n_classes, leaves = session.n_classes, 2 ** (DEEPEST_LEVELS - 1)
-    n_splits, n_bins = len(session.candidates), count_bins_of(session.candidates)
+    n_splits, n_bins = len(session.candidates), session.candidates.n_bins
     trees = n_holders if method == "vote" else 2
     if trees > MOST_TREES:
         raise ValueError(
             f"method 'vote' compares at most {MOST_TREES} holders' trees, got {n_holders} holders: "
             "use 'delegate' or 'duel'."
         )
-    check_leaves(session.schema, 2 * leaves)
+    budget.check_leaves(session.schema, 2 * leaves)
     check_released(trees * leaves * n_classes, most_released)
     if method in ("delegate", "duel", "vote"):
-        check_block(n_splits, n_classes, 2, LEAST_PART * session.epsilon)
+        budget.check_block(n_splits, n_classes, 2, LEAST_PART * session.epsilon)
     elif method == "local_rnm":
-        check_scores(n_bins, n_classes, 1)
+        budget.check_scores(n_bins, n_classes, 1)
         # each holder chooses one split a leaf, and all chosen ones are counted
         check_released(min(n_holders, n_splits) * leaves * 2 * n_classes, most_released)
     elif method == "noisy_counts":
@@ -83,19 +74,10 @@ class Study:
     traffic: Traffic
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "ok": True,
-            "privacy": self.privacy.to_dict(),
-            "epsilons": self.epsilons,
-            "gone": list(self.missing),
-            "rounds": self.rounds,
-            "resumed": self.resumed,
-            "seconds": [round(s, 3) for s in self.traffic.seconds],
-            "bytes_out": self.traffic.bytes_out,
-            "bytes_in": self.traffic.bytes_in,
-            "asked_again": self.traffic.asked_again,
-        }
+        known = {"ok": True, "privacy": self.privacy.to_dict(), "epsilons": self.epsilons}
+        known |= {"gone": list(self.missing), "rounds": self.rounds, "resumed": self.resumed}
+        known |= asdict(self.traffic)
+        return {**known, "seconds": [round(s, 3) for s in self.traffic.seconds]}
 
 
 def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -> Study:
@@ -120,16 +102,21 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     how = (config.epsilon, config.study, n_bins, config.minimum, checkpoint)
     session = Session(holders, schema, *how)
     check_session(session, config.method, len(config.holders), MOST_NUMBERS)
-    sampled, counts = METHODS[config.method](session, _order(config))
-    tree = build_tree(sampled, session.candidates, schema, plausible_counts(counts))
+    grown = METHODS[config.method](session, _order(config))
     private = holders.private and session.private and config.testing_seed is None
-    tree = tree if private else tree.with_note(NOT_PRIVATE)
+    tree = _build(session, grown, private)
     spent = (config.epsilon, 0.0, session.spent_on)
     privacy = PrivacyStatement(*spent, config.method, private, RELATION)
     epsilons = dict(zip(config.holders, session.spent.tolist(), strict=True))
     missing = tuple(n for k, n in enumerate(config.holders) if k not in session.active)
     traffic = getattr(holders, "traffic", Traffic())
     return Study(tree, privacy, epsilons, missing, checkpoint.n_rounds, resumed, traffic)
+
+
+def _build(session: Session, grown: Grown, private: bool) -> Tree:
+    sampled, counts = grown
+    tree = build_tree(sampled, session.candidates, session.schema, plausible_counts(counts))
+    return tree if private else tree.with_note(NOT_PRIVATE)
 
 
 def finish(config: StudyConfig, study: Study) -> None:
@@ -152,7 +139,7 @@ def bins_of(method: str, schema: Schema, n_bins: int) -> int:
     """The number of bins that a method can afford, at most `n_bins`."""
     if method in FEWER_BINS:
         return min(n_bins, FEWER_BINS[method])
-    return bins_within(schema.space, n_bins)
+    return budget.bins_within(schema.space, n_bins)
 
 
 class Coordinator:
@@ -217,21 +204,22 @@ class Coordinator:
         name = secrets.token_hex(8)
         n_bins = bins_of(self.method, self.schema, self.n_bins)
         session = Session(LocalHolders(self.holders), self.schema, self.epsilon, name, n_bins)
-        self._check_before_paying(session)
+        own = self._check_before_paying(session)
         if self.method == "secure_sum":
-            (sampled, counts), spent = self._sum(session, name), {"secure sums": self.epsilon}
+            limits = (self.epsilon, self.delta, self.testing_seed)
+            sums = SecureSum(own, name, schema_digest(self.schema), *limits)
+            grown = grow_from_sums(sums, session.candidates, self.epsilon)
+            spent = {"secure sums": self.epsilon}
         else:
             order = np.random.default_rng(self.testing_seed).permutation(len(self.holders))
-            sampled, counts = METHODS[self.method](session, order.tolist())
+            grown = METHODS[self.method](session, order.tolist())
             spent = session.spent_on
         private = all(getattr(holder, "private", False) for holder in self.holders)
         private = private and self.testing_seed is None  # also where it only orders the holders
-        tree = build_tree(sampled, session.candidates, self.schema, plausible_counts(counts))
-        self.tree_: Tree = tree if private else tree.with_note(NOT_PRIVATE)
+        self.tree_: Tree = _build(session, grown, private)
         self.classes_ = np.array(self.schema.classes)
-        self.privacy_ = PrivacyStatement(
-            self.epsilon, self.delta, spent, self.method, private, RELATION
-        )
+        cost = (self.epsilon, self.delta, spent)
+        self.privacy_ = PrivacyStatement(*cost, self.method, private, RELATION)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -242,17 +230,12 @@ class Coordinator:
         """Class shares of each row's leaf."""
         return self.tree_.predict_proba(X)
 
-    def _check_before_paying(self, session: Session) -> None:
-        """Refuse a run that could not be finished before anything is spent."""
+    def _check_before_paying(self, session: Session) -> list[Holder]:
+        """Refuse a run that could not be finished; returns the holders in this process."""
         check_session(session, self.method, len(self.holders))
         own = [holder for holder in self.holders if isinstance(holder, Holder)]
         if self.method == "secure_sum" and len(own) < len(self.holders):
             raise TypeError("method='secure_sum' needs holders in this process.")
         for holder in own:
             holder.check_session(schema_digest(self.schema), self.epsilon, self.delta)
-
-    def _sum(self, session: Session, name: str) -> Grown:
-        holders = [holder for holder in self.holders if isinstance(holder, Holder)]
-        budget = (self.epsilon, self.delta, self.testing_seed)
-        sums = SecureSum(holders, name, schema_digest(self.schema), *budget)
-        return grow_from_sums(sums, session.candidates, self.epsilon)
+        return own

@@ -17,7 +17,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import MessageError
 
 VERSION = 2
-LARGEST_QUESTION = 8 * 2**20
+LARGEST_REQUEST = 8 * 2**20
 LARGEST_REPLY = 64 * 2**20
 LENGTH = 4  # bytes before each frame
 _ENCODER = msgspec.json.Encoder(order="sorted")
@@ -26,42 +26,33 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 class Refusal(StrEnum):
     """Why there is no answer; all that a refusal reveals."""
 
-    MALFORMED = "MALFORMED"
-    TOO_LARGE = "TOO_LARGE"
-    SCHEMA = "SCHEMA"
-    BUDGET = "BUDGET"
-    CHANGED = "CHANGED"
-    STALE = "STALE"
-    LOST = "LOST"
-    BUSY = "BUSY"
-    INTERNAL = "INTERNAL"
-    UNREACHABLE = "UNREACHABLE"
-    TOO_SMALL = "TOO_SMALL"
-    UNSIGNED = "UNSIGNED"
+    meaning: str
+
+    def __new__(cls, code: str, meaning: str) -> "Refusal":
+        member = str.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
+
+    MALFORMED = "MALFORMED", "it could not read the question"
+    TOO_LARGE = "TOO_LARGE", "the question is too large"
+    SCHEMA = "SCHEMA", "its schema differs"
+    BUDGET = "BUDGET", "its privacy budget does not cover the question"
+    CHANGED = "CHANGED", "another question was asked under the same study and number"
+    STALE = "STALE", "a later question of the study was answered already"
+    LOST = "LOST", "the question was paid for, but its stored answer is gone"
+    BUSY = "BUSY", "it has too many open connections"
+    INTERNAL = "INTERNAL", "it failed by itself (its own log says more)"
+    UNREACHABLE = "UNREACHABLE", "its gateway could not be reached"
+    TOO_SMALL = "TOO_SMALL", "the question's epsilon is less than it answers for"
+    UNSIGNED = "UNSIGNED", "the message is not signed with the coordinator's key that it has"
 
 
-MEANING = {
-    Refusal.MALFORMED: "it could not read the question",
-    Refusal.TOO_LARGE: "the question is too large",
-    Refusal.SCHEMA: "its schema differs",
-    Refusal.BUDGET: "its privacy budget does not cover the question",
-    Refusal.CHANGED: "another question was asked under the same study and number",
-    Refusal.STALE: "a later question of the study was answered already",
-    Refusal.LOST: "the question was paid for, but its stored answer is gone",
-    Refusal.BUSY: "it has too many open connections",
-    Refusal.INTERNAL: "it failed by itself (its own log says more)",
-    Refusal.UNREACHABLE: "its gateway could not be reached",
-    Refusal.TOO_SMALL: "the question's epsilon is less than it answers for",
-    Refusal.UNSIGNED: "the message is not signed with the coordinator's key that it has",
-}
 PASSING = frozenset([Refusal.BUSY, Refusal.INTERNAL, Refusal.UNREACHABLE])  # worth asking again
 
 
 def write(content: Any) -> bytes:
     """The canonical text of a message: keys sorted, no spaces, each number in its shortest form.
 
-    Examples
-    --------
     >>> write({"b": 1, "a": 0.5})
     b'{"a":0.5,"b":1}'
     """
@@ -81,12 +72,13 @@ def read(message: bytes, largest: int = LARGEST_REPLY) -> dict[str, Any]:
     except (msgspec.DecodeError, ValueError, RecursionError):
         raise MessageError("a message is not JSON.") from None
     version = content.get("version") if isinstance(content, dict) else None
-    if type(version) is int and 0 < version < VERSION:
+    version = version if type(version) is int else 0
+    if 0 < version < VERSION:
         raise MessageError(
             f"a message is of version {version}, this side uses version {VERSION}: update "
             "steadytree on the side that sent it."
         )
-    if type(version) is not int or version != VERSION:
+    if version != VERSION:
         raise MessageError(f"a message must be an object of version {VERSION}.")
     if canonical != message:
         raise MessageError("a message is not in canonical form.")
@@ -117,20 +109,15 @@ def refusal_code(content: dict[str, Any]) -> Refusal | None:
     """The code of a refusal; None for any other message."""
     if content.get("ok") is not False:
         return None
-    try:
-        return Refusal(str(content.get("code")))
-    except ValueError:
-        return Refusal.MALFORMED
+    return Refusal.__members__.get(str(content.get("code")), Refusal.MALFORMED)
 
 
 def digest_of(message: bytes) -> str:
-    """SHA-256 of a message."""
     return hashlib.sha256(message).hexdigest()
 
 
 # ---- frames: four bytes of length, then the message ----
 def send_frame(connection: socket.socket, message: bytes) -> None:
-    """Send one message."""
     connection.sendall(len(message).to_bytes(LENGTH, "big") + message)
 
 
@@ -146,18 +133,16 @@ def receive_frame(
 
 
 def _receive(connection: socket.socket, size: int, limit: Limit) -> bytes:
-    parts, missing = [], size
-    while missing:
-        left = limit.left
-        if left == 0:
+    content = bytearray()
+    while len(content) < size:
+        if (left := limit.left) == 0:
             raise TimeoutError("a message took too long.")
         connection.settimeout(left)
-        part = connection.recv(min(missing, 1 << 20))
+        part = connection.recv(min(size - len(content), 1 << 20))
         if not part:
             raise MessageError("a message was cut off.")
-        parts.append(part)
-        missing -= len(part)
-    return b"".join(parts)
+        content += part
+    return bytes(content)
 
 
 def carry(path: str, message: bytes, seconds: float) -> bytes:

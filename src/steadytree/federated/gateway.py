@@ -11,37 +11,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from steadytree._base import exceptions
 from steadytree._base.clock import CLOCK, Clock
-from steadytree._base.exceptions import (
-    BudgetError,
-    MessageError,
-    RefusedError,
-    StaleError,
-    UnsignedError,
-)
+from steadytree._base.exceptions import BudgetError, MessageError, RefusedError
 from steadytree._base.files import write_text_atomically
 from steadytree.data.schema import to_dict
-from steadytree.federated.framing import (
-    LARGEST_QUESTION,
-    STATUS,
-    VERSION,
-    Refusal,
-    digest_of,
-    read,
-    refusal,
-    unsigned,
-    write,
-)
+from steadytree.federated import framing, messages
+from steadytree.federated.framing import Refusal, digest_of, read, refusal, write
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.messages import (
-    Request,
-    answer_message,
-    current_answer,
-    read_hello,
-    read_question,
-)
+from steadytree.federated.messages import Request
 from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 
@@ -50,13 +30,6 @@ MOST_NUMBERS = 2_000_000  # of one answer
 MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
 DEEPEST = 64  # levels of a requested tree
 _LOG = logging.getLogger(__name__)
-
-
-class Stored(NamedTuple):
-    """A stored answer: the digest of the request, and the message that answers it."""
-
-    digest: str
-    message: bytes
 
 
 class AnswerStore:
@@ -79,16 +52,14 @@ class AnswerStore:
             self.close()
             raise
 
-    def find(self, session: str, number: int) -> Stored | None:
-        """The stored answer to this request; None if there is none or its file is damaged."""
-        path = self._path(session, number)
-        if not path.exists():
-            return None
-        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            found = json.loads(path.read_text(encoding="utf-8"))
+    def find(self, session: str, number: int) -> tuple[str, bytes] | None:
+        """Digest of a stored request, and its answer; None if there is none, or it is damaged."""
+        damaged = (ValueError, KeyError, TypeError, AttributeError)
+        with contextlib.suppress(FileNotFoundError, *damaged):
+            found = json.loads(self._path(session, number).read_text(encoding="utf-8"))
             message = found["letter"].encode()
             if digest_of(message) == found["check"]:
-                return Stored(str(found["question"]), current_answer(message))
+                return str(found["question"]), messages.current_answer(message)
         return None
 
     def keep(self, session: str, number: int, digest: str, message: bytes) -> None:
@@ -103,11 +74,10 @@ class AnswerStore:
     @property
     def spent(self) -> Decimal:
         """The highest known amount spent in the ledger; infinity if the mark is damaged."""
-        path = self.folder / MARK
-        if not path.exists():
-            return ZERO
         try:
-            return Decimal(path.read_text(encoding="utf-8").strip())
+            return Decimal((self.folder / MARK).read_text(encoding="utf-8").strip())
+        except FileNotFoundError:
+            return ZERO
         except (ValueError, ArithmeticError):
             return EVERYTHING
 
@@ -135,9 +105,8 @@ def _lock_alone(path: Path) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(handle)
-            raise ValueError(
-                f"another gateway serves {path.parent.name!r}: stop it first."
-            ) from None
+            message = f"another gateway serves {path.parent.name!r}: stop it first."
+            raise ValueError(message) from None
     return handle
 
 
@@ -145,18 +114,16 @@ def _check_identity(path: Path, wanted: dict[str, str]) -> None:
     if not path.exists():
         write_text_atomically(path, json.dumps(wanted) + "\n")
         return
-    try:
+    found = None
+    with contextlib.suppress(ValueError):
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        found = None
     if not isinstance(found, dict):
         raise ValueError(f"{str(path)!r} is damaged: restore the folder from a backup.")
     for name, value in wanted.items():
         if found.get(name) != value:
-            what = "another holder" if name == "holder" else "another schema"
             raise ValueError(
-                f"the ledger beside {path.parent.name!r} was created for {what}: use that one, or "
-                "name a new ledger for other rows."
+                f"the ledger beside {path.parent.name!r} was created for another {name}: use that "
+                "one, or name a new ledger for other rows."
             )
 
 
@@ -166,7 +133,9 @@ class Terms:
 
     studies: Mapping[str, Decimal] | None = None  # the most that each may cost; None: no limit
     least_epsilon: float = 0.0  # requests for less are refused: many of them could be timed
-    open_message: Callable[[bytes], bytes] = unsigned  # by default signatures are not checked
+    open_message: Callable[[bytes], bytes] = (
+        framing.unsigned
+    )  # by default signatures are not checked
 
 
 class Gateway:
@@ -201,7 +170,7 @@ class Gateway:
         start = self._clock.now()
         try:
             reply = self._reply(message)
-        except UnsignedError:
+        except exceptions.UnsignedError:
             reply = refusal(Refusal.UNSIGNED)
         except MessageError:
             reply = refusal(Refusal.MALFORMED)
@@ -209,26 +178,27 @@ class Gateway:
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
             reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
-            spent = self._clock.now() - start
-            self._clock.sleep(self._pace - spent % self._pace)
+            self._clock.sleep(self._pace - (self._clock.now() - start) % self._pace)
         return reply
 
     def _reply(self, message: bytes) -> bytes:
-        if len(message) > LARGEST_QUESTION:
+        if len(message) > framing.LARGEST_REQUEST:
             return refusal(Refusal.TOO_LARGE)
-        if message == STATUS:  # unsigned too: the holder's own command has no coordinator's key
+        if (
+            message == framing.STATUS
+        ):  # unsigned too: the holder's own command has no coordinator's key
             return self._status()
-        content = read(self._terms.open_message(message), LARGEST_QUESTION)
+        content = read(self._terms.open_message(message), framing.LARGEST_REQUEST)
         if content.get("type") == "question":
-            request = read_question(content)
+            request = messages.read_request(content)
             with self._turn:
                 reply, outcome = self._answer(request)
-            what = (request.session, request.round, request.kind)
-            _LOG.info("study %s question %d (%s): %s", *what, outcome)
+            what = (request.session, request.round, request.kind, outcome)
+            _LOG.info("study %s question %d (%s): %s", *what)
             return reply
         if content.get("type") == "hello":
             return self._hello(content)
-        if write(content) == STATUS:
+        if write(content) == framing.STATUS:
             return self._status()
         raise MessageError("of no known type.")
 
@@ -243,25 +213,22 @@ class Gateway:
         digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
-        if kept is not None and kept.digest != digest:
+        if kept is not None and kept[0] != digest:
             return _refuse(Refusal.CHANGED)
-        if kept is not None and paid:
-            return kept.message, "repeated"
         if paid:
-            return _refuse(Refusal.LOST)
+            return (kept[1], "repeated") if kept is not None else _refuse(Refusal.LOST)
         if not self._is_agreed(request):
             return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent
-            return self._release(request, kept.message)
+            return self._release(request, kept[1])
         return self._compute(request, digest)
 
     def _is_agreed(self, request: Request) -> bool:
         """Whether the study stays within the epsilon that the holder agreed to."""
         if self._terms.studies is None:
             return True
-        agreed = self._terms.studies.get(request.session)
-        epsilon = decimal_of(request.epsilon, "epsilon")
-        return agreed is not None and self._spent_in(request.session) + epsilon <= agreed
+        total = self._spent_in(request.session) + decimal_of(request.epsilon, "epsilon")
+        return total <= self._terms.studies.get(request.session, -1)
 
     def _spent_in(self, study: str, besides: Any = None) -> Decimal:
         """The cost of a study so far, without one of its rounds."""
@@ -273,12 +240,11 @@ class Gateway:
             admitted = self.holder.admit(request)
         except BudgetError:
             return _refuse(Refusal.BUDGET)
-        except StaleError:
-            return _refuse(Refusal.STALE)
-        except RefusedError:
-            return _refuse(Refusal.MALFORMED)
+        except RefusedError as error:
+            stale = isinstance(error, exceptions.StaleError)
+            return _refuse(Refusal.STALE if stale else Refusal.MALFORMED)
         try:
-            message = answer_message(self.holder.draft(request, admitted), digest)
+            message = messages.answer_message(self.holder.draft(request, admitted), digest)
         except Exception:
             # the failure depends on rows, and could be provoked again and again: it is paid for
             self._pay(request)
@@ -303,7 +269,7 @@ class Gateway:
 
     # ---- messages that cost nothing, because no row is read ----
     def _hello(self, content: dict[str, Any]) -> bytes:
-        hello = read_hello(content)
+        hello = messages.read_hello(content)
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"schema": to_dict(self.holder.schema), "time": time.time()}
         study, wanted = hello.study, hello.epsilon * (1 - 1e-9)
@@ -314,14 +280,14 @@ class Gateway:
         # for answers by files: compared with what the file states
         spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
         known |= {"enough": enough, "spent": spent}
-        return write({"version": VERSION, "ok": True, "type": "hello", **known})
+        return write({"version": framing.VERSION, "ok": True, "type": "hello", **known})
 
     def _status(self) -> bytes:
         ledger = self.holder.ledger
         known = {"holder": self.holder.name, "private": self.holder.private}
         known |= {"budget": ledger.budget, "spent": ledger.spent, "left": ledger.left}
         known["answers"] = sum(1 for entry in ledger.entries if entry.request)
-        return write({"version": VERSION, "ok": True, "type": "status", **known})
+        return write({"version": framing.VERSION, "ok": True, "type": "status", **known})
 
 
 def _refuse(code: Refusal) -> tuple[bytes, str]:

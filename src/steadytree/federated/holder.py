@@ -8,42 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.exceptions import BudgetError, RefusedError, StaleError
-from steadytree.data.schema import NO_CLASS, Schema, check_schema
+from steadytree._base.exceptions import RefusedError, StaleError
+from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.messages import BLOCKS, LARGEST, NAME, Answer, Request
-from steadytree.privacy.budget import (
-    check_block,
-    check_released,
-    check_scores,
-    count_bins_of,
-    logged_refusal,
-)
+from steadytree.privacy import budget, mechanisms, tree_mechanism
+from steadytree.privacy.budget import logged_refusal
+from steadytree.privacy.growers import RowsInMemory
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.mechanisms import (
-    check_epsilon,
-    release_counts,
-    release_counts_zcdp,
-    rho_of,
-    select,
-)
-from steadytree.privacy.noise import SeededNoise, ledger_mark, make_noise
+from steadytree.privacy.mechanisms import Integers, SeededNoise, ledger_mark, release_counts
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
-    SCORE_SENSITIVITY,
-    BlockRows,
-    Integers,
     SampledTree,
-    bin_counts,
-    extend,
-    from_numbers,
     leaf_counts,
     leaves_of,
     rows_by_leaf,
-    sample_tree,
-    score_splits,
-    side_counts,
-    to_numbers,
 )
 
 _LOG = logging.getLogger(__name__)
@@ -94,32 +73,24 @@ class Holder:
         *,
         testing_seed: int | None = None,
     ) -> None:
-        with logged_refusal(_LOG, "to hold rows"):
-            values, labels = self._read(name, schema, X, y, ledger)
-        kept = labels != NO_CLASS
-        self._values, self._labels = values[kept], labels[kept]
-        self._noise, self._testing_seed = make_noise(testing_seed), testing_seed
+        with logged_refusal(_LOG, "refused to hold rows"):
+            if not NAME.fullmatch(str(name)):
+                raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
+            if not isinstance(ledger, Ledger):
+                raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
+            self.name, self.ledger = str(name), ledger
+            self.schema: Schema = check_schema(schema)
+            self._rows = RowsInMemory(self.schema, X, y)
+            if self._rows.n_read == 0:
+                message = "a holder needs rows: this one has none and should not take part."
+                raise RefusedError(message)
+            if self._rows.n_read > MOST_ROWS:
+                message = f"a holder may have at most {MOST_ROWS:,} rows: use a sample of them."
+                raise ValueError(message)
+        self._noise, self._testing_seed = mechanisms.make_noise(testing_seed), testing_seed
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
         self._joined: set[str] = set()  # sessions of secure sums that were paid for
-
-    def _read(
-        self, name: str, schema: Any, X: Any, y: Any, ledger: Ledger
-    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-        if not NAME.fullmatch(str(name)):
-            raise ValueError("name must be 1 to 64 letters, digits or any of _.-")
-        if not isinstance(ledger, Ledger):
-            raise TypeError(f"ledger must be a Ledger, got {type(ledger).__name__}.")
-        self.name, self.ledger = str(name), ledger
-        self.schema: Schema = check_schema(schema)
-        values, labels = self.schema.encode(X), self.schema.encode_labels(y)
-        if len(values) != len(labels):
-            raise ValueError("X and y have different numbers of rows: pass one label a row.")
-        if len(values) == 0:
-            raise RefusedError("a holder needs rows: this one has none and should not take part.")
-        if len(values) > MOST_ROWS:
-            raise ValueError(f"a holder may have at most {MOST_ROWS:,} rows: use a sample of them.")
-        return values, labels
 
     @property
     def private(self) -> bool:
@@ -128,12 +99,9 @@ class Holder:
 
     def answer(self, request: Request) -> Answer:
         """Answer one request, or refuse it; every refusal is logged."""
-        try:
+        with logged_refusal(_LOG, f"holder {self.name} refused round"):
             admitted = self._check(request)
             self.pay(request)
-        except (RefusedError, BudgetError) as error:
-            _LOG.warning("holder %s refused round: %s", self.name, error)
-            raise
         return self.draft(request, admitted)
 
     def admit(self, request: Request) -> Admitted:
@@ -164,25 +132,18 @@ class Holder:
 
     def check_session(self, schema: str, epsilon: float, delta: float = 0.0) -> None:
         """Refuse a whole run that would be refused half-way; nothing is spent."""
-        try:
+        with logged_refusal(_LOG, f"holder {self.name} refused a run"):
             if schema != self._digest:
                 raise RefusedError("the run is for another schema.")
             self.ledger.check(epsilon, "one tree", delta=delta)
-        except (RefusedError, BudgetError) as error:
-            _LOG.warning("holder %s refused a run: %s", self.name, error)
-            raise
 
     def join_sum(self, session: str, schema: str, epsilon: float, delta: float) -> None:
         """Pay for a whole run under secure aggregation, before any sum is formed."""
-        try:
+        with logged_refusal(_LOG, f"holder {self.name} refused sums"):
             if schema != self._digest:
                 raise RefusedError("the sums were requested for another schema.")
-            mechanism = ledger_mark(self._noise, session)
-            request = f"{session}:sums"
+            mechanism, request = ledger_mark(self._noise, session), f"{session}:sums"
             self.ledger.spend(epsilon, "secure sums", mechanism, delta=delta, request=request)
-        except (RefusedError, BudgetError) as error:
-            _LOG.warning("holder %s refused sums: %s", self.name, error)
-            raise
         self._joined.add(session)
 
     def _exact_counts(
@@ -191,12 +152,13 @@ class Holder:
         """Counts WITHOUT noise; for the in-process `SecureSum` only, which noises their sums."""
         if session not in self._joined:
             raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
-        block = self._block(candidates)
+        block = self._rows.block(candidates)
         if kind == "leaf counts":
             return leaf_counts(tree, block, candidates)
         if kind == "rows":
-            return np.array([len(self._labels)])
-        return np.array([bin_counts(r, candidates) for r in rows_by_leaf(tree, block, candidates)])
+            return np.array([self._rows.n_kept])
+        parts = rows_by_leaf(tree, block, candidates)
+        return np.array([tree_mechanism.bin_counts(part, candidates) for part in parts])
 
     def _check(self, request: Request) -> Admitted:
         if not isinstance(request, Request):
@@ -207,63 +169,48 @@ class Holder:
             raise StaleError(f"round {request.round} is stale: a later one was answered.")
         candidates = SplitTable.declared(self.schema.space, request.n_bins)
         try:
-            trees = [from_numbers(tree, len(candidates)) for tree in request.trees]
-        except ValueError as error:
-            raise RefusedError(str(error)) from None
-        if request.kind in BLOCKS and request.depth == 0:
-            raise RefusedError("a block needs a depth of 1 to 3.")
-        if request.kind == "side counts":
-            _check_splits(request, trees, len(candidates))
-        _check_scale(request)
-        try:
+            n_splits = len(candidates)
+            trees = [tree_mechanism.from_numbers(tree, n_splits) for tree in request.trees]
+            if request.kind in BLOCKS and request.depth == 0:
+                raise RefusedError("a block needs a depth of 1 to 3.")
+            if request.kind == "side counts":
+                _check_splits(request, trees, n_splits)
             _check_size(request, trees, candidates, len(self.schema.classes))
+        except RefusedError:
+            raise
         except ValueError as error:
             raise RefusedError(str(error)) from None
         return candidates, trees
 
-    def _block(self, candidates: SplitTable) -> BlockRows:
-        every = np.arange(len(self._labels))
-        binned = candidates.space.binned(self._values)
-        return BlockRows(binned, self._labels, len(self.schema.classes), every)
-
     def _numbers(
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Integers:
-        block, epsilon, noise = self._block(candidates), request.epsilon, self._noise
+        block, epsilon, noise = self._rows.block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
-            return release_counts(np.array([len(self._labels)]), epsilon, noise)
+            return release_counts(np.array([self._rows.n_kept]), epsilon, noise)
         if request.kind in BLOCKS:
-            depth = request.depth
             # labels are sampled with a last block and dropped: all holders count its leaves
             utility = "pure" if request.kind == "block" else "correct"
-
-            def grow(rows: BlockRows) -> SampledTree:
-                return sample_tree(rows, candidates, epsilon, depth, utility, noise)
-
-            return np.array(to_numbers(extend(trees[0], block, candidates, grow)))
-        if request.kind == "choice":
-            parts = rows_by_leaf(trees[0], block, candidates)
-            return np.array([self._choose(rows, candidates, epsilon) for rows in parts])
+            how = (candidates, epsilon, request.depth, utility, noise)
+            grown = tree_mechanism.extend(trees[0], block, *how)
+            return np.array(tree_mechanism.to_numbers(grown))
         if request.kind == "leaf counts":
             exact = [leaf_counts(tree, block, candidates).ravel() for tree in trees]
             # every row is counted once for each tree
             return release_counts(np.concatenate(exact), epsilon, noise, len(trees))
-        return self._side_counts(request, block, candidates, trees[0])
-
-    def _choose(self, rows: BlockRows, candidates: SplitTable, epsilon: float) -> int:
-        scores = score_splits(rows, candidates, "gini")
-        limits = (epsilon, SCORE_SENSITIVITY["gini"], self._noise, candidates.log_prior)
-        return select(scores, *limits, n_terms=rows.n_classes)
-
-    def _side_counts(
-        self, request: Request, block: BlockRows, candidates: SplitTable, tree: SampledTree
-    ) -> Integers:
-        parts, leaves = [], rows_by_leaf(tree, block, candidates)
-        for rows, splits in zip(leaves, request.questions, strict=True):
-            parts += [side_counts(rows, candidates, split).ravel() for split in splits]
+        leaves = rows_by_leaf(trees[0], block, candidates)
+        if request.kind == "choice":
+            limits = (candidates, "gini", epsilon, noise)
+            counts = (tree_mechanism.bin_counts(rows, candidates)[None] for rows in leaves)
+            return np.array([tree_mechanism.select_splits(leaf, *limits)[0] for leaf in counts])
+        exact = [
+            tree_mechanism.side_counts(rows, candidates, split).ravel()
+            for rows, splits in zip(leaves, request.questions, strict=True)
+            for split in splits
+        ]
         # a row is in one leaf, and is counted once for each split there
         most = max(len(splits) for splits in request.questions)
-        return release_counts(np.concatenate(parts), request.epsilon, self._noise, most)
+        return release_counts(np.concatenate(exact), epsilon, noise, most)
 
 
 def _check_splits(request: Request, trees: list[SampledTree], n_candidates: int) -> None:
@@ -277,28 +224,24 @@ def _check_splits(request: Request, trees: list[SampledTree], n_candidates: int)
             raise RefusedError("splits of a leaf must differ.")
 
 
-def _check_scale(request: Request) -> None:
-    """Refuse noise that could exceed the largest count, before any is sampled."""
-    most = max((len(splits) for splits in request.questions), default=1)
-    scale = max(most, len(request.trees)) / request.epsilon
-    if TAIL * scale + MOST_ROWS > LARGEST:
-        raise RefusedError("epsilon is too small for so many splits.")
-
-
 def _check_size(
     request: Request, trees: list[SampledTree], candidates: SplitTable, n_classes: int
 ) -> None:
-    """Refuse what could not be computed or sent, before it is paid for."""
+    """Refuse what could not be computed or sent, before it is paid for or any noise is sampled."""
+    most = max((len(splits) for splits in request.questions), default=1)
+    scale = max(most, len(request.trees)) / request.epsilon
+    if TAIL * scale + MOST_ROWS > LARGEST:  # noise could exceed the largest count
+        raise RefusedError("epsilon is too small for so many splits.")
     n_leaves = sum(len(leaves_of(tree)) for tree in trees)
     if request.kind in BLOCKS:
-        check_block(len(candidates), n_classes, request.depth, request.epsilon)
-        check_released(n_leaves * 2 ** (request.depth + 1))
+        budget.check_block(len(candidates), n_classes, request.depth, request.epsilon)
+        budget.check_released(n_leaves * 2 ** (request.depth + 1))
     elif request.kind == "choice":
-        check_scores(count_bins_of(candidates), n_classes, 1)
+        budget.check_scores(candidates.n_bins, n_classes, 1)
     elif request.kind == "leaf counts":
-        check_released(n_leaves * n_classes)
+        budget.check_released(n_leaves * n_classes)
     elif request.kind == "side counts":
-        check_released(2 * n_classes * sum(len(splits) for splits in request.questions))
+        budget.check_released(2 * n_classes * sum(len(splits) for splits in request.questions))
 
 
 def schema_digest(schema: Schema) -> str:
@@ -330,15 +273,15 @@ class SecureSum:
         self._holders, self._pure = list(holders), delta == 0
         self._left = 1.0  # share of the run's budget
         kept = 1 - 2 * ROUNDING  # shares may add up to 1 + ROUNDING, and the run costs no more
-        self._epsilon = check_epsilon(epsilon) * kept
-        self._rho = 0.0 if self._pure else rho_of(epsilon, delta) * kept
+        self._epsilon = mechanisms.check_epsilon(epsilon) * kept
+        self._rho = 0.0 if self._pure else mechanisms.rho_of(epsilon, delta) * kept
         # whoever knows the seed knows the noise: real rows must never be summed with one
         if any(holder.private == (testing_seed is not None) for holder in self._holders):
             raise ValueError(
                 "a testing seed must be given to the secure sum and to all of its holders, or "
                 "to none of them."
             )
-        self._noise, self._session = make_noise(testing_seed), session
+        self._noise, self._session = mechanisms.make_noise(testing_seed), session
         for holder in self._holders:
             holder.join_sum(session, schema, epsilon, delta)
 
@@ -355,4 +298,4 @@ class SecureSum:
         times = len(candidates.space) if kind == "bins" else 1
         if self._pure:
             return release_counts(exact, self._epsilon * share, self._noise, times)
-        return release_counts_zcdp(exact, self._rho * share, self._noise, times)
+        return mechanisms.release_counts_zcdp(exact, self._rho * share, self._noise, times)

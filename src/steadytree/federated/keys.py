@@ -10,6 +10,7 @@ from typing import Any
 from steadytree._base.optional import require
 
 DAYS = 365
+ISSUER = "steadytree study"
 PURPOSE = "making keys"
 USAGES = (
     *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
@@ -51,28 +52,23 @@ def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     _make_folder(folder)
     key = crypto.generate_private_key(crypto.SECP384R1())  # what SuperNodes sign with
-    _write_private(folder / "node.key", _private_pem(key, "OpenSSH"))
-    public = _public_ssh(key)
-    (folder / "node.pub").write_bytes(public)
-    return public, _make_signing_key(folder)
+    return _write_pair(folder, "node", key, "OpenSSH"), _make_signing_key(folder)
 
 
 def _make_tls(folder: Path, hosts: list[str]) -> bytes:
     """A certificate authority for the study, and the coordinator's certificate."""
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     root, server = (crypto.generate_private_key(crypto.SECP256R1()) for _ in range(2))
-    authority = _certificate(root, "steadytree study", root, "steadytree study", None)
-    own = _certificate(server, hosts[0], root, "steadytree study", hosts)
-    _write_private(folder / "ca.key", _private_pem(root))
-    _write_private(folder / "server.key", _private_pem(server))
+    authority = _certificate(root, ISSUER, root, None)
+    own = _certificate(server, hosts[0], root, hosts)
+    _write_private(folder / "ca.key", root)
+    _write_private(folder / "server.key", server)
     (folder / "server.pem").write_bytes(own)
     (folder / "ca.crt").write_bytes(authority)
     return authority
 
 
-def _certificate(
-    key: Any, name: str, issuer: Any, issued_by: str, hosts: list[str] | None
-) -> bytes:
+def _certificate(key: Any, name: str, issuer: Any, hosts: list[str] | None) -> bytes:
     x509 = require("cryptography.x509", "private", PURPOSE)
     hashes = require("cryptography.hazmat.primitives.hashes", "private", PURPOSE)
     now = datetime.datetime.now(datetime.UTC)
@@ -82,7 +78,7 @@ def _certificate(
     builder = (
         x509.CertificateBuilder()
         .subject_name(_named(x509, name))
-        .issuer_name(_named(x509, issued_by))
+        .issuer_name(_named(x509, ISSUER))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
@@ -114,11 +110,7 @@ def _alternative(x509: Any, host: str) -> Any:
 
 def _make_signing_key(folder: Path) -> bytes:
     ed25519 = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
-    key = ed25519.Ed25519PrivateKey.generate()
-    _write_private(folder / "sign.key", _private_pem(key))
-    public = _public_ssh(key)
-    (folder / "sign.pub").write_bytes(public)
-    return public
+    return _write_pair(folder, "sign", ed25519.Ed25519PrivateKey.generate())
 
 
 # ---- files ----
@@ -127,7 +119,19 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700)
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def _write_pair(folder: Path, name: str, key: Any, kind: str = "PKCS8") -> bytes:
+    """Write a key, private and public; returns the public part."""
+    _write_private(folder / f"{name}.key", key, kind)
+    form = _serialization()
+    public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
+    (folder / f"{name}.pub").write_bytes(public + b"\n")
+    return public + b"\n"
+
+
+def _write_private(path: Path, key: Any, kind: str = "PKCS8") -> None:
+    form = _serialization()
+    private = getattr(form.PrivateFormat, kind)
+    content = key.private_bytes(form.Encoding.PEM, private, form.NoEncryption())
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
@@ -135,14 +139,3 @@ def _write_private(path: Path, content: bytes) -> None:
 
 def _serialization() -> Any:
     return require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
-
-
-def _private_pem(key: Any, kind: str = "PKCS8") -> bytes:
-    form = _serialization()
-    kind = getattr(form.PrivateFormat, kind)
-    return key.private_bytes(form.Encoding.PEM, kind, form.NoEncryption())
-
-
-def _public_ssh(key: Any) -> bytes:
-    form = _serialization()
-    return key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH) + b"\n"

@@ -4,19 +4,20 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
-from steadytree._base.documents import Document, convert
+from steadytree._base.documents import Document, canonical_json, convert
 from steadytree._base.exceptions import MessageError, RefusedError
 from steadytree.federated.framing import VERSION, write
 from steadytree.privacy.budget import MOST_RELEASED
 from steadytree.privacy.mechanisms import check_epsilon
 
+T = TypeVar("T")
 KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
 BLOCKS = ("block", "last block")
 MOST_TREES, MOST_BINS = 64, 1_000  # of one request
@@ -59,7 +60,6 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """What the ledger calls this request."""
         return f"{self.session}:{self.round}"
 
     @property
@@ -69,8 +69,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Stored answers and checkpoints name requests by it, so it outlives versions of messages.
         """
         content = {"version": 1, "type": "question", "request": msgspec.structs.asdict(self)}
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(canonical_json(content)).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +95,8 @@ class Answer:
 
     def check(self, request: Request, size: int | None = None) -> NDArray[np.int64]:
         """The numbers, if they answer this request and are as many as expected."""
-        asked = (request.session, request.round, request.kind)
-        if (self.session, self.round, self.kind) != asked:
+        wanted = (request.session, request.round, request.kind)
+        if (self.session, self.round, self.kind) != wanted:
             raise RefusedError(f"holder {self.holder!r} answered another request.")
         if size is not None and len(self.numbers) != size:
             raise RefusedError(
@@ -106,11 +105,13 @@ class Answer:
         return self.numbers
 
 
+Outcome = dict[str, Answer | Exception]  # of a round, by holder
+
+
 class HolderLike(Protocol):
     """All that a coordinator knows of a holder."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
 
     @property
     def private(self) -> bool: ...
@@ -119,7 +120,7 @@ class HolderLike(Protocol):
 
 
 # ---- on the wire ----
-class _Question(Document):
+class _RequestMessage(Document):
     version: Literal[2]
     type: Literal["question"]
     request: Request
@@ -152,43 +153,40 @@ class _Reply(Document):
     answer: _Numbers
 
 
-def question(request: Request) -> bytes:
+def request_message(request: Request) -> bytes:
     """The message that carries a request.
 
-    Examples
-    --------
     >>> from steadytree.federated.framing import read
-    >>> read_question(read(question(Request("study", 3, "rows", 0.5, "abc")))).name
+    >>> read_request(read(request_message(Request("study", 3, "rows", 0.5, "abc")))).name
     'study:3'
     """
-    return write(_Question(version=2, type="question", request=request))
+    return write(_RequestMessage(version=2, type="question", request=request))
 
 
-def read_question(content: dict[str, Any]) -> Request:
+def read_request(content: dict[str, Any]) -> Request:
     """The request in a message; refuses fields that are missing, unknown or of a wrong type."""
-    try:
-        request = convert(content, _Question).request
-    except ValueError as error:
-        raise MessageError(f"a request is not well formed: {error}.") from None
-    if question(request) != write(content):  # a field was left to its default
+    request = _read(content, _RequestMessage, "request").request
+    if request_message(request) != write(content):  # a field was left to its default
         raise MessageError("a request has fields that are missing, or not in canonical form.")
     return request
 
 
 def read_hello(content: dict[str, Any]) -> Hello:
     """What a hello asks; refuses fields that are missing, unknown or of a wrong type."""
+    return _read(content, Hello, "hello")
+
+
+def _read(content: dict[str, Any], document: type[T], what: str) -> T:
     try:
-        return convert(content, Hello)
+        return convert(content, document)
     except ValueError as error:
-        raise MessageError(f"a hello is not well formed: {error}.") from None
+        raise MessageError(f"a {what} is not well formed: {error}.") from None
 
 
 def answer_message(answer: Answer, digest: str) -> bytes:
     """The message that answers the request of this digest."""
-    names = ("holder", "session", "round", "kind", "private")
-    numbers = answer.numbers.astype("<i8").tobytes()
-    fields = {name: getattr(answer, name) for name in names}
-    found = _Numbers(**fields, question=digest, numbers=numbers)
+    fields = {**vars(answer), "numbers": answer.numbers.astype("<i8").tobytes()}
+    found = _Numbers(**fields, question=digest)
     return write(_Reply(version=2, ok=True, type="answer", answer=found))
 
 
@@ -198,19 +196,23 @@ def current_answer(message: bytes) -> bytes:
     return write({**content, "version": VERSION}) if content.get("version") == 1 else message
 
 
-def read_answer(content: dict[str, Any], request: Request) -> Answer:
-    """The answer in a message, if it answers this request."""
+def read_answer(content: dict[str, Any], request: Request, holder: str | None = None) -> Answer:
+    """The answer in a message, if it answers this request, and is of this holder."""
     try:
         reply = convert(content, _Reply)
+        found, canonical = reply.answer, reply.ok and write(reply) == write(content)
     except ValueError:
-        raise MessageError("sent something that is no answer") from None
-    found = reply.answer
-    if not reply.ok or write(reply) != write(content):
+        canonical = False
+    if not canonical:
         raise MessageError("sent something that is no answer")
     if found.question != request.digest:
         raise MessageError("answered another question")
     try:
         numbers = np.frombuffer(found.numbers, "<i8").astype(np.int64)
-        return Answer(found.holder, found.session, found.round, found.kind, numbers, found.private)
+        names = (found.holder, found.session, found.round, found.kind)
+        answer = Answer(*names, numbers, found.private)
     except ValueError:  # RefusedError too: not integers, or too large
         raise MessageError("sent numbers that are no counts") from None
+    if holder not in (None, answer.holder):
+        raise MessageError("sent an answer in another holder's name")
+    return answer

@@ -1,6 +1,7 @@
 """Questions and answers as signed, numbered files."""
 
 import base64
+import contextlib
 import datetime
 import json
 import re
@@ -15,17 +16,10 @@ from steadytree._base.exceptions import HolderError, MessageError, UnsignedError
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
 from steadytree.data.schema import Schema, from_dict, to_dict
-from steadytree.federated.framing import (
-    LARGEST_REPLY,
-    SIGNATURE,
-    SIGNED,
-    VERSION,
-    envelope,
-    read,
-    write,
-)
+from steadytree.federated import framing, messages
+from steadytree.federated.framing import SIGNATURE, SIGNED, envelope, read, write
 from steadytree.federated.holder import schema_digest
-from steadytree.federated.messages import Answer, Request, question, read_answer, read_question
+from steadytree.federated.messages import Answer, Outcome, Request, read_request
 from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Transport
 
@@ -43,7 +37,7 @@ class _SignedFile(Document):
     letter: dict[str, Any]
 
 
-class QuestionFile(_SignedFile):
+class RequestFile(_SignedFile):
     """A question, with all that people shall see of it beside its message."""
 
     kind: Literal["question"]
@@ -66,7 +60,7 @@ def write_signed(path: Path, content: dict[str, Any], key: Path) -> None:
     """Write a file that says when it was made, signed with an Ed25519 key."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     signed = {"steadytree file": SIGNED_VERSION, "made": now, **content}
-    signature = base64.b64encode(_private(key).sign(write(signed))).decode()
+    signature = base64.b64encode(_key(key).sign(write(signed))).decode()
     write_text_atomically(path, json.dumps({**signed, "signature": signature}, indent=2) + "\n")
 
 
@@ -75,7 +69,7 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
     name = repr(str(path))
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {name}: check the path.")
-    if path.stat().st_size > 2 * LARGEST_REPLY:
+    if path.stat().st_size > 2 * framing.LARGEST_REPLY:
         raise ValueError(f"{name} is too large to be a message.")
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
@@ -89,36 +83,29 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
             f"{name} is of version 1, of an older steadytree: update the side that wrote it, and "
             "make it again with `steadytree private ask` or `answer`."
         )
-    if not _is_signed(signed, signature, _public(key)):
-        raise ValueError(
-            f"{name} was not signed by the owner of {key.name!r}, or was changed since: do not use "
-            "it."
-        )
-    kind = "question" if document is QuestionFile else "answer"
+    if not _is_signed(signed, signature, _key(key, public=True)):
+        message = f"was not signed by the owner of {key.name!r}, or was changed since"
+        raise ValueError(f"{name} {message}: do not use it.")
+    kind = "question" if document is RequestFile else "answer"
     try:
         convert(content, document)
     except ValueError as error:
         raise ValueError(f"{name} is no signed {kind} file: {error}: do not answer it.") from None
-    _check_time(name, content["made"])
-    return dict(content)
-
-
-def _check_time(name: str, made: str) -> None:
     try:
-        ahead = datetime.datetime.fromisoformat(made) - datetime.datetime.now(datetime.UTC)
+        made = datetime.datetime.fromisoformat(content["made"])
+        ahead = (made - datetime.datetime.now(datetime.UTC)).total_seconds()
     except (ValueError, TypeError):
         raise ValueError(f"{name} does not say when it was made.") from None
-    if ahead.total_seconds() > MOST_AHEAD:
-        raise ValueError(
-            f"{name} was made {ahead.total_seconds():.0f} s from now: the clocks disagree, set "
-            "them right."
-        )
+    if ahead > MOST_AHEAD:
+        message = f"{name} was made {ahead:.0f} s from now: the clocks disagree, set them right."
+        raise ValueError(message)
+    return dict(content)
 
 
 # ---- signatures ----
 def sign_message(message: bytes, holder: str, key: Path) -> bytes:
     """The signature of a message to one holder: nobody else accepts it."""
-    signature: bytes = _private(key).sign(_addressed(holder, message))
+    signature: bytes = _key(key).sign(_addressed(holder, message))
     return signature
 
 
@@ -127,7 +114,7 @@ def message_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
 
     The signature is checked on the bytes as they came, before anything in them is read.
     """
-    public, start = _public(key), len(SIGNED) + SIGNATURE
+    public, start = _key(key, public=True), len(SIGNED) + SIGNATURE
 
     def open_message(message: bytes) -> bytes:
         if not message.startswith(SIGNED):
@@ -145,10 +132,9 @@ class SignedMessages:
 
     def __init__(self, transport: Transport, key: Path) -> None:
         self._transport, self._key, self.names = transport, key, transport.names
-        _private(key)  # a key that is missing is refused now
+        _key(key)  # a key that is missing is refused now
 
     def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
-        """Carry each message in an envelope."""
         signed = {n: envelope(x, sign_message(x, n, self._key)) for n, x in messages.items()}
         return self._transport.exchange(signed, seconds)
 
@@ -165,26 +151,21 @@ def _is_signed(signed: bytes, signature: bytes, public: Any) -> bool:
     return True
 
 
-def _private(path: Path) -> Any:
-    return _load(path, "load_pem_private_key", "Ed25519PrivateKey", None)
-
-
-def _public(path: Path) -> Any:
-    return _load(path, "load_ssh_public_key", "Ed25519PublicKey")
-
-
-def _load(path: Path, function: str, kind: str, *more: Any) -> Any:
+def _key(path: Path, public: bool = False) -> Any:
     form = require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
     curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+        message = f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+        raise FileNotFoundError(message)
+    key = None
+    with contextlib.suppress(ValueError, TypeError):
+        content = path.read_bytes()
+        key = (
+            form.load_ssh_public_key(content)
+            if public
+            else form.load_pem_private_key(content, password=None)
         )
-    try:
-        key = getattr(form, function)(path.read_bytes(), *more)
-    except (ValueError, TypeError):
-        key = None
-    if not isinstance(key, getattr(curve, kind)):
+    if not isinstance(key, curve.Ed25519PublicKey if public else curve.Ed25519PrivateKey):
         raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
     return key
 
@@ -207,9 +188,9 @@ class FileHolders:
     def __init__(
         self, plan: StudyConfig, answers: Sequence[Path] = (), without: Sequence[str] = ()
     ) -> None:
-        unknown = [name for name in without if name not in plan.holders]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is no holder of the plan.")
+        for name in without:
+            if name not in plan.holders:
+                raise ValueError(f"{name!r} is no holder of the plan.")
         self.names, self._without = plan.holders, set(without)
         contents = [_read_answer_file(plan, path) for path in answers]
         numbers = sorted({content["number"] for content in contents})
@@ -218,23 +199,21 @@ class FileHolders:
                 f"the answers are to questions {numbers}: merge one number at a time, such as "
                 f"{plan.study}.{numbers[-1]:04d}.*.answer.json."
             )
-        self._found: dict[str, dict[str, Any]] = {}
-        for content in contents:
-            if content["holder"] in self._found:
-                raise ValueError(f"there are two answers of holder {content['holder']!r}.")
-            self._found[content["holder"]] = content
+        self._found = {content["holder"]: content for content in contents}
+        for name in self._found:
+            if sum(content["holder"] == name for content in contents) > 1:
+                raise ValueError(f"there are two answers of holder {name!r}.")
         self._number = numbers[0] if numbers else None
-        self.private = bool(answers) and all(each["private"] for each in self._found.values())
+        self.private = bool(answers) and all(each["private"] for each in contents)
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """The answers in the files, where they are to this round."""
         number = next(iter(requests.values())).round
         if self._number is None or self._number < number:
             raise Waiting(requests)
         if self._number > number:
-            raise ValueError(
-                f"the answers are to question {self._number}, but question {number} is open."
-            )
+            message = f"the answers are to question {self._number}, but question {number} is open."
+            raise ValueError(message)
         for name in requests:
             if name not in self._without and name not in self._found:
                 raise ValueError(
@@ -247,31 +226,22 @@ class FileHolders:
         if name in self._without:
             return HolderError(name, "the study goes on without it")
         try:
-            answer = read_answer(read(write(self._found[name]["letter"])), request)
-            if answer.holder != name:
-                raise MessageError("sent an answer in another holder's name")
+            content = read(write(self._found[name]["letter"]))
+            return messages.read_answer(content, request, name)
         except MessageError as error:
             return HolderError(name, str(error).rstrip("."))
-        return answer
 
 
-def write_questions(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
+def write_requests(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
     """One signed question for each holder, named by study, number and holder."""
     folder.mkdir(parents=True, exist_ok=True)
     key, paths = plan.keys / "coordinator" / "sign.key", []
     for name, request in requests.items():
         path = folder / f"{plan.study}.{request.round:04d}.{name}.question.json"
-        content: dict[str, Any] = {
-            "kind": "question",
-            "study": plan.study,
-            "number": request.round,
-            "holder": name,
-            "asks for": request.kind,
-            "epsilon": request.epsilon,
-            "epsilon of the study": plan.epsilon,
-            "schema": to_dict(plan.schema),
-            "letter": read(question(request)),
-        }
+        content: dict[str, Any] = {"kind": "question", "study": plan.study, "number": request.round}
+        content |= {"holder": name, "asks for": request.kind, "epsilon": request.epsilon}
+        content |= {"epsilon of the study": plan.epsilon, "schema": to_dict(plan.schema)}
+        content["letter"] = read(messages.request_message(request))
         content["seals"] = {each: _seal(content, each, key) for each in ("letter", "hello")}
         write_signed(path, content, key)
         paths.append(path)
@@ -319,11 +289,11 @@ def _holder_of(path: Path, plan: StudyConfig) -> str:
 
 
 # ---- a holder's files ----
-def read_question_file(path: Path, keys: Path) -> dict[str, Any]:
+def read_request_file(path: Path, keys: Path) -> dict[str, Any]:
     """A question of the coordinator whose key the holder has."""
-    content = read_signed(path, QuestionFile, keys / "coordinator.sign.pub")
+    content = read_signed(path, RequestFile, keys / "coordinator.sign.pub")
     try:
-        request = read_question(content["letter"])
+        request = read_request(content["letter"])
     except MessageError as error:
         raise ValueError(f"{str(path)!r} holds no question: {error}") from None
     schema = schema_digest(Schema(**from_dict(content["schema"], "the question")))
@@ -333,19 +303,18 @@ def read_question_file(path: Path, keys: Path) -> dict[str, Any]:
     return content
 
 
-def answer_path(asked: Path) -> Path:
+def answer_path(path: Path) -> Path:
     """Where the answer to a question file goes: beside it."""
-    path = asked.with_name(asked.name.replace(".question.json", ".answer.json"))
-    return path if path != asked else asked.with_name(asked.name + ".answer.json")
+    answer = path.with_name(path.name.replace(".question.json", ".answer.json"))
+    return answer if answer != path else path.with_name(path.name + ".answer.json")
 
 
 def write_answer_file(
-    asked: Path, content: Mapping[str, Any], reply: bytes, private: bool, keys: Path
+    request_path: Path, content: Mapping[str, Any], reply: bytes, private: bool, keys: Path
 ) -> Path:
-    """The signed answer beside its question."""
-    path = answer_path(asked)
+    path = answer_path(request_path)
     answer = {name: content[name] for name in ("study", "number", "holder")}
-    answer |= {"kind": "answer", "question": read_question(content["letter"]).digest}
+    answer |= {"kind": "answer", "question": read_request(content["letter"]).digest}
     answer |= {"private": private, "letter": read(reply)}
     write_signed(path, answer, keys / "sign.key")
     return path
@@ -354,4 +323,4 @@ def write_answer_file(
 def hello(content: Mapping[str, Any]) -> bytes:
     """What to ask a gateway before a question is handed to it."""
     known = {"study": content["study"], "epsilon": content["epsilon of the study"]}
-    return write({"version": VERSION, "type": "hello", "round": content["number"], **known})
+    return write({"version": framing.VERSION, "type": "hello", "round": content["number"], **known})

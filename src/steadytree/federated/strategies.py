@@ -1,9 +1,12 @@
 """Session, and six methods to grow one tree from the noised answers of several holders."""
 
+import itertools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
@@ -12,20 +15,13 @@ from steadytree.federated.holder import SecureSum, schema_digest
 from steadytree.federated.messages import Answer, Request
 from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
+from steadytree.privacy import tree_mechanism
 from steadytree.privacy.budget import ROWS_SHARE, weighs_triples
-from steadytree.privacy.mechanisms import SMALLEST_EPSILON
-from steadytree.privacy.tree_mechanism import (
-    OPEN,
-    Integers,
-    SampledTree,
-    from_numbers,
-    leaves_of,
-    sides_from_bins,
-    size_gain,
-    to_numbers,
-)
+from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
+from steadytree.privacy.tree_mechanism import OPEN, SampledTree, leaves_of, size_gain
 
 _LOG = logging.getLogger(__name__)
+Trees = Mapping[int, SampledTree]  # by holder
 Grown = tuple[SampledTree, Integers]  # a tree and the noisy class counts of its leaves
 ROUNDING = 1e-9
 LEAST_LABEL_SHARE = 0.3  # of each holder's epsilon, for the counts of the leaves
@@ -50,7 +46,7 @@ class Session:
         minimum: int | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
-        self.holders, self.schema = holders, schema
+        self.holders, self.schema, self.n_classes = holders, schema, len(schema.classes)
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = SplitTable.declared(schema.space, n_bins)
@@ -64,10 +60,6 @@ class Session:
         self.private = True  # until an answer with seeded noise arrives
 
     @property
-    def n_classes(self) -> int:
-        return len(self.schema.classes)
-
-    @property
     def spent_on(self) -> dict[str, float]:
         """Epsilon by purpose of the holder that spent most: an upper bound for every row."""
         return self._spent_on[int(np.argmax(self.spent))]
@@ -77,7 +69,7 @@ class Session:
         epsilons: Mapping[int, float],
         kind: str,
         size: int | None = None,
-        trees: Sequence[SampledTree] | Mapping[int, SampledTree] = (OPEN,),
+        trees: Sequence[SampledTree] | Trees = (OPEN,),
         check: Callable[[int, Integers], object] | None = None,
         **more: object,
     ) -> dict[int, Integers]:
@@ -89,16 +81,10 @@ class Session:
         requests = {}
         for index, epsilon in epsilons.items():
             own = (trees[index],) if isinstance(trees, Mapping) else trees
-            requests[self.holders.names[index]] = Request(
-                self._name,
-                self._round,
-                kind,
-                float(epsilon),
-                self._digest,
-                self._n_bins,
-                tuple(to_numbers(tree) for tree in own),
-                **more,  # type: ignore[arg-type]
-            )
+            listed = tuple(tree_mechanism.to_numbers(tree) for tree in own)
+            fixed = (float(epsilon), self._digest, self._n_bins, listed)
+            request = Request(self._name, self._round, kind, *fixed, **more)  # type: ignore[arg-type]
+            requests[self.holders.names[index]] = request
         outcome = self._checkpoint.recall(self._round, requests)
         fresh = outcome is None
         if outcome is None:
@@ -106,7 +92,7 @@ class Session:
         found: dict[int, Integers] = {}
         for index, (name, request) in zip(epsilons, requests.items(), strict=True):
             try:
-                numbers = _numbers_of(outcome[name], request, size)
+                numbers = _check_answer(outcome[name], request, size)
                 if check is not None:
                     check(index, numbers)
             except ValueError as error:
@@ -128,26 +114,18 @@ class Session:
             raise error
         _LOG.warning("%s: the study goes on with %d holders", error, len(self.active))
 
-    def total(self, kind: str, epsilon: float, size: int, trees: Sequence[SampledTree]) -> Integers:
+    def total(
+        self, kind: str, epsilon: float, size: int, *trees: SampledTree, **more: Any
+    ) -> Integers:
         """Sum of all active holders' answers at one epsilon."""
-        found = self.ask(dict.fromkeys(self.active, epsilon), kind, size, trees)
+        found = self.ask(dict.fromkeys(self.active, epsilon), kind, size, trees, **more)
         return np.sum(list(found.values()), axis=0)
 
     def count_rows(self) -> float:
-        noisy = self.total("rows", ROWS_SHARE * self.epsilon, 1, (OPEN,))
-        return float(max(noisy[0], 1))
-
-    def class_counts(self) -> dict[int, Integers]:
-        """Each active holder's noisy class counts, at the cost of the number of rows."""
-        each = dict.fromkeys(self.active, ROWS_SHARE * self.epsilon)
-        return self.ask(each, "leaf counts", self.n_classes, (OPEN,))
+        return float(max(self.total("rows", ROWS_SHARE * self.epsilon, 1, OPEN)[0], 1))
 
     def blocks(
-        self,
-        epsilons: Mapping[int, float],
-        trees: Mapping[int, SampledTree],
-        depth: int,
-        last: bool,
+        self, epsilons: Mapping[int, float], trees: Trees, depth: int, last: bool
     ) -> dict[int, SampledTree]:
         """Trees with blocks that holders sampled below the leaves, all in one round."""
         epsilons = {index: amount for index, amount in epsilons.items() if index in self.active}
@@ -155,7 +133,7 @@ class Session:
             return {}
 
         def read(index: int, numbers: Integers) -> SampledTree:
-            grown = from_numbers(numbers.tolist(), len(self.candidates))
+            grown = tree_mechanism.from_numbers(numbers.tolist(), len(self.candidates))
             _check_grown(trees[index], grown, depth)
             return grown
 
@@ -185,7 +163,7 @@ class Session:
         return tree, np.sum(list(parts.values()), axis=0).reshape(-1, self.n_classes)
 
 
-def _numbers_of(found: Answer | Exception, request: Request, size: int | None) -> Integers:
+def _check_answer(found: Answer | Exception, request: Request, size: int | None) -> Integers:
     if isinstance(found, Exception):
         raise found
     if not isinstance(found, Answer):
@@ -236,7 +214,8 @@ def duel(session: Session, order: Sequence[int]) -> Grown:
     Holders with many and mixed rows propose, by their noisy class counts: holders that differ may
     have almost no row of a class. For the same reason all blocks are sampled for pure leaves.
     """
-    counts = session.class_counts()
+    each = dict.fromkeys(session.active, ROWS_SHARE * session.epsilon)  # the cost of counting rows
+    counts = session.ask(each, "leaf counts", session.n_classes)
     depths = _depths(session, float(max(np.sum(list(counts.values())), 1)))
     worth = {who: _impurity(counts[who][None]) if who in counts else 0.0 for who in order}
     turns, pairs = dict.fromkeys(order, 0), []
@@ -249,8 +228,11 @@ def duel(session: Session, order: Sequence[int]) -> Grown:
         base = (0.5 - ROWS_SHARE) * session.epsilon
         epsilons = {who: base / turns[who] for who in sorted(pair)}
         grown = session.blocks(epsilons, dict.fromkeys(epsilons, tree), depth, last=False)
-        if grown:
-            tree = _purest(session, list(grown.values()), evaluation)
+        trees = list(grown.values()) or [tree]
+        if len(trees) > 1:
+            impurities = [_impurity(noisy) for noisy in _evaluate(session, trees, evaluation)]
+            trees = [trees[int(np.argmin(impurities))]]
+        tree = trees[0]
     return session.label(tree)
 
 
@@ -270,16 +252,9 @@ def vote(session: Session, order: Sequence[int]) -> Grown:
 
 def _evaluate(session: Session, trees: Sequence[SampledTree], epsilon: float) -> list[Integers]:
     sizes = [len(leaves_of(tree)) * session.n_classes for tree in trees]
-    summed = session.total("leaf counts", epsilon, sum(sizes), trees)
+    summed = session.total("leaf counts", epsilon, sum(sizes), *trees)
     parts = np.split(summed, np.cumsum(sizes)[:-1])
     return [part.reshape(-1, session.n_classes) for part in parts]
-
-
-def _purest(session: Session, trees: Sequence[SampledTree], epsilon: float) -> SampledTree:
-    if len(trees) == 1:
-        return trees[0]
-    counts = _evaluate(session, trees, epsilon)
-    return trees[min(range(len(trees)), key=lambda k: _impurity(counts[k]))]
 
 
 def _impurity(noisy: Integers) -> float:
@@ -328,23 +303,21 @@ def _by_levels(
     for _ in range(depth):
         proposed = propose(tree, epsilon)
         size = sum(len(splits) for splits in proposed) * 2 * n_classes
-        each = dict.fromkeys(session.active, epsilon * count_share)
-        parts = session.ask(each, "side counts", size, (tree,), questions=tuple(proposed))
-        sides = np.maximum(np.sum(list(parts.values()), axis=0), 0).reshape(-1, 2, n_classes)
-        best, start = [], 0
-        for splits in proposed:
-            gains = [size_gain(side, "gini") for side in sides[start : start + len(splits)]]
-            best.append(splits[int(np.argmax(gains))])
-            start += len(splits)
-        tree = _split_leaves(tree, iter(best))
+        cost, splits_by_leaf = epsilon * count_share, tuple(proposed)
+        noisy = session.total("side counts", cost, size, tree, questions=splits_by_leaf)
+        sides = iter(np.maximum(noisy, 0).reshape(-1, 2, n_classes))
+        best = [splits[_highest_gain(itertools.islice(sides, len(splits)))] for splits in proposed]
+        tree = _split_leaves(tree, best)
     return session.label(tree)
 
 
-def _split_leaves(tree: SampledTree, splits: Iterator[int]) -> SampledTree:
-    if tree.is_leaf:
-        return SampledTree(next(splits), OPEN, OPEN)
-    yes = _split_leaves(tree.yes, splits)
-    return SampledTree(tree.split, yes, _split_leaves(tree.no, splits))
+def _highest_gain(sides: Iterable[NDArray[Any]]) -> int:
+    return int(np.argmax([size_gain(side, "gini") for side in sides]))
+
+
+def _split_leaves(tree: SampledTree, splits: Sequence[int]) -> SampledTree:
+    leaves = (SampledTree(split, OPEN, OPEN) for split in splits)
+    return tree_mechanism.replace_leaves(tree, leaves)
 
 
 def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> Grown:
@@ -354,18 +327,9 @@ def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> G
     share, tree = (0.7 - ROWS_SHARE) / depth, OPEN
     for _ in range(depth):
         bins = sums.ask(share, "bins", tree, candidates)
-        best = []
-        for leaf in bins:
-            gains = [size_gain(side, "gini") for side in sides_from_bins(leaf, candidates)]
-            best.append(int(np.argmax(gains)))
-        tree = _split_leaves(tree, iter(best))
+        parts = (tree_mechanism.sides_from_bins(leaf, candidates) for leaf in bins)
+        tree = _split_leaves(tree, [_highest_gain(sides) for sides in parts])
     return tree, sums.ask(0.3, "leaf counts", tree, candidates)
 
 
-METHODS = {
-    "delegate": delegate,
-    "duel": duel,
-    "vote": vote,
-    "local_rnm": local_rnm,
-    "noisy_counts": noisy_counts,
-}
+METHODS = {grow.__name__: grow for grow in (delegate, duel, vote, local_rnm, noisy_counts)}

@@ -17,15 +17,8 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
-from steadytree.federated.framing import (
-    MEANING,
-    PASSING,
-    VERSION,
-    read,
-    refusal_code,
-    write,
-)
-from steadytree.federated.messages import NAME, Answer, Request
+from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_code, write
+from steadytree.federated.messages import NAME, Answer, Outcome, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon
 
@@ -93,16 +86,20 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
     absent = [name for name in REQUIRED if name not in found]
     if absent:
         raise ValueError(f"{path.name!r} needs {absent[0]!r}.")
-    folder, study = path.resolve().parent, found["study"]
-    holders, minimum = _holders(found, path.name)
+    folder, study, name = path.resolve().parent, found["study"], path.name
+    holders, minimum = _holders(found, name)
     if not isinstance(study, str) or not NAME.fullmatch(study):
-        raise ValueError(f"{path.name!r}: study must be 1 to 64 letters, digits or any of _.-")
+        raise ValueError(f"{name!r}: study must be 1 to 64 letters, digits or any of _.-")
     method = found.get("method", "delegate")
     if method not in METHODS:
-        raise ValueError(f"{path.name!r}: method must be one of {METHODS}, got {method!r}.")
+        raise ValueError(f"{name!r}: method must be one of {METHODS}, got {method!r}.")
     schema = folder / str(found["schema"])
     if not schema.is_file():
-        raise FileNotFoundError(f"{path.name!r}: there is no schema {str(schema)!r}.")
+        raise FileNotFoundError(f"{name!r}: there is no schema {str(schema)!r}.")
+    address = str(found.get("superlink", "127.0.0.1:9092"))
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise ValueError(f"{name!r}: superlink must be host:port, got {address!r}.")
     config = StudyConfig(
         study=study,
         schema=Schema.load(schema),
@@ -110,14 +107,14 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
         minimum=minimum,
         epsilon=check_epsilon(found["epsilon"]),
         method=method,
-        n_bins=_integer(found, "n_bins", 64, 2, 1_000, path.name),
+        n_bins=_integer(found, "n_bins", 64, 2, 1_000, name),
         out=folder / str(found["out"]),
         checkpoint=folder / str(found.get("checkpoint", f"{study}.checkpoint.json")),
         keys=folder / str(found.get("keys", "keys")),
-        deadline=_seconds(found, "deadline", 120.0, path.name),
-        attempt=_seconds(found, "attempt", 40.0, path.name),
-        join=_seconds(found, "join", 120.0, path.name),
-        superlink=_address(found, path.name),
+        deadline=_seconds(found, "deadline", 120.0, name),
+        attempt=_seconds(found, "attempt", 40.0, name),
+        join=_seconds(found, "join", 120.0, name),
+        superlink=address,
         testing_seed=found.get("testing_seed"),
     )
     files = (
@@ -136,9 +133,8 @@ def _holders(found: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], int]
     holders = found["holders"]
     texts = isinstance(holders, list) and all(isinstance(each, str) for each in holders)
     if not texts or not holders or not all(NAME.fullmatch(each) for each in holders):
-        raise ValueError(
-            f"{name!r}: holders must be a list of names of letters, digits or any of _.-"
-        )
+        message = "holders must be a list of names of letters, digits or any of _.-"
+        raise ValueError(f"{name!r}: {message}")
     if len(set(holders)) < len(holders):
         raise ValueError(f"{name!r}: holders must have names that differ.")
     minimum = _integer(found, "minimum", len(holders), 1, 10_000, name)
@@ -166,14 +162,6 @@ def _seconds(found: Mapping[str, Any], key: str, default: float, name: str) -> f
     return float(value)
 
 
-def _address(found: Mapping[str, Any], name: str) -> str:
-    address = str(found.get("superlink", "127.0.0.1:9092"))
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{name!r}: superlink must be host:port, got {address!r}.")
-    return address
-
-
 # ---- the handshake ----
 def handshake(
     transport: Transport, config: StudyConfig, seconds: float, clock: Clock = CLOCK
@@ -192,16 +180,22 @@ def handshake(
         patience = max(min(config.attempt, limit.left), 0.1)
         replies = transport.exchange(dict.fromkeys(left, message), patience)
         for name, reply in replies.items():
-            found = _read(reply, reasons, name)
-            if found is not None:
-                _check(name, found, config, sent)
+            try:
+                found = read(reply)
+            except MessageError as error:
+                fault = f"holder {name!r} does not speak this protocol: {error}"
+                raise ValueError(f"{fault} {NOTHING}") from None
+            if (code := refusal_code(found)) in PASSING:
+                reasons[name] = code.meaning
+            elif fault := _fault(name, found, code, config, sent):
+                raise ValueError(f"{fault} {NOTHING}")
+            else:
                 known[name] = found
         if len(known) < len(config.holders):
             clock.sleep(min(0.5, seconds / 10))
     if len(known) < config.minimum:
-        missing = [
-            f"{n!r} ({reasons.get(n, 'not online')})" for n in config.holders if n not in known
-        ]
+        absent = [name for name in config.holders if name not in known]
+        missing = [f"{name!r} ({reasons.get(name, 'not online')})" for name in absent]
         raise ValueError(
             f"{len(known)} of {len(config.holders)} holders answered, the plan needs "
             f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
@@ -209,47 +203,27 @@ def handshake(
     return all(found["private"] for found in known.values())
 
 
-def _read(reply: bytes, reasons: dict[str, str], name: str) -> dict[str, Any] | None:
-    try:
-        content = read(reply)
-        code = refusal_code(content)
-    except MessageError as error:
-        raise ValueError(
-            f"holder {name!r} does not speak this protocol: {error} {NOTHING}"
-        ) from None
+def _fault(
+    name: str, found: Mapping[str, Any], code: Refusal | None, config: StudyConfig, sent: float
+) -> str:
+    """Why the study cannot begin with a holder that replied; empty if it can."""
     if code is not None:
-        if code not in PASSING:
-            raise ValueError(f"holder {name!r} refused to begin: {MEANING[code]}. {NOTHING}")
-        reasons[name] = MEANING[code]
-        return None
-    return content
-
-
-def _check(name: str, found: Mapping[str, Any], config: StudyConfig, sent: float) -> None:
+        return f"holder {name!r} refused to begin: {code.meaning}."
     types = {"holder": str, "private": bool, "schema": dict, "time": float, "enough": bool}
     if any(not isinstance(found.get(key), kind) for key, kind in types.items()):
-        raise ValueError(f"holder {name!r} does not speak this protocol. {NOTHING}")
+        return f"holder {name!r} does not speak this protocol."
     if found["holder"] != name:
-        raise ValueError(
-            f"the holder at {name!r} calls itself {found['holder'][:64]!r}: start its gateway "
-            f"with --name {name}. {NOTHING}"
-        )
-    differs = schema_difference(config.schema, found["schema"])
-    if differs:
-        raise ValueError(
-            f"the schema of holder {name!r} differs from the plan's: {differs} {NOTHING}"
-        )
+        own = found["holder"][:64]
+        return f"the holder at {name!r} calls itself {own!r}: start its gateway with --name {name}."
+    if differs := schema_difference(config.schema, found["schema"]):
+        return f"the schema of holder {name!r} differs from the plan's: {differs}"
     skew = max(sent - found["time"], found["time"] - time.time(), 0.0)
     if skew > MOST_SKEW:
-        raise ValueError(
-            f"the clock of holder {name!r} is off by {skew:.0f} s or more: set the clocks right. "
-            f"{NOTHING}"
-        )
+        return f"the clock of holder {name!r} is off by {skew:.0f} s or more: set the clocks right."
     if not found["enough"]:
-        raise ValueError(
-            f"holder {name!r} has less left in its ledger than the plan's epsilon of "
-            f"{config.epsilon:g}. {NOTHING}"
-        )
+        left = f"less left in its ledger than the plan's epsilon of {config.epsilon:g}"
+        return f"holder {name!r} has {left}."
+    return ""
 
 
 def schema_difference(ours: Schema, theirs: Mapping[str, Any]) -> str:
@@ -269,11 +243,9 @@ def schema_difference(ours: Schema, theirs: Mapping[str, Any]) -> str:
     for name, described in wanted["columns"].items():
         found = columns[name] if isinstance(columns[name], dict) else {}
         for key in sorted({*described, *found}):
-            if found.get(key) != described.get(key):
-                return (
-                    f"{key!r} of column {name!r} is {found.get(key)}, the plan says "
-                    f"{described.get(key)}."
-                )
+            own, planned = found.get(key), described.get(key)
+            if own != planned:
+                return f"{key!r} of column {name!r} is {own}, the plan says {planned}."
     return ""
 
 
@@ -290,21 +262,31 @@ class Checkpoint:
         self._path = None if path is None else check_can_write(path)
         self._plan = plan
         self._rounds: dict[str, dict[str, Any]] = {}
-        if self._path is not None and self._path.exists():
-            self._rounds = _load(self._path, plan)
+        if self._path is None or not self._path.exists():
+            return
+        try:
+            found = json.loads(self._path.read_text(encoding="utf-8"))
+            known = found["steadytree checkpoint"], found["plan"]
+            self._rounds = dict(found["rounds"])
+        except (ValueError, KeyError, TypeError):
+            message = f"{str(self._path)!r} is not a checkpoint: name another file."
+            raise ValueError(message) from None
+        if known != (CHECKPOINT_VERSION, plan):
+            raise ValueError(
+                f"the checkpoint {str(self._path)!r} is of another study, or the plan was changed "
+                "since: name another checkpoint and study, or continue with the old plan."
+            )
 
     @property
     def n_rounds(self) -> int:
         return len(self._rounds)
 
-    def recall(
-        self, number: int, requests: Mapping[str, Request]
-    ) -> dict[str, Answer | Exception] | None:
+    def recall(self, number: int, requests: Mapping[str, Request]) -> Outcome | None:
         """The outcome of a round; None if it was not noted."""
         noted = self._rounds.get(str(number))
         if noted is None:
             return None
-        found: dict[str, Answer | Exception] = {}
+        found: Outcome = {}
         for name, request in requests.items():
             kept = noted.get(name)
             if kept is None or kept["question"] != request.digest:
@@ -321,20 +303,15 @@ class Checkpoint:
                 found[name] = Answer(*names, numbers.astype(np.int64), private)
         return found
 
-    def note(
-        self,
-        number: int,
-        requests: Mapping[str, Request],
-        outcome: Mapping[str, Answer | Exception],
-    ) -> None:
+    def note(self, number: int, requests: Mapping[str, Request], outcome: Outcome) -> None:
         """Keep the outcome of a round; it is on disk when this returns."""
         noted: dict[str, Any] = {}
         for name, request in requests.items():
             kept: dict[str, Any] = {"question": request.digest, "kind": request.kind}
             found = outcome[name]
             if isinstance(found, Answer):
-                raw = found.numbers.astype("<i8").tobytes()
-                kept |= {"epsilon": str(request.epsilon), "numbers": base64.b64encode(raw).decode()}
+                numbers = base64.b64encode(found.numbers.astype("<i8").tobytes()).decode()
+                kept |= {"epsilon": str(request.epsilon), "numbers": numbers}
                 kept["private"] = found.private
             else:
                 kept["gone"] = getattr(found, "reason", str(found))
@@ -344,17 +321,3 @@ class Checkpoint:
             content = {"steadytree checkpoint": CHECKPOINT_VERSION, "plan": self._plan}
             content["rounds"] = self._rounds
             write_text_atomically(self._path, json.dumps(content) + "\n")
-
-
-def _load(path: Path, plan: str) -> dict[str, dict[str, Any]]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        version, known, rounds = found["steadytree checkpoint"], found["plan"], found["rounds"]
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{str(path)!r} is not a checkpoint: name another file.") from None
-    if version != CHECKPOINT_VERSION or known != plan:
-        raise ValueError(
-            f"the checkpoint {str(path)!r} is of another study, or the plan was changed since: "
-            "name another checkpoint and study, or continue with the old plan."
-        )
-    return dict(rounds)

@@ -1,43 +1,52 @@
-"""Holders as the coordinator sees them, and transports that carry messages on one machine."""
+"""Holders as the coordinator sees them; transports on one machine, and the server of a gateway."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import stat
+import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import BudgetError, HolderError, MessageError, RefusedError
-from steadytree.federated.framing import (
-    MEANING,
-    PASSING,
-    Refusal,
-    carry,
-    read,
-    refusal,
-    refusal_code,
-)
+from steadytree.federated import framing
+from steadytree.federated.framing import Refusal, read, refusal
 from steadytree.federated.gateway import Gateway
-from steadytree.federated.messages import Answer, HolderLike, Request, question, read_answer
+from steadytree.federated.messages import (
+    Answer,
+    HolderLike,
+    Outcome,
+    Request,
+    read_answer,
+    request_message,
+)
+
+LONGEST_PATH = 100  # bytes of a socket's path; systems allow 104 to 108
+MOST_CONNECTIONS = 8
+PATIENCE = 30.0  # seconds to receive or to send a message
+_LOG = logging.getLogger(__name__)
 
 
 class Holders(Protocol):
     """All holders of a study, for the coordinator."""
 
-    @property
-    def names(self) -> tuple[str, ...]: ...
+    names: tuple[str, ...]
+    private: bool
 
-    @property
-    def private(self) -> bool: ...
-
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """One round: each requested holder's answer, or the error instead of it."""
 
 
 class Transport(Protocol):
     """Carries messages: in memory, by a socket, by files, by Flower."""
 
-    @property
-    def names(self) -> tuple[str, ...]: ...
+    names: tuple[str, ...]
 
     def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
         """Carry a message to each named holder; the replies that arrived in time."""
@@ -51,9 +60,9 @@ class LocalHolders:
         self.names = tuple(self._holders)
         self.private = all(getattr(holder, "private", False) for holder in holders)
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """Send the requests one after the other; a refusal is returned as its error."""
-        found: dict[str, Answer | Exception] = {}
+        found: Outcome = {}
         for name, request in requests.items():
             try:
                 found[name] = self._holders[name].answer(request)
@@ -88,44 +97,24 @@ class RemoteHolders:
         pause: float = 1.0,  # seconds before it is repeated to a holder that was unavailable
         clock: Clock = CLOCK,
     ) -> None:
-        self._transport, self.private = transport, private
-        self.names = transport.names
+        self._transport, self.names, self.private = transport, transport.names, private
         self._deadline, self._attempt, self._pause = deadline, attempt, pause
-        self._clock = clock
-        self.traffic = Traffic()
+        self._clock, self.traffic = clock, Traffic()
 
-    def ask(self, requests: Mapping[str, Request]) -> dict[str, Answer | Exception]:
-        """One round of messages."""
-        messages = {name: question(request) for name, request in requests.items()}
-
-        def read_reply(name: str, content: dict[str, object]) -> Answer:
-            answer = read_answer(content, requests[name])
-            if answer.holder != name:
-                raise MessageError("sent an answer in another holder's name")
-            return answer
-
-        found: dict[str, Answer | Exception] = {}
-        found |= self.exchange(messages, read_reply)
-        return found
-
-    def exchange(
-        self, messages: Mapping[str, bytes], read_reply: Callable[[str, dict[str, object]], Answer]
-    ) -> "dict[str, Answer | Exception]":
-        """Repeat messages until each has a usable reply, or the deadline has passed."""
-        limit = Limit(self._deadline, clock=self._clock)
-        done: dict[str, Answer | Exception] = {}
-        late: dict[str, HolderError] = {
-            name: HolderError(name, "no reply before the deadline") for name in messages
-        }
-        left, again = dict(messages), False
+    def ask(self, requests: Mapping[str, Request]) -> Outcome:
+        """One round: repeat messages until each has a usable reply, or the deadline has passed."""
+        left = {name: request_message(request) for name, request in requests.items()}
+        late = {name: HolderError(name, "no reply before the deadline") for name in left}
+        limit, again = Limit(self._deadline, clock=self._clock), False
+        done: Outcome = {}
         while left and (seconds := limit.left) > 0:
             self.traffic.asked_again += len(left) if again else 0
             self.traffic.bytes_out += sum(len(message) for message in left.values())
             replies = self._transport.exchange(left, min(self._attempt, seconds))
             for name, reply in replies.items():
                 self.traffic.bytes_in += len(reply)
-                outcome = _outcome(name, reply, read_reply)
-                if isinstance(outcome, HolderError) and outcome.code in PASSING:
+                outcome = _outcome(name, reply, requests[name])
+                if isinstance(outcome, HolderError) and outcome.code in framing.PASSING:
                     late[name] = outcome
                 else:
                     done[name] = outcome
@@ -134,18 +123,16 @@ class RemoteHolders:
                 self._clock.sleep(min(self._pause, limit.left))
                 again = True
         self.traffic.seconds.append(limit.elapsed)
-        return {name: done.get(name, late[name]) for name in messages}
+        return {name: done.get(name, late[name]) for name in requests}
 
 
-def _outcome(
-    name: str, reply: bytes, read_reply: Callable[[str, dict[str, object]], Answer]
-) -> Answer | HolderError:
+def _outcome(name: str, reply: bytes, request: Request) -> Answer | HolderError:
     try:
         content = read(reply)
-        code = refusal_code(content)
+        code = framing.refusal_code(content)
         if code is not None:
-            return HolderError(name, MEANING[code], code)
-        return read_reply(name, content)
+            return HolderError(name, code.meaning, code)
+        return read_answer(content, request, name)
     except MessageError as error:
         return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
 
@@ -173,7 +160,7 @@ class Sockets:
         replies: dict[str, bytes] = {}
         with ThreadPoolExecutor(max_workers=min(len(messages), 32)) as pool:
             waiting = {
-                pool.submit(carry, self._paths[name], message, seconds): name
+                pool.submit(framing.carry, self._paths[name], message, seconds): name
                 for name, message in messages.items()
             }
             for done in as_completed(waiting):
@@ -184,3 +171,101 @@ class Sockets:
                 except (OSError, MessageError):
                     replies[waiting[done]] = refusal(Refusal.UNREACHABLE)
         return replies
+
+
+# ---- the other end of a socket ----
+class GatewayServer:
+    """Listens on a socket file and passes each message to the gateway.
+
+    The socket has permissions 0600; or 0660 with a group, for a relay that runs as another user.
+    """
+
+    def __init__(self, gateway: Gateway, path: str | Path, group: str | None = None) -> None:
+        self._gateway, self.path = gateway, Path(path)
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._stopping = threading.Event()
+        self._listener = _listen(self.path, group)
+
+    def serve(self) -> None:
+        """Serve until `stop` is called; requests in progress are finished first."""
+        _LOG.info("gateway of %s serves", self._gateway.holder.name)
+        threads: list[threading.Thread] = []
+        try:
+            while not self._stopping.is_set():
+                try:
+                    connection, _ = self._listener.accept()
+                except TimeoutError:
+                    continue
+                threads = [thread for thread in threads if thread.is_alive()]
+                threads.append(threading.Thread(target=self._handle, args=(connection,)))
+                threads[-1].start()
+        finally:
+            self._listener.close()
+            for thread in threads:
+                thread.join()
+            with contextlib.suppress(FileNotFoundError):
+                self.path.unlink()
+            _LOG.info("gateway of %s stopped", self._gateway.holder.name)
+
+    def stop(self) -> None:
+        """Make `serve` return; may be called from a signal handler."""
+        self._stopping.set()
+
+    def _handle(self, connection: socket.socket) -> None:
+        # a caller that disconnects or sends half a message is ignored
+        with connection, contextlib.suppress(OSError, MessageError):
+            connection.settimeout(PATIENCE)
+            if not self._free.acquire(blocking=False):
+                framing.send_frame(connection, refusal(Refusal.BUSY))
+                return
+            try:
+                message = framing.receive_frame(connection, framing.LARGEST_REQUEST, PATIENCE)
+                connection.settimeout(PATIENCE)
+                framing.send_frame(connection, self._gateway.reply(message))
+            finally:
+                self._free.release()
+
+
+def _listen(path: Path, group: str | None) -> socket.socket:
+    if not hasattr(socket, "AF_UNIX"):
+        raise OSError("this system has no Unix sockets: use files (steadytree private answer).")
+    if len(os.fsencode(path)) > LONGEST_PATH:
+        raise ValueError(f"the socket's path may have at most {LONGEST_PATH} bytes: shorten it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot create the socket {str(path)!r}: create its folder first.")
+    _clear(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)  # so that nobody else can open it even for a moment
+    try:
+        listener.bind(str(path))
+        if group is not None:
+            shutil.chown(path, group=group)
+            path.chmod(0o660)
+        listener.listen(MOST_CONNECTIONS)
+    except BaseException as error:
+        listener.close()
+        if isinstance(error, LookupError):
+            raise ValueError(f"there is no group {group!r} on this machine.") from None
+        raise
+    finally:
+        os.umask(before)
+    listener.settimeout(0.2)
+    return listener
+
+
+def _clear(path: Path) -> None:
+    """Remove a socket that a killed gateway left behind, and nothing else."""
+    if not path.exists():
+        return
+    if not stat.S_ISSOCK(path.stat().st_mode):
+        raise ValueError(f"{str(path)!r} exists and is not a socket: name another.")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(2.0)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError:  # busy or not permitted: another gateway may serve there
+            raise ValueError(f"{str(path)!r} is in use or not yours: name another.") from None
+    raise ValueError(f"a gateway serves at {str(path)!r} already: stop it first.")

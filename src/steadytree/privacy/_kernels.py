@@ -141,62 +141,40 @@ def pair_totals(bits, word_offsets, single, within, log_prior, stop, epsilon, ut
     """log of the summed weight of all stumps on each side of each split: (m, 2), yes first."""
     m, n_classes = single.shape
     totals, terms = np.empty((m, 2)), np.empty(m + 1)
-    common, rest = np.empty((m, n_classes), np.int64), np.empty((m, n_classes), np.int64)
-    outside = np.empty(n_classes, np.int64)
+    common = np.empty((m, n_classes), np.int64)
     for split in range(m):
         count_common(bits, bits[split], word_offsets, common)
         stump_terms(common, single[split], log_prior, stop, epsilon, utility, terms)
         totals[split, 0] = log_sum(terms)
-        for class_ in range(n_classes):
-            outside[class_] = within[class_] - single[split, class_]
-            for other in range(m):
-                rest[other, class_] = single[other, class_] - common[other, class_]
+        rest, outside = single - common, within - single[split]
         stump_terms(rest, outside, log_prior, stop, epsilon, utility, terms)
         totals[split, 1] = log_sum(terms)
     return totals
 
 
 @kernel
-def quadrant_counts(pair, first, second, total, quadrant):
-    """Rows in one of the four quadrants of two splits, from those in both, in each, and in all.
-
-    Quadrant 0 is yes/yes, 1 yes/no, 2 no/yes, 3 no/no.
-    """
-    if quadrant == 0:
-        return pair
-    if quadrant == 1:
-        return first - pair
-    if quadrant == 2:
-        return second - pair
-    return total - first - second + pair
-
-
-@kernel
 def triple_totals(bits, word_offsets, single, within, log_prior, stop, epsilon, utility):
     """log of the summed weight of all depth-2 trees on each side of each split: (m, 2).
 
-    Stumps are summed in each quadrant of each pair of splits, once for both orders.
+    Stumps are summed in each quadrant of each pair of splits, once for both orders: yes/yes,
+    yes/no, no/yes, no/no. Rows of a quadrant follow from those in both, in each, and in all.
     """
     m, n_classes = single.shape
     pairs = np.empty((m, m, n_classes), np.int64)
     for split in range(m):
         count_common(bits, bits[split], word_offsets, pairs[split])
     stumps = np.empty((4, m, m))
-    triple, inside = np.empty((m, n_classes), np.int64), np.empty((m, n_classes), np.int64)
-    quadrant_total, terms = np.empty(n_classes, np.int64), np.empty(m + 1)
+    both, terms = np.empty((m, n_classes), np.int64), np.empty(m + 1)
     for i in range(m):
         for j in range(i, m):
-            count_common(bits, bits[i] & bits[j], word_offsets, triple)
+            count_common(bits, bits[i] & bits[j], word_offsets, both)
+            first, second, pair = pairs[i], pairs[j], pairs[i, j]
+            insides = (both, first - both, second - both, single - first - second + both)
+            one, other = single[i], single[j]
+            totals = (pair, one - pair, other - pair, within - one - other + pair)
             for quadrant in range(4):
-                for c in range(n_classes):
-                    quadrant_total[c] = quadrant_counts(
-                        pairs[i, j, c], single[i, c], single[j, c], within[c], quadrant
-                    )
-                    for k in range(m):
-                        inside[k, c] = quadrant_counts(
-                            triple[k, c], pairs[i, k, c], pairs[j, k, c], single[k, c], quadrant
-                        )
-                stump_terms(inside, quadrant_total, log_prior, stop, epsilon, utility, terms)
+                inside, total = insides[quadrant], totals[quadrant]
+                stump_terms(inside, total, log_prior, stop, epsilon, utility, terms)
                 swapped = quadrant if quadrant in (0, 3) else 3 - quadrant
                 stumps[quadrant, i, j] = stumps[swapped, j, i] = log_sum(terms)
     return _below_each(stumps, single, within, log_prior, stop, epsilon, utility)
@@ -224,11 +202,10 @@ def root_terms(bits, word_offsets, within, log_prior, stop, epsilon, utility, de
 
     bits (m, W) from `pack_sides`, within (n_classes,) int64, depth 1, 2 or 3.
     """
-    m, n_classes = bits.shape[0], within.shape[0]
+    m = bits.shape[0]
     everything = np.full(bits.shape[1], ~np.uint64(0), dtype=np.uint64)
-    single = np.empty((m, n_classes), np.int64)
+    single, terms = np.empty((m, within.shape[0]), np.int64), np.empty(m + 1)
     count_common(bits, everything, word_offsets, single)
-    terms = np.empty(m + 1)
     stump_terms(single, within, log_prior, stop, epsilon, utility, terms)
     if depth == 1:
         return terms

@@ -6,9 +6,9 @@ Limits depend on the schema and on parameters alone, so a refusal reveals nothin
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data.feature_space import FeatureSpace
@@ -65,14 +65,15 @@ def check_scores(n_bins: int, n_classes: int, n_nodes: int) -> None:
     score_slack(n_classes)
 
 
-def check_tree(n_leaves: int, n_categories: int, n_classes: int) -> None:
+def check_leaves(schema: Schema, n_leaves: int) -> None:
     """Refuse a tree with too many leaves for a file."""
+    n_classes = len(schema.classes)
+    n_categories = max(len(column.categories) for column in schema.space)
     counters = 2 * n_leaves * (n_categories + n_classes)
     _check_table(counters, f"{n_categories:,} categories", n_classes, n_leaves)
 
 
 def check_released(n_numbers: int, most: int = MOST_RELEASED) -> None:
-    """Refuse an answer of too many numbers."""
     if n_numbers > most:
         raise ValueError(
             f"an answer would hold {n_numbers:,} numbers, more than {most:,}: request fewer "
@@ -93,14 +94,13 @@ def _check_table(n_counters: int, what: str, n_classes: int, n_nodes: int) -> No
         )
 
 
-@dataclass(frozen=True)
-class BudgetAllocation:
+class BudgetAllocation(NamedTuple):
     """Depths and epsilons of the blocks, epsilon of the leaf counts, and the candidate splits."""
 
     depths: tuple[int, ...]
     epsilons: tuple[float, ...]
     leaf_epsilon: float
-    candidates: SplitTable = field(repr=False)
+    candidates: SplitTable
 
 
 def allocate_blocks(
@@ -113,12 +113,9 @@ def allocate_blocks(
 ) -> BudgetAllocation:
     """Allocate epsilon to blocks; strength is epsilon times the noisy number of rows."""
     options = possible_depths(space, n_classes, max_depth)
-    if strength < SMALL:
-        depths = options[0]
-    elif strength < MEDIUM:
-        depths = options[min(1, len(options) - 1)]
-    else:
-        depths = options[-1]
+    depths = options[0] if strength < SMALL else options[-1]
+    if SMALL <= strength < MEDIUM and len(options) > 1:
+        depths = options[1]
     leaf = epsilon * leaf_share
     weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
     epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
@@ -174,11 +171,8 @@ def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:
     >>> block_depths(4, True), block_depths(5, True), block_depths(5, False), block_depths(1, True)
     ((2, 2), (2, 3), (2, 2, 1), (1,))
     """
-    if max_depth % 2 == 0:
-        return (2,) * (max_depth // 2)
-    if triples and max_depth >= 3:
-        return (*(2,) * ((max_depth - 3) // 2), 3)
-    return (*(2,) * ((max_depth - 1) // 2), 1)
+    last = 0 if max_depth % 2 == 0 else 3 if triples and max_depth >= 3 else 1
+    return (2,) * ((max_depth - last) // 2) + ((last,) if last else ())
 
 
 def greedy_depth(strength: float) -> int:
@@ -206,32 +200,23 @@ def check_fit(
                 check_block(n_splits, n_classes, depth, epsilon)
             check_leaves(schema, 2 ** sum(depths))
         return
-    candidates = SplitTable.at_most(schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
-    if method == "greedy":
-        depth = max_depth or DEEPEST_GREEDY
-        check_scores(count_bins_of(candidates), n_classes, 2 ** (depth - 1))
-        check_leaves(schema, 2**depth)
-    else:
-        check_scores(count_bins_of(candidates), n_classes, 1)
-        check_leaves(schema, max_splits + 1)
+    depth = (max_depth or DEEPEST_GREEDY) if method == "greedy" else 1
+    check_scores(level_candidates(schema.space).n_bins, n_classes, 2 ** (depth - 1))
+    check_leaves(schema, 2**depth if method == "greedy" else max_splits + 1)
 
 
-def count_bins_of(candidates: SplitTable) -> int:
-    return sum(column.n_bins + 1 for column in candidates.space)
-
-
-def check_leaves(schema: Schema, n_leaves: int) -> None:
-    n_categories = max(len(column.categories) for column in schema.space)
-    check_tree(n_leaves, n_categories, len(schema.classes))
+def level_candidates(space: FeatureSpace) -> SplitTable:
+    """The candidate splits of methods that score them level by level."""
+    return SplitTable.at_most(space, LEVEL_BINS, LEVEL_CANDIDATES)
 
 
 @contextlib.contextmanager
 def logged_refusal(log: logging.Logger, what: str) -> Iterator[None]:
-    """Log a refusal, which must not depend on rows, and raise it again."""
+    """Log what was refused and why, which must not depend on rows, and raise the error again."""
     try:
         yield
     except (TypeError, ValueError) as error:
-        log.warning("refused %s: %s", what, error)
+        log.warning("%s: %s", what, error)
         raise
 
 
@@ -253,7 +238,6 @@ odds (epsilon 0.5, add or remove one row).
 
     @property
     def guarantee(self) -> str:
-        """The guarantee in one sentence."""
         if not self.private:
             return "NOT PRIVATE: the noise came from a testing seed, so nothing is promised."
         factor = 2.718281828459045 ** min(self.epsilon, 300.0)

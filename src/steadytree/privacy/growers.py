@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,24 +16,12 @@ from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
 from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
-from steadytree.privacy._kernels import impurity_scores
-from steadytree.privacy.mechanisms import release_counts, select
-from steadytree.privacy.noise import Noise
-from steadytree.privacy.tree_mechanism import (
-    OPEN,
-    SCORE_SENSITIVITY,
-    BlockRows,
-    Floats,
-    Integers,
-    SampledTree,
-    extend,
-    sample_tree,
-    score_splits,
-    side_counts,
-    size_gain,
-)
+from steadytree.privacy import tree_mechanism
+from steadytree.privacy.mechanisms import Floats, Integers, Noise, release_counts
+from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
 
-Encoded = tuple[NDArray[np.float64], NDArray[np.int32], int]  # values, labels, rows read
+Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
+Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
 LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
 
 
@@ -42,21 +29,17 @@ class RowsInMemory:
     """Rows with a declared label, encoded within the schema's bounds; nothing here is noised."""
 
     def __init__(self, schema: Schema, X: Any, y: Any) -> None:
-        self._values, self._labels, self.n_read = _encode(X, y, schema)
-        self._n_classes = len(schema.classes)
-        self.sample = X
+        self._values, self._labels, self.n_read = encode_rows(X, y, schema)
+        self.n_kept, self._n_classes = len(self._labels), len(schema.classes)
 
-    @property
-    def n_kept(self) -> int:
-        return len(self._labels)
-
-    def binned(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Bins (p, n) of all rows, and their labels."""
-        return candidates.space.binned(self._values), self._labels
+    def block(self, candidates: SplitTable) -> BlockRows:
+        binned = candidates.space.binned(self._values)
+        return BlockRows(binned, self._labels, self._n_classes, np.arange(self.n_kept))
 
     def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts, level by level."""
-        return Rows(*self.binned(candidates), candidates, self._n_classes)
+        binned = candidates.space.binned(self._values)
+        return Rows(binned, self._labels, candidates, self._n_classes)
 
 
 class RowsInDask:
@@ -66,16 +49,16 @@ class RowsInDask:
         self._parts = DaskParts(X, y, client)
         self._n_classes = len(schema.classes)
         self.sample = self._parts.sample
-        self._kept = self._parts.keep(_encode, schema)
+        self._kept = self._parts.keep(encode_rows, schema)
         sizes = self._parts.gather(_sizes, self._kept)
-        self.n_read = sum(read for read, _ in sizes)
-        self.n_kept = sum(kept for _, kept in sizes)
+        self.n_read, self.n_kept = (sum(size) for size in zip(*sizes, strict=True))
 
-    def binned(self, candidates: SplitTable) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    def block(self, candidates: SplitTable) -> BlockRows:
         """Bins of all rows, computed on the workers and gathered here: a byte or two a value."""
         found = self._parts.gather(_bin_part, self._kept, candidates.space)
         binned = np.concatenate([part for part, _ in found], axis=1)
-        return binned, np.concatenate([labels for _, labels in found])
+        labels = np.concatenate([labels for _, labels in found])
+        return BlockRows(binned, labels, self._n_classes, np.arange(self.n_kept))
 
     def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts; the rows stay on the workers."""
@@ -93,7 +76,8 @@ def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemor
 
 
 # ---- these run where the rows are ----
-def _encode(X: Any, y: Any, schema: Schema) -> Encoded:
+def encode_rows(X: Any, y: Any, schema: Schema) -> Encoded:
+    """Encode the rows with a declared label, and count all."""
     values, labels = schema.encode(X), schema.encode_labels(y)
     if len(values) != len(labels):
         raise ValueError("X and y have different numbers of rows: pass one label a row.")
@@ -105,7 +89,7 @@ def _sizes(part: Encoded) -> tuple[int, int]:
     return part[2], len(part[1])
 
 
-def _bin_part(part: Encoded, space: FeatureSpace) -> tuple[NDArray[Any], NDArray[np.int32]]:
+def _bin_part(part: Encoded, space: FeatureSpace) -> Binned:
     return space.binned(np.array(part[0])), part[1]
 
 
@@ -130,26 +114,14 @@ def grow_blocks(
     The leaves of a tree share no row, so one level of blocks costs its epsilon once.
     """
     tree = OPEN
-    for level, (epsilon, depth) in enumerate(zip(epsilons, depths, strict=True)):
-        utility = "correct" if level == len(depths) - 1 else "pure"
-        grow = partial(
-            sample_tree,
-            candidates=candidates,
-            epsilon=epsilon,
-            depth=depth,
-            utility=utility,
-            noise=noise,
-        )
-        tree = extend(tree, block, candidates, grow)
+    for level, how in enumerate(zip(epsilons, depths, strict=True), 1):
+        utility = "correct" if level == len(depths) else "pure"
+        tree = tree_mechanism.extend(tree, block, candidates, *how, utility, noise)
     return tree
 
 
 def grow_greedy(
-    source: Source,
-    candidates: SplitTable,
-    epsilons: Sequence[float],
-    criterion: str,
-    noise: Noise,
+    source: Source, candidates: SplitTable, epsilons: Sequence[float], criterion: str, noise: Noise
 ) -> tuple[SampledTree, Integers]:
     """Level by level, each node's split by `select`: nodes of a level share no row.
 
@@ -157,27 +129,16 @@ def grow_greedy(
     class counts (leaves, classes) of its leaves, to be noised before they are released.
     """
     source.start()
-    table = source.splits.table
-    chosen: list[list[int]] = []
+    chosen: list[int] = []  # splits of all nodes, level by level
     for depth, epsilon in enumerate(epsilons):
         if depth:
             yes = np.arange(2**depth, step=2)
-            source.advance(LevelSplits(np.array(chosen[-1]), yes, yes + 1))
+            source.advance(LevelSplits(np.array(chosen[-len(yes) :]), yes, yes + 1))
         counts = source.count(0, 2**depth).values
-        entropy = criterion == "entropy"
-        scores = impurity_scores(counts, table.bin_offsets, *candidates.arrays, entropy)
-        limits = (epsilon, SCORE_SENSITIVITY[criterion], noise, candidates.log_prior)
-        chosen.append([select(node, *limits, n_terms=source.n_classes) for node in scores])
-    below = child_counts(counts, table, np.array(chosen[-1]))[1]
+        chosen += tree_mechanism.select_splits(counts, candidates, criterion, epsilon, noise)
+    below = child_counts(counts, source.splits.table, np.array(chosen[-len(counts) :]))[1]
     leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
-
-    def build(depth: int, index: int) -> SampledTree:
-        if depth == len(chosen):
-            return OPEN
-        below = (build(depth + 1, 2 * index), build(depth + 1, 2 * index + 1))
-        return SampledTree(chosen[depth][index], *below)
-
-    return build(0, 0), leaves
+    return _build(dict(enumerate(chosen)), 0), leaves
 
 
 def split_shares(budget: str, max_depth: int) -> Floats:
@@ -187,62 +148,50 @@ def split_shares(budget: str, max_depth: int) -> Floats:
     return np.power(0.5, np.arange(1.0, max_depth + 1))
 
 
-class TopDown:
+def grow_top_down(
+    block: BlockRows,
+    candidates: SplitTable,
+    epsilons: Floats,
+    criterion: str,
+    noise: Noise,
+    max_splits: int,
+    error: float,
+) -> SampledTree:
     """DP-TopDown: the leaf with the largest noisy gain is split next, `max_splits` times.
 
-    Each leaf at depth d costs ``epsilon * share(d)``: half selects its split (`select`), half
-    counts both sides by class with fresh noise. The counts give the leaf's weight, its gain and
-    its priority; all of this is post-processing. Leaves of one depth share no row, so the tree
-    costs the sum over depths, in whatever order the leaves are split.
+    Each leaf costs the epsilon of its depth: half selects its split (`select`), half counts both
+    sides by class with fresh noise. The counts give the leaf's weight, its gain and its priority;
+    all of this is post-processing. Leaves of one depth share no row, so the tree costs the sum
+    over depths, in whatever order the leaves are split. Leaves with less than error / max_splits of
+    the rows (noisy) stay leaves.
     """
+    node: dict[int, int] = {}  # index in the full binary tree -> split
+    queue: list[tuple[float, int, int, BlockRows]] = []
 
-    def __init__(
-        self, candidates: SplitTable, criterion: str, noise: Noise, shares: Floats
-    ) -> None:
-        self._candidates, self._criterion = candidates, criterion
-        self._noise, self._shares = noise, shares
-
-    def grow(self, block: BlockRows, epsilon: float, max_splits: int, error: float) -> SampledTree:
-        """Grow; leaves with less than error / max_splits of the rows (noisy) stay leaves."""
-        node: dict[int, int] = {}  # index in the full binary tree -> split
-        queue: list[tuple[float, int, int, BlockRows]] = []
-        root_rows = self._push(queue, 0, block, epsilon, 0.0)
-        for _ in range(max_splits):
-            if not queue:
-                break
-            _, index, split, rows = heapq.heappop(queue)
-            node[index] = split
-            if (2 * index + 2).bit_length() - 1 >= len(self._shares):
-                continue  # there is no budget for deeper nodes
-            least = error / max_splits * root_rows
-            for child, part in enumerate(rows.sides(self._candidates, split), 2 * index + 1):
-                self._push(queue, child, part, epsilon, least)
-        return _build(node, 0)
-
-    def _push(
-        self,
-        queue: list[tuple[float, int, int, BlockRows]],
-        index: int,
-        rows: BlockRows,
-        epsilon: float,
-        least: float,
-    ) -> float:
+    def push(index: int, rows: BlockRows, least: float) -> float:
         """Select a leaf's split, queue it if it is worthwhile, and return its noisy size."""
-        depth = (index + 1).bit_length() - 1
-        half = epsilon * self._shares[depth] / 2
-        scores = score_splits(rows, self._candidates, self._criterion)
-        limits = (half, SCORE_SENSITIVITY[self._criterion], self._noise, self._candidates.log_prior)
-        split = select(scores, *limits, n_terms=rows.n_classes)
-        exact = side_counts(rows, self._candidates, split)
-        noisy = np.maximum(release_counts(exact, half, self._noise), 0)
-        size = float(noisy.sum())
-        gain = size_gain(noisy, self._criterion)
+        half = epsilons[(index + 1).bit_length() - 1] / 2
+        counts = tree_mechanism.bin_counts(rows, candidates)[None]
+        (split,) = tree_mechanism.select_splits(counts, candidates, criterion, half, noise)
+        exact = tree_mechanism.side_counts(rows, candidates, split)
+        noisy = np.maximum(release_counts(exact, half, noise), 0)
+        size, gain = float(noisy.sum()), tree_mechanism.size_gain(noisy, criterion)
         if size >= least and gain > LEAST_GAIN * size:
             heapq.heappush(queue, (-gain, index, split, rows))
         return size
 
+    least = error / max_splits * push(0, block, 0.0)
+    while queue and len(node) < max_splits:
+        _, index, split, rows = heapq.heappop(queue)
+        node[index] = split
+        if (2 * index + 2).bit_length() - 1 < len(epsilons):  # budget for deeper nodes
+            for child, part in enumerate(rows.sides(candidates, split), 2 * index + 1):
+                push(child, part, least)
+    return _build(node, 0)
+
 
 def _build(node: dict[int, int], index: int) -> SampledTree:
+    """The tree of splits by their index in the full binary tree."""
     if index not in node:
         return OPEN
     return SampledTree(node[index], _build(node, 2 * index + 1), _build(node, 2 * index + 2))

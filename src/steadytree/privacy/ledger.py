@@ -16,7 +16,6 @@ from typing import NamedTuple
 from steadytree._base.exceptions import BudgetError, ChainError
 from steadytree._base.files import check_can_write, locked, sync_folder, write_text_atomically
 from steadytree.privacy.ledger_lines import (
-    LONGEST_TEXT,
     START,
     ZERO,
     Chain,
@@ -25,12 +24,11 @@ from steadytree.privacy.ledger_lines import (
     compose,
     decimal_of,
     mark_path,
-    seal,
-    unseal,
 )
 
 HEADER = "steadytree ledger 2"
 OLD_HEADER = "steadytree ledger 1"
+LONGEST_TEXT = 200
 MODE = 0o600  # for the owner only
 _NUMBER = rb"([0-9.eE+-]+)"
 _OLD_LINE = re.compile(_NUMBER + b" " + _NUMBER + rb" ([0-9a-f]{8}) (\[.*\]) ([0-9a-f]{8})")
@@ -93,8 +91,8 @@ is left: ask for less.
         self._mark_path = mark_path(self.path)
         if not (self.path.exists() or self._mark_path.exists()):
             first = _first_line(secrets.token_hex(16), self._budget, self._delta)
-            Mark(START, seal(START, first)).begin(self._mark_path)
-        with self._open() as handle, locked(handle):
+            Mark.after(START, first).begin(self._mark_path)
+        with self._open() as handle:
             self._mend(handle, self._read(handle))
 
     @property
@@ -104,7 +102,7 @@ is left: ask for less.
     @property
     def entries(self) -> list[Entry]:
         """Every line so far."""
-        with self._open() as handle, locked(handle):
+        with self._open() as handle:
             return self._read(handle).entries
 
     @property
@@ -154,16 +152,13 @@ is left: ask for less.
         BudgetError
             If the cost exceeds what is left, or the ledger is damaged; nothing is written.
         """
-        group, part = parallel
-        if max(len(str(group)), len(str(part))) > LONGEST_TEXT:
+        if any(len(str(name)) > LONGEST_TEXT for name in parallel):
             # truncated, two groups could be taken for one and cost too little
             raise ValueError(f"names of parallel parts may have at most {LONGEST_TEXT} characters.")
-        entry = Entry(
-            decimal_of(epsilon, "epsilon"),
-            decimal_of(delta, "delta"),
-            *(str(text)[:LONGEST_TEXT] for text in (what, mechanism, group, part, request)),
-        )
-        with self._open() as handle, locked(handle):
+        amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
+        texts = (str(text)[:LONGEST_TEXT] for text in (what, mechanism, *parallel, request))
+        entry = Entry(*amounts, *texts)
+        with self._open() as handle:
             known = self._read(handle)
             self._check(entry, known.entries)
             self._mend(handle, known)
@@ -173,43 +168,43 @@ is left: ask for less.
     def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
         """Refuse what `spend` would refuse, without writing."""
         amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
-        entry = Entry(*amounts, what=what, request=request)
-        self._check(entry, self.entries)
+        self._check(Entry(*amounts, what=what, request=request), self.entries)
 
     def _check(self, entry: Entry, entries: list[Entry]) -> None:
-        if entry.request and any(old.request == entry.request for old in entries):
-            _LOG.warning("refused: request %s was answered before", entry.request)
-            raise BudgetError(f"request {entry.request!r} was answered before: it is not repeated.")
         epsilon, delta = compose([*entries, entry])
-        if epsilon > self._budget:
+        if entry.request and any(old.request == entry.request for old in entries):
+            message = f"request {entry.request!r} was answered before: it is not repeated."
+        elif epsilon > self._budget:
             left = max(self._budget - compose(entries)[0], ZERO)
-            _LOG.warning("refused: epsilon %s asked, %s left", entry.epsilon, left)
-            raise BudgetError(
+            message = (
                 f"epsilon {entry.epsilon} asked for {entry.what!r}, but {left} of {self._budget} "
                 "is left: ask for less."
             )
-        if delta > self._delta:
-            _LOG.warning("refused: delta %s asked", entry.delta)
-            raise BudgetError(
+        elif delta > self._delta:
+            message = (
                 f"delta {entry.delta} asked for {entry.what!r}, which would exceed the ledger's "
                 f"delta of {self._delta}: use a pure mechanism."
             )
+        else:
+            return
+        _LOG.warning("refused: %s", message)
+        raise BudgetError(message)
 
     # ---- the file ----
     @contextlib.contextmanager
     def _open(self) -> Iterator[int]:
-        make = 0
+        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
         if not self.path.exists():
             mark = self._mark()
             # one that was never written to may be created; a lost one may not
-            make = os.O_CREAT if mark is not None and mark.is_first else 0
-        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0) | make
+            flags |= os.O_CREAT if mark is not None and mark.before == START else 0
         try:
             handle = os.open(self.path, flags, MODE)
         except FileNotFoundError as error:
             raise _damaged(self.path) from error
         try:
-            yield handle
+            with locked(handle):
+                yield handle
         finally:
             os.close(handle)
 
@@ -238,7 +233,7 @@ is left: ask for less.
                 f"{self.path.name!r} was created with budget {' and delta '.join(begun)}, not with "
                 f"budget {self._budget} and delta {self._delta}: a budget cannot be changed later."
             )
-        return _Known(entries, mark, chain.head, missing)
+        return _Known(entries, mark, chain.heads[-1], missing)
 
     def _check_kind(self, content: bytes, mark: Mark | None) -> None:
         """Refuse a file that is not a ledger, or one of version 1."""
@@ -250,10 +245,8 @@ is left: ask for less.
             )
         start = HEADER.partition(" ")[0].encode()
         if not start.startswith(content[: len(start)]):
-            raise ValueError(
-                f"{self.path.name!r} is not a ledger: name another file, or restore it if it was "
-                "one."
-            )
+            message = "is not a ledger: name another file, or restore it if it was one."
+            raise ValueError(f"{self.path.name!r} {message}")
 
     def _mend(self, handle: int, known: "_Known") -> None:
         """Complete a line that a crash interrupted."""
@@ -263,11 +256,11 @@ is left: ask for less.
 
     def _record(self, handle: int, known: "_Known", entry: Entry) -> None:
         """Write the mark first: whatever happens after it, the line counts."""
-        line = seal(known.head, entry.to_body(len(known.entries) + 1))
+        mark = Mark.after(known.head, entry.to_body(len(known.entries) + 1))
         size = os.fstat(handle).st_size
-        Mark(known.head, line).write(self._mark_path)
+        mark.write(self._mark_path)
         try:
-            self._append(handle, line)
+            self._append(handle, mark.line)
         except OSError:
             # a full disk: nothing is released after a failed line, so it need not count as spent.
             # If a part of the line stays, or the old mark cannot be restored, it counts.
@@ -289,8 +282,6 @@ is left: ask for less.
 
 
 class _Known(NamedTuple):
-    """Content of a ledger."""
-
     entries: list[Entry]
     mark: Mark
     head: str  # hash of all lines
@@ -312,10 +303,8 @@ def _damaged(path: Path) -> BudgetError:
 
 def _content(handle: int) -> bytes:
     os.lseek(handle, 0, os.SEEK_SET)
-    parts = []
-    while part := os.read(handle, 1 << 20):
-        parts.append(part)
-    return b"".join(parts)
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        return file.read()
 
 
 def charge(ledger: Ledger | None, amounts: dict[str, float], mechanism: str) -> Decimal:
@@ -349,15 +338,14 @@ def upgrade_ledger(path: str | os.PathLike[str], budget: float, delta: float = 0
         ) from error
     before, lines = START, []
     for body in bodies:
-        lines.append(seal(before, body))
-        mark = Mark(before, lines[-1])
-        before = unseal(before, lines[-1])[1]
+        mark = Mark.after(before, body)
+        lines.append(mark.line)
+        before = mark.head
     # the mark first: an old ledger with a mark is refused, and the upgrade can be repeated
     mark.begin(mark_path(path))
-    try:
+    found = None
+    with contextlib.suppress(ChainError):
         found = Mark.read(mark_path(path))
-    except ChainError as error:
-        raise _damaged(path) from error
     if found != mark:
         raise _damaged(path)
     write_text_atomically(path, b"".join(lines).decode(), for_owner=True)
@@ -368,19 +356,17 @@ def _bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
     first, *lines, tail = content.split(b"\n")
     if first != f"{OLD_HEADER} budget {terms[0]} delta {terms[1]}".encode() or tail:
         raise ValueError("the first line differs, or the last is incomplete.")
-    name = hashlib.sha256(content).hexdigest()[:32]
-    bodies = [_old_entry(line).to_body(number) for number, line in enumerate(lines, 1)]
-    return [_first_line(name, *terms), *bodies]
-
-
-def _old_entry(line: bytes) -> Entry:
-    found = _OLD_LINE.fullmatch(line)
-    if found is None:
-        raise ValueError("a line is incomplete.")
-    epsilon, delta, first_check, texts, last_check = found.groups()
-    if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
-        raise ValueError("a line was altered.")
-    return Entry(Decimal(epsilon.decode()), Decimal(delta.decode()), *json.loads(texts))
+    bodies = [_first_line(hashlib.sha256(content).hexdigest()[:32], *terms)]
+    for number, line in enumerate(lines, 1):
+        found = _OLD_LINE.fullmatch(line)
+        if found is None:
+            raise ValueError("a line is incomplete.")
+        epsilon, delta, first_check, texts, last_check = found.groups()
+        if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
+            raise ValueError("a line was altered.")
+        amounts = Decimal(epsilon.decode()), Decimal(delta.decode())
+        bodies.append(Entry(*amounts, *json.loads(texts)).to_body(number))
+    return bodies
 
 
 def _checksum(body: bytes) -> bytes:

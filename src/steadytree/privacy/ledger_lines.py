@@ -18,7 +18,6 @@ START = "0" * 64  # hash before the first line
 HEADER = "steadytree ledger mark 1"
 EVERYTHING = Decimal("Infinity")
 ZERO = Decimal(0)
-LONGEST_TEXT = 200
 
 
 class Chain(NamedTuple):
@@ -27,11 +26,6 @@ class Chain(NamedTuple):
     bodies: list[bytes]  # lines without their hashes
     heads: list[str]  # heads[k] is the hash of the first k lines
     tail: bytes  # empty unless a write was interrupted
-
-    @property
-    def head(self) -> str:
-        """Hash of all lines."""
-        return self.heads[-1]
 
     @classmethod
     def of(cls, content: bytes) -> "Chain":
@@ -69,18 +63,22 @@ class Mark(NamedTuple):
     before: str  # hash of all lines before the newest
     line: bytes  # the newest line, with its hash and line end
 
+    @classmethod
+    def after(cls, before: str, body: bytes) -> "Mark":
+        """The mark of a new line after the lines with the hash `before`."""
+        return cls(before, seal(before, body))
+
     @property
-    def is_first(self) -> bool:
-        """Whether nothing was spent yet."""
-        return self.before == START
+    def head(self) -> str:
+        return self.line[-65:-1].decode()
 
     def missing(self, chain: Chain) -> bytes:
         """The bytes that an interrupted write left out; a ledger that does not match is refused."""
-        _, head = unseal(self.before, self.line)
-        if chain.head == self.before and self.line.startswith(chain.tail):
+        unseal(self.before, self.line)
+        if chain.heads[-1] == self.before and self.line.startswith(chain.tail):
             return self.line[len(chain.tail) :]
         # a mark older than its ledger does not reduce what the ledger shows
-        if head in chain.heads and not chain.tail:
+        if self.head in chain.heads and not chain.tail:
             return b""
         raise ChainError("the ledger does not end with the line of its mark.")
 
@@ -143,12 +141,12 @@ class Entry:
         return cls(Decimal(epsilon), Decimal(delta), *json.loads(texts))
 
 
-def decimal_of(value: float | Decimal, name: str, least: float = 0.0) -> Decimal:
+def decimal_of(value: float | Decimal, name: str) -> Decimal:
     """The number as it is printed, so that ten times 0.1 is 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
-    if not math.isfinite(value) or value < least:
-        raise ValueError(f"{name} must be finite and at least {least:g}, got {value}.")
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be finite and at least 0, got {value}.")
     return value if isinstance(value, Decimal) else Decimal(repr(float(value)))
 
 
@@ -160,16 +158,11 @@ def compose(entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
     removed row lies in one part only, and the answers about the others do not change at all. The
     parts must be defined by what was public before the group began.
     """
-    groups: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
-    alone = []
+    parts: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        if entry.group:
-            groups[entry.group][entry.part].append(entry)
-        else:
-            alone.append(entry)
-    epsilon = sum((entry.epsilon for entry in alone), ZERO)
-    delta = sum((entry.delta for entry in alone), ZERO)
-    for parts in groups.values():
-        epsilon += max(sum((e.epsilon for e in part), ZERO) for part in parts.values())
-        delta += max(sum((e.delta for e in part), ZERO) for part in parts.values())
-    return epsilon, delta
+        parts[entry.group, entry.part if entry.group else ""].append(entry)
+    highest: dict[str, tuple[Decimal, Decimal]] = defaultdict(lambda: (ZERO, ZERO))
+    for (group, _), part in parts.items():
+        epsilon, delta = sum((e.epsilon for e in part), ZERO), sum((e.delta for e in part), ZERO)
+        highest[group] = max(highest[group][0], epsilon), max(highest[group][1], delta)
+    return sum((e for e, _ in highest.values()), ZERO), sum((d for _, d in highest.values()), ZERO)

@@ -1,25 +1,140 @@
-"""Mechanisms: noised counts and selection by score; each with its sensitivity and proof.
+"""Noise, and mechanisms that use it: noised counts and selection by score, each with its proof.
 
-Throughout, neighbours are data sets of which one has one row more (add or remove one row), and
-epsilon bounds the log-ratio of the probabilities of every answer on neighbours.
+Noise is sampled by OpenDP, or by a seeded generator, for tests, which is not private. Throughout,
+neighbours are data sets of which one has one row more (add or remove one row), and epsilon bounds
+the log-ratio of the probabilities of every answer on neighbours.
 """
 
 import logging
 import math
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.privacy.noise import Noise
+from steadytree._base.optional import require
 
 _LOG = logging.getLogger(__name__)
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+NOT_PRIVATE = "NOT PRIVATE (testing seed)"
 LARGEST_EPSILON = 1e6
 SMALLEST_EPSILON = 1e-6
 SMALLEST_PART = 1e-8  # of a divided budget: the bounds on rounding errors hold down to it
 
 
+class Noise(Protocol):
+    """A source of noise; `private` is False for seeded noise, which protects nobody."""
+
+    private: bool
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        """Integers plus discrete Laplace noise: P(z) proportional to exp(-|z| / scale)."""
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        """Integers plus discrete Gaussian noise: P(z) proportional to exp(-z^2 / (2 scale^2))."""
+
+    def highest(self, scores: Floats, scale: float) -> int:
+        """Index of the highest score plus exponential noise (permute-and-flip)."""
+
+    def sample_index(self, log_weights: Floats) -> int:
+        """An index, sampled with probability proportional to exp(log_weights)."""
+
+
+class SecureNoise:
+    """OpenDP's samplers: exact arithmetic on bits of the operating system's generator.
+
+    `sample_index` adds Gumbel noise, sampled to as many bits as the comparison needs: the sample
+    follows the given floating-point numbers exactly, also far out in the tails.
+    """
+
+    private = True
+
+    def __init__(self) -> None:
+        _library()
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        return _noised("laplace", values, scale)
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        return _noised("gaussian", values, scale)
+
+    def highest(self, scores: Floats, scale: float) -> int:
+        return int(_measurement("exponential", float(scale))(np.asarray(scores, float).tolist()))
+
+    def sample_index(self, log_weights: Floats) -> int:
+        return int(_measurement("gumbel", 1.0)(np.asarray(log_weights, float).tolist()))
+
+
+class SeededNoise:
+    """The same distributions from a seeded generator: repeatable, for tests, and not private."""
+
+    private = False
+
+    def __init__(self, seed: int | Sequence[int]) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def laplace(self, values: Integers, scale: float) -> Integers:
+        chance = -np.expm1(-1.0 / scale)
+        geometric = self._generator.geometric
+        return values + geometric(chance, values.shape) - geometric(chance, values.shape)
+
+    def gaussian(self, values: Integers, scale: float) -> Integers:
+        reach = int(np.ceil(12 * scale)) + 1
+        support = np.arange(-reach, reach + 1)
+        weights = np.exp(-0.5 * (support / scale) ** 2)
+        return values + self._generator.choice(support, values.shape, p=weights / weights.sum())
+
+    def highest(self, scores: Floats, scale: float) -> int:
+        noise = self._generator.exponential(scale, len(scores))
+        return int(np.argmax(np.asarray(scores) + noise))
+
+    def sample_index(self, log_weights: Floats) -> int:
+        noise = self._generator.gumbel(size=len(log_weights))
+        return int(np.argmax(np.asarray(log_weights) + noise))
+
+
+def make_noise(testing_seed: int | None = None) -> Noise:
+    """Secure noise; seeded noise, which is not private, if a test gives a seed."""
+    return SecureNoise() if testing_seed is None else SeededNoise(testing_seed)
+
+
+def ledger_mark(noise: Noise, mechanism: str) -> str:
+    """The mechanism's name in a ledger, which shows seeded noise as not private."""
+    return mechanism if noise.private else NOT_PRIVATE
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    library = require("opendp.prelude", extra="private", purpose="private learning")
+    library.enable_features("contrib", "honest-but-curious")
+    return library
+
+
+@lru_cache(maxsize=512)
+def _measurement(kind: str, scale: float) -> Any:
+    """OpenDP's measurement that adds noise to integers, or selects the index of a score."""
+    dp = _library()
+    integers = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    if kind == "laplace":
+        return (integers, dp.l1_distance(T=dp.i64)) >> dp.m.then_laplace(scale=scale)
+    if kind == "gaussian":
+        return (integers, dp.l2_distance(T=float)) >> dp.m.then_gaussian(scale=scale)
+    scores = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
+    exponential = kind == "exponential"  # otherwise Gumbel
+    divergence = dp.max_divergence() if exponential else dp.zero_concentrated_divergence()
+    return scores >> dp.m.then_noisy_max(divergence, scale=scale)
+
+
+def _noised(kind: str, values: Integers, scale: float) -> Integers:
+    flat = np.asarray(values, np.int64)
+    noisy = _measurement(kind, float(scale))(flat.ravel().tolist()) if flat.size else []
+    return np.array(noisy, np.int64).reshape(flat.shape)
+
+
+# ---- mechanisms ----
 def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
     """Check that a budget is a number from 1e-6 to 1e6."""
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
@@ -92,11 +207,11 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def select(
-    scores: NDArray[np.float64],
+    scores: Floats,
     epsilon: float,
     sensitivity: float,
     noise: Noise,
-    log_prior: NDArray[np.float64] | None = None,
+    log_prior: Floats | None = None,
     n_terms: int = 1,
 ) -> int:
     """Index of a high score, by permute-and-flip, for scores that all move the same way.

@@ -6,7 +6,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
@@ -15,41 +14,11 @@ from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.models.base import TreeClassifierMixin
 from steadytree.models.tree import Tree
-from steadytree.privacy.budget import (
-    LEAST_LEAF_SHARE,
-    LEVEL_BINS,
-    LEVEL_CANDIDATES,
-    ROWS_SHARE,
-    PrivacyStatement,
-    allocate_blocks,
-    check_fit,
-    gibbs_leaf_share,
-    greedy_depth,
-    greedy_leaf_share,
-    logged_refusal,
-)
-from steadytree.privacy.growers import (
-    RowsInDask,
-    RowsInMemory,
-    TopDown,
-    build_tree,
-    counts_from_labels,
-    grow_blocks,
-    grow_greedy,
-    plausible_counts,
-    read_rows,
-    split_shares,
-)
+from steadytree.privacy import budget, growers, mechanisms
+from steadytree.privacy.budget import PrivacyStatement, logged_refusal
 from steadytree.privacy.ledger import Ledger, charge
-from steadytree.privacy.mechanisms import SMALLEST_PART, check_epsilon, release_counts
-from steadytree.privacy.noise import NOT_PRIVATE, Noise, ledger_mark, make_noise
-from steadytree.privacy.tree_mechanism import (
-    MOST_ROWS,
-    BlockRows,
-    SampledTree,
-    leaf_counts,
-    leaves_of,
-)
+from steadytree.privacy.mechanisms import Noise, release_counts
+from steadytree.privacy.tree_mechanism import MOST_ROWS, leaf_counts, leaves_of
 
 _LOG = logging.getLogger(__name__)
 DEEPEST, TOPDOWN_DEPTH = 16, 8
@@ -174,26 +143,28 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         -------
         self : PrivateTreeClassifier
         """
-        with logged_refusal(_LOG, "a private fit"):
+        with logged_refusal(_LOG, "refused a private fit"):
             schema = self._validate()
             if self.ledger is not None:  # before rows are read, so that timing reveals nothing
                 self.ledger.check(float(self.epsilon), "private tree")
-            read = read_rows(schema, X, y, client)
-            validate_data(self, read.sample, skip_check_array=True)
-            if read.n_read > MOST_ROWS:
+            rows = growers.read_rows(schema, X, y, client)
+            validate_data(self, getattr(rows, "sample", X), skip_check_array=True)
+            if rows.n_read > MOST_ROWS:
                 raise ValueError(f"X may have at most {MOST_ROWS:,} rows: fit on a sample.")
-        noise = make_noise(self.testing_seed)
-        charge(self.ledger, {"private tree": float(self.epsilon)}, ledger_mark(noise, self.method))
+        noise, epsilon = mechanisms.make_noise(self.testing_seed), float(self.epsilon)
+        charge(self.ledger, {"private tree": epsilon}, mechanisms.ledger_mark(noise, self.method))
         spent: dict[str, float] = {}
-        self.n_rows_ = self._count_rows(read.n_kept, noise, spent)
+        if self.public_rows is None:
+            spent["number of rows"] = epsilon * budget.ROWS_SHARE
+            exact = np.array([rows.n_kept])
+            noisy = release_counts(exact, spent["number of rows"], noise)
+            self.n_rows_ = float(max(noisy[0], 1))
+        else:
+            self.n_rows_ = float(self.public_rows)
         self.classes_ = np.array(schema.classes)
-        rows = _Rows(schema, read, noise)
-        left = float(self.epsilon) - sum(spent.values())
-        tree = self._grow(rows, left, spent)
-        self.tree_ = tree if noise.private else tree.with_note(NOT_PRIVATE)
-        self.privacy_ = PrivacyStatement(
-            float(self.epsilon), 0.0, spent, self.method, noise.private
-        )
+        tree = self._grow(schema, rows, noise, spent)
+        self.tree_ = tree if noise.private else tree.with_note(mechanisms.NOT_PRIVATE)
+        self.privacy_ = PrivacyStatement(epsilon, 0.0, spent, self.method, noise.private)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -210,108 +181,72 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 stacklevel=2,
             )
 
-    def _count_rows(self, n_rows: int, noise: Noise, spent: dict[str, float]) -> float:
-        if self.public_rows is not None:
-            return float(self.public_rows)
-        spent["number of rows"] = float(self.epsilon) * ROWS_SHARE
-        noisy = release_counts(np.array([n_rows]), spent["number of rows"], noise)
-        return float(max(noisy[0], 1))
-
-    def _grow(self, rows: "_Rows", left: float, spent: dict[str, float]) -> Tree:
-        strength = float(self.epsilon) * self.n_rows_
+    def _grow(self, schema: Schema, rows: Any, noise: Noise, spent: dict[str, float]) -> Tree:
+        """Sample the splits, count the rows of the leaves with noise, and build the tree."""
+        left = float(self.epsilon) - sum(spent.values())
+        strength, share, labels = float(self.epsilon) * self.n_rows_, self.leaf_share, None
         if self.method == "gibbs":
-            return self._grow_gibbs(rows, left, strength, spent)
-        depth = self.max_depth or (
-            TOPDOWN_DEPTH if self.method == "topdown" else greedy_depth(strength)
-        )
-        share = self.leaf_share
-        if share == "auto":
-            share = greedy_leaf_share(strength, depth) if self.method == "greedy" else 0.5
-        leaf_epsilon = left * share
-        candidates = SplitTable.at_most(rows.schema.space, LEVEL_BINS, LEVEL_CANDIDATES)
-        epsilon = left - leaf_epsilon
-        if self.method == "greedy":
-            source = rows.read.source(candidates)
-            epsilons = [epsilon / depth] * depth
-            how = (self.criterion, rows.noise)
-            sampled, exact = grow_greedy(source, candidates, epsilons, *how)
-        else:
-            shares = split_shares(self.budget, depth)
-            grower = TopDown(candidates, self.criterion, rows.noise, shares)
+            if share == "auto":
+                share = budget.gibbs_leaf_share(strength)
+            limits = (len(schema.classes), left, strength, self.max_depth, share)
+            depths, epsilons, leaf, candidates = budget.allocate_blocks(schema.space, *limits)
             block = rows.block(candidates)
-            sampled = grower.grow(block, epsilon, self.max_splits, self.error)
+            sampled = growers.grow_blocks(block, candidates, epsilons, depths, noise)
+            labels = np.array([part.label for part in leaves_of(sampled)])
+            spent["questions and labels"] = float(sum(epsilons))
+            if leaf == 0:
+                counts = growers.counts_from_labels(labels, len(schema.classes), self.n_rows_)
+                return growers.build_tree(sampled, candidates, schema, counts)
             exact = leaf_counts(sampled, block, candidates)
-        spent["questions"] = epsilon
-        return rows.finish(sampled, exact, candidates, leaf_epsilon, spent)
+        else:
+            candidates = budget.level_candidates(schema.space)
+            sampled, exact, leaf = self._grow_levels(candidates, rows, noise, left, strength)
+            spent["questions"] = left - leaf
+        spent["leaf counts"] = leaf  # a row is in one leaf and one class
+        noisy = release_counts(exact, leaf, noise)
+        counts = growers.plausible_counts(noisy, labels)
+        return growers.build_tree(sampled, candidates, schema, counts)
 
-    def _grow_gibbs(
-        self, rows: "_Rows", left: float, strength: float, spent: dict[str, float]
-    ) -> Tree:
-        share = self.leaf_share
-        if share == "auto":
-            share = gibbs_leaf_share(strength)
-        limits = (self.max_depth, share)
-        n_classes = len(rows.schema.classes)
-        allocation = allocate_blocks(rows.schema.space, n_classes, left, strength, *limits)
-        candidates, epsilons = allocation.candidates, allocation.epsilons
+    def _grow_levels(
+        self, candidates: SplitTable, rows: Any, noise: Noise, left: float, strength: float
+    ) -> tuple[Any, Any, float]:
+        """A sampled tree, the EXACT class counts of its leaves, and the epsilon for them."""
+        share, criterion = self.leaf_share, self.criterion
+        if self.method == "greedy":
+            depth = self.max_depth or budget.greedy_depth(strength)
+            leaf = left * (budget.greedy_leaf_share(strength, depth) if share == "auto" else share)
+            epsilons = [(left - leaf) / depth] * depth
+            source = rows.source(candidates)
+            return *growers.grow_greedy(source, candidates, epsilons, criterion, noise), leaf
+        leaf = left * (0.5 if share == "auto" else share)
         block = rows.block(candidates)
-        sampled = grow_blocks(block, candidates, epsilons, allocation.depths, rows.noise)
-        spent["questions and labels"] = float(sum(epsilons))
-        labels = np.array([leaf.label for leaf in leaves_of(sampled)])
-        if allocation.leaf_epsilon > 0:
-            exact = leaf_counts(sampled, block, candidates)
-            return rows.finish(sampled, exact, candidates, allocation.leaf_epsilon, spent, labels)
-        counts = counts_from_labels(labels, n_classes, self.n_rows_)
-        return build_tree(sampled, candidates, rows.schema, counts)
+        shares = growers.split_shares(self.budget, self.max_depth or TOPDOWN_DEPTH)
+        limits = (criterion, noise, self.max_splits, self.error)
+        sampled = growers.grow_top_down(block, candidates, (left - leaf) * shares, *limits)
+        return sampled, leaf_counts(sampled, block, candidates), leaf
 
     def _validate(self) -> Schema:
         schema = check_schema(self.schema)
-        check_epsilon(self.epsilon)
+        mechanisms.check_epsilon(self.epsilon)
         validate(self, PARAMETERS)
         if self.leaf_share == 0 and self.method != "gibbs":
             raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
         part = self._smallest_part()
-        if part < SMALLEST_PART:
+        if part < mechanisms.SMALLEST_PART:
             raise ValueError(
                 f"epsilon must be more than {self.epsilon} to be divided as requested: increase "
                 "it, or use a smaller max_depth."
             )
-        check_fit(schema, self.method, part, self.max_depth, self.max_splits)
+        budget.check_fit(schema, self.method, part, self.max_depth, self.max_splits)
         return schema
 
     def _smallest_part(self) -> float:
         """The smallest part that epsilon may be divided into, for any number of rows."""
-        epsilon = float(self.epsilon)
         share = 0.5 if self.leaf_share == "auto" else float(self.leaf_share)
+        least = 1 / DEEPEST
         if self.method == "topdown":
             depth = self.max_depth or TOPDOWN_DEPTH
-            splits = (1 - share) * float(split_shares(self.budget, depth).min()) / 2
-        else:
-            splits = (1 - share) / DEEPEST
-        leaf = share if self.leaf_share not in ("auto", 0) else LEAST_LEAF_SHARE
-        return epsilon * min(ROWS_SHARE, splits * (1 - ROWS_SHARE), leaf * (1 - ROWS_SHARE))
-
-
-class _Rows:
-    """Encoded rows; nothing exact is released from them."""
-
-    def __init__(self, schema: Schema, read: RowsInMemory | RowsInDask, noise: Noise) -> None:
-        self.schema, self.noise, self.read = schema, noise, read
-
-    def block(self, candidates: SplitTable) -> BlockRows:
-        binned, labels = self.read.binned(candidates)
-        return BlockRows(binned, labels, len(self.schema.classes), np.arange(len(labels)))
-
-    def finish(
-        self,
-        sampled: SampledTree,
-        exact: NDArray[np.int64],
-        candidates: SplitTable,
-        leaf_epsilon: float,
-        spent: dict[str, float],
-        labels: Any = None,
-    ) -> Tree:
-        """A tree of the sampled splits with noisy, plausible leaf counts."""
-        spent["leaf counts"] = leaf_epsilon  # a row is in one leaf and one class
-        counts = plausible_counts(release_counts(exact, leaf_epsilon, self.noise), labels)
-        return build_tree(sampled, candidates, self.schema, counts)
+            least = float(growers.split_shares(self.budget, depth).min()) / 2
+        leaf = share if self.leaf_share not in ("auto", 0) else budget.LEAST_LEAF_SHARE
+        after_rows = (1 - budget.ROWS_SHARE) * min((1 - share) * least, leaf)
+        return float(self.epsilon) * min(budget.ROWS_SHARE, after_rows)

@@ -37,12 +37,11 @@ class Simulation:
     @property
     def measurements(self) -> list[Measurement]:
         """The mean at each epsilon, with the interval in which 90 % of single fits lie."""
-        found = []
+        found, meaning = [], "accuracy to expect of one private fit, on data like those given"
         for epsilon, scores in zip(self.epsilons, self.accuracies, strict=True):
-            low, high = (float(v) for v in np.quantile(scores, [0.05, 0.95]))
-            meaning = "accuracy to expect of one private fit, on data like those given"
-            name = f"accuracy at epsilon {epsilon:g}"
-            found.append(Measurement(name, float(scores.mean()), meaning, (low, high), level=0.9))
+            low, high = np.quantile(scores, [0.05, 0.95]).tolist()
+            name, mean = f"accuracy at epsilon {epsilon:g}", float(scores.mean())
+            found.append(Measurement(name, mean, meaning, (low, high), level=0.9))
         return found
 
     def __str__(self) -> str:
@@ -67,11 +66,10 @@ class Simulation:
         axes.fill_between(self.epsilons, low, high, alpha=0.2, label="90 % of fits")
         axes.plot(self.epsilons, mean, marker="o", label="mean")
         axes.axhline(100 * self.baseline, linestyle="--", color="grey", label="largest class")
-        axes.set_xscale("log")
+        labels = {"xlabel": "epsilon (less is more private)", "ylabel": "test accuracy, %"}
+        axes.set(xscale="log", **labels)
         axes.set_xticks(self.epsilons, [f"{epsilon:g}" for epsilon in self.epsilons])
         axes.minorticks_off()
-        axes.set_xlabel("epsilon (less is more private)")
-        axes.set_ylabel("test accuracy, %")
         axes.legend()
         return axes
 
@@ -148,13 +146,10 @@ def _resample(
     y = np.array(schema.classes)[encoded]  # as the fitted tree predicts them
     mixed = random.permutation(np.flatnonzero(encoded != NO_CLASS))
     if len(mixed) < LEAST_PUBLIC:
-        raise ValueError(
-            f"data must hold at least {LEAST_PUBLIC} public rows with a declared class, "
-            f"got {len(mixed)}."
-        )
-    n_test = len(mixed) // 5
-    chosen = random.choice(mixed[n_test:], n_rows)
-    rest = mixed[:n_test]
+        wanted = f"at least {LEAST_PUBLIC} public rows with a declared class"
+        raise ValueError(f"data must hold {wanted}, got {len(mixed)}.")
+    rest, others = np.split(mixed, [len(mixed) // 5])
+    chosen = random.choice(others, n_rows)
     return (Table.pick(X, chosen), y[chosen]), (Table.pick(X, rest), y[rest])
 
 

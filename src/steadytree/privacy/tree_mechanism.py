@@ -32,7 +32,7 @@ epsilon minus this.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +48,8 @@ from steadytree.privacy._kernels import (
     pack_sides,
     root_terms,
 )
-from steadytree.privacy.mechanisms import check_part
-from steadytree.privacy.noise import Noise, _library
+from steadytree.privacy.mechanisms import Floats, Integers, Noise, _library, check_part, select
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs a public one
 MOST_NODES = 200_000
 DEEPEST = 64  # trees are walked by recursion, so one from outside must not be a chain
@@ -90,13 +87,10 @@ class BlockRows(NamedTuple):
     n_classes: int
     rows: Integers
 
-    def take(self, kept: NDArray[np.bool_]) -> "BlockRows":
-        return self._replace(rows=self.rows[kept])
-
     def sides(self, candidates: SplitTable, split: int) -> tuple["BlockRows", "BlockRows"]:
         """The rows on either side of a split, the yes side first."""
         yes = candidates.goes_left(self.binned, split, self.rows)
-        return self.take(yes), self.take(~yes)
+        return self._replace(rows=self.rows[yes]), self._replace(rows=self.rows[~yes])
 
     def class_counts(self) -> Integers:
         return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
@@ -118,12 +112,7 @@ def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int)
 
 
 def sample_tree(
-    block: BlockRows,
-    candidates: SplitTable,
-    epsilon: float,
-    depth: int,
-    utility: str,
-    noise: Noise,
+    block: BlockRows, candidates: SplitTable, epsilon: float, depth: int, utility: str, noise: Noise
 ) -> SampledTree:
     """Sample one tree of at most `depth` levels (1 to 3); see the module for the proof.
 
@@ -171,10 +160,15 @@ def whole_tree_measurement(
     if not noise.private:
         raise ValueError("a measurement needs private noise: this one has a testing seed.")
     dp = _library()
-    limits = [*(column.n_bins + 1 for column in candidates.space), n_classes]
+    limits = [*np.diff(candidates.space.bin_offsets).tolist(), n_classes]
+
+    def is_row(row: Any) -> bool:
+        if not isinstance(row, list) or len(row) != len(limits):
+            return False
+        return all(type(n) is int and 0 <= n < end for n, end in zip(row, limits, strict=True))
 
     def member(listed: Any) -> bool:
-        return isinstance(listed, list) and all(_is_row(row, limits) for row in listed)
+        return isinstance(listed, list) and all(is_row(row) for row in listed)
 
     def function(listed: list[list[int]]) -> SampledTree:
         if not member(listed):  # OpenDP does not check before it calls
@@ -190,14 +184,6 @@ def whole_tree_measurement(
         dp.max_divergence(),
         function,
         lambda d_in: float(d_in) * epsilon,
-    )
-
-
-def _is_row(row: Any, limits: list[int]) -> bool:
-    return (
-        isinstance(row, list)
-        and len(row) == len(limits)
-        and all(type(n) is int and 0 <= n < end for n, end in zip(row, limits, strict=True))
     )
 
 
@@ -219,18 +205,27 @@ def rows_by_leaf(
     yield from rows_by_leaf(tree.no, no, candidates)
 
 
+def replace_leaves(tree: SampledTree, leaves: Iterator[SampledTree]) -> SampledTree:
+    """The tree with every leaf replaced by the next of `leaves`, the yes side first."""
+    if tree.is_leaf:
+        return next(leaves)
+    yes = replace_leaves(tree.yes, leaves)
+    return SampledTree(tree.split, yes, replace_leaves(tree.no, leaves))
+
+
 def extend(
     tree: SampledTree,
     block: BlockRows,
     candidates: SplitTable,
-    grow: Callable[[BlockRows], SampledTree],
+    epsilon: float,
+    depth: int,
+    utility: str,
+    noise: Noise,
 ) -> SampledTree:
-    """The tree with every leaf replaced by what `grow` returns for its rows."""
-    if tree.is_leaf:
-        return grow(block)
-    yes, no = block.sides(candidates, tree.split)
-    grown = extend(tree.yes, yes, candidates, grow), extend(tree.no, no, candidates, grow)
-    return SampledTree(tree.split, *grown)
+    """The tree with a whole tree sampled below every leaf, which share no row."""
+    how = (candidates, epsilon, depth, utility, noise)
+    parts = rows_by_leaf(tree, block, candidates)
+    return replace_leaves(tree, (sample_tree(rows, *how) for rows in parts))
 
 
 def to_numbers(tree: SampledTree) -> tuple[int, ...]:
@@ -279,25 +274,27 @@ def side_counts(block: BlockRows, candidates: SplitTable, split: int) -> Integer
     return np.array([side.class_counts() for side in block.sides(candidates, split)])
 
 
-def bin_offsets(candidates: SplitTable) -> Integers:
-    """First bin of each feature in a list of all bins; a feature's missing bin is its last."""
-    sizes = [column.n_bins + 1 for column in candidates.space]
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
 def bin_counts(block: BlockRows, candidates: SplitTable) -> Integers:
     """Exact class counts (bins of all features, n_classes); a row counts once a feature."""
     node_of_row = np.full(block.binned.shape[1], -1, np.int32)
     node_of_row[block.rows] = 0
-    offsets, n_classes = bin_offsets(candidates), block.n_classes
-    return count_classes(block.binned, block.labels, node_of_row, 1, offsets, n_classes)[0]
+    shape = (1, candidates.space.bin_offsets, block.n_classes)
+    return count_classes(block.binned, block.labels, node_of_row, *shape)[0]
 
 
-def score_splits(block: BlockRows, candidates: SplitTable, criterion: str) -> Floats:
-    """Exact scores (m,) of every split for the block's rows."""
-    counts = bin_counts(block, candidates)[None]
-    entropy = criterion == "entropy"
-    return impurity_scores(counts, bin_offsets(candidates), *candidates.arrays, entropy)[0]
+def score_splits(counts: Integers, candidates: SplitTable, criterion: str) -> Floats:
+    """Exact scores (n_nodes, m) from class counts (n_nodes, bins of all features, n_classes)."""
+    offsets, entropy = candidates.space.bin_offsets, criterion == "entropy"
+    return impurity_scores(counts, offsets, *candidates.arrays, entropy)
+
+
+def select_splits(
+    counts: Integers, candidates: SplitTable, criterion: str, epsilon: float, noise: Noise
+) -> list[int]:
+    """One split for each node, by its exact score; nodes that share no row cost epsilon once."""
+    limits = (epsilon, SCORE_SENSITIVITY[criterion], noise, candidates.log_prior)
+    scores = score_splits(counts, candidates, criterion)
+    return [select(node, *limits, n_terms=counts.shape[2]) for node in scores]
 
 
 def size_gain(sides: NDArray[Any], criterion: str) -> float:
@@ -317,7 +314,7 @@ def size_gain(sides: NDArray[Any], criterion: str) -> float:
 
 def sides_from_bins(bins: Floats, candidates: SplitTable) -> list[Floats]:
     """Class counts (2, n_classes) of every split from counts of bins, exact or noisy."""
-    offsets = bin_offsets(candidates)
+    offsets = candidates.space.bin_offsets
     totals = np.array([bins[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])
     node = np.maximum(totals.mean(axis=0), 0.0)  # every feature counts the same rows
     found = []

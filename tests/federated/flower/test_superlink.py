@@ -44,14 +44,14 @@ def test_the_proxy_passes_calls_of_nodes_and_nothing_else(keys):
         return found
 
     with Proxy(("127.0.0.1", 0), ("127.0.0.1", inner.server_port), folder) as proxy:
-        assert call(proxy.port, "/v1/fleet/pull-messages") == (200, b"ok")
+        assert call(proxy.server_port, "/v1/fleet/pull-messages") == (200, b"ok")
         for path in (
             *("/v1/control/register-node", "/v1/control/start-run", "/v1/runtime/x", "/"),
             *("/v1/fleet/../control/start-run", "/v1/fleet/%2e%2e/control/start-run"),
             *("/v1/fleet/", "/v1/fleet/a?b", "//v1/control/start-run"),
         ):
-            assert call(proxy.port, path)[0] == 403, path
-        assert call(proxy.port, "/v1/fleet/pull-messages", "GET", None)[0] == 501
+            assert call(proxy.server_port, path)[0] == 403, path
+        assert call(proxy.server_port, "/v1/fleet/pull-messages", "GET", None)[0] == 501
     inner.shutdown()
     inner.server_close()
     assert seen == [("/v1/fleet/pull-messages", b"x")]

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from steadytree.federated.flower.supernode import check_gateway, plain_environment
-from steadytree.federated.gateway_server import GatewayServer
+from steadytree.federated.transport import GatewayServer
 from tests.federated import hospitals
 from tests.federated.hospitals import unix_only, with_terms
 

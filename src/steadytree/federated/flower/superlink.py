@@ -16,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -32,37 +33,26 @@ DROPPED = frozenset(["connection", "host", "keep-alive", "transfer-encoding", "c
 _LOG = logging.getLogger(__name__)
 
 
-class Proxy:
+class Proxy(ThreadingHTTPServer):
     """Listens with TLS at `address` and passes calls of SuperNodes to Flower at `inner`.
 
     A context manager; `keys` is the coordinator's folder with server.pem, server.key and ca.crt.
     """
 
     def __init__(self, address: tuple[str, int], inner: tuple[str, int], keys: Path) -> None:
-        ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        ours.load_cert_chain(keys / "server.pem", keys / "server.key")
-        theirs = ssl.create_default_context(cafile=str(keys / "ca.crt"))
-        self._server = _Server(address, ours, (*inner, theirs))
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_address[1])
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(keys / "server.pem", keys / "server.key")
+        self.inner = (*inner, ssl.create_default_context(cafile=str(keys / "ca.crt")))
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, _Caller)
 
     def __enter__(self) -> "Proxy":
-        self._thread.start()
+        threading.Thread(target=self.serve_forever, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, inner: Any) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        self._tls, self.inner = tls, inner
-        super().__init__(address, _Caller)
+        self.shutdown()
+        self.server_close()
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """The TLS handshake in the caller's own thread, so that a slow one delays nobody."""
@@ -77,7 +67,7 @@ class _Server(ThreadingHTTPServer):
 class _Caller(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = PATIENCE
-    server: _Server
+    server: Proxy
 
     def do_POST(self) -> None:
         text = self.headers.get("content-length", "")
@@ -153,14 +143,13 @@ plan = ""
 nodes = ""
 """,
     "steadytree_study/__init__.py": "",
-    "steadytree_study/server_app.py": (
-        "from steadytree.federated.flower.transport import make_server_app\n\n"
-        "app = make_server_app()\n"
-    ),
-    "steadytree_study/client_app.py": (
-        "from steadytree.federated.flower.transport import make_client_app\n\n"
-        "app = make_client_app()\n"
-    ),
+    **{
+        f"steadytree_study/{side}_app.py": (
+            f"from steadytree.federated.flower.transport import make_{side}_app\n\n"
+            f"app = make_{side}_app()\n"
+        )
+        for side in ("server", "client")
+    },
 }
 
 
@@ -172,19 +161,24 @@ def check_ready(config: StudyConfig) -> None:
     wanted += [keys / f"{name}.node.pub" for name in config.holders]
     for path in wanted:
         if not path.is_file():
-            raise FileNotFoundError(
-                f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
-            )
+            message = f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+            raise FileNotFoundError(message)
     host, _, port = config.superlink.rpartition(":")
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+    check_address(
+        (host.strip("[]"), int(port)),
+        f"cannot listen at {config.superlink}: another program uses the port, or the address is "
+        "not of this machine. Stop that program or change `superlink`.",
+    )
+
+
+def check_address(address: tuple[str, int], message: str) -> None:
+    """Refuse an address that another program uses, or that is not of this machine."""
+    with socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host.strip("[]"), int(port)))
+            probe.bind(address)
         except OSError:
-            raise ValueError(
-                f"cannot listen at {config.superlink}: another program uses the port, or the "
-                "address is not of this machine. Stop that program or change `superlink`."
-            ) from None
+            raise ValueError(message) from None
 
 
 class SuperLink:
@@ -193,10 +187,7 @@ class SuperLink:
     def __init__(self, config: StudyConfig, plan_path: Path, folder: Path) -> None:
         self._config, self._plan_path, self._folder = config, plan_path.resolve(), folder
         self._keys = config.keys / "coordinator"
-        home = folder / "flwr"
-        self._environment = {**os.environ, **QUIET, "FLWR_HOME": str(home)}
-        scripts = str(Path(sys.executable).parent)  # Flower starts its parts by name
-        self._environment["PATH"] = scripts + os.pathsep + os.environ.get("PATH", "")
+        self._environment = environment(os.environ, folder / "flwr")
         self.log = folder / "superlink.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._inner, self._proxy = 0, contextlib.ExitStack()
@@ -226,10 +217,9 @@ class SuperLink:
 
     def __exit__(self, *_: object) -> None:
         self._proxy.close()
-        if self._process is None:
-            return
-        end_process(self._process)
-        self._process = None
+        if self._process is not None:
+            end_process(self._process)
+            self._process = None
 
     def register(self) -> dict[str, int]:
         """Register the holders' keys; node ids by holder."""
@@ -250,8 +240,7 @@ class SuperLink:
 
     def status(self, run: str) -> str:
         """Flower's status of a run: 'running', 'finished:completed', ..."""
-        known = self._call("list", "study", "--run-id", run)
-        runs = known.get("runs") or [{}]
+        runs = self._call("list", "study", "--run-id", run).get("runs") or [{}]
         return str(runs[0].get("status", ""))
 
     @property
@@ -284,14 +273,8 @@ class SuperLink:
 
     def _call(self, *arguments: str) -> dict[str, Any]:
         command = [script("flwr"), *arguments, "--format", "json"]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            env=self._environment,
-            cwd=self._folder,
-            timeout=CALLING,
-        )
+        how: dict[str, Any] = {"env": self._environment, "cwd": self._folder, "timeout": CALLING}
+        done = subprocess.run(command, capture_output=True, text=True, **how)
         text = done.stdout
         with contextlib.suppress(ValueError):
             found = json.loads(text[text.index("{") : text.rindex("}") + 1])
@@ -302,15 +285,19 @@ class SuperLink:
         raise OSError(f"Flower refused `flwr {arguments[0]}`: see {str(self.log)!r}.")
 
 
+def environment(base: Mapping[str, str], home: Path) -> dict[str, str]:
+    """What Flower's commands see; they start each other by name."""
+    path = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
+    return {**base, **QUIET, "FLWR_HOME": str(home), "PATH": path}
+
+
 def free_port() -> int:
-    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind((LOCAL, 0))
         return int(probe.getsockname()[1])
 
 
 def script(name: str) -> str:
-    """Path of a command in this Python's environment."""
     beside = Path(sys.executable).with_name(name)
     return str(beside) if beside.exists() else name
 
@@ -319,15 +306,11 @@ def start_supervised(
     command: list[str], log: Any, environment: dict[str, str], folder: Path | None = None
 ) -> "subprocess.Popen[bytes]":
     """Start a command that ends when this process does, even by kill -9."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "steadytree.federated.flower.supervised_process", *command],
-        stdin=subprocess.PIPE,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env=environment,
-        cwd=folder,
-        start_new_session=True,  # Ctrl-C reaches this process, which then ends the command
-    )
+    command = [sys.executable, "-m", "steadytree.federated.flower.supervised_process", *command]
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": log, "stderr": subprocess.STDOUT}
+    # in its own session: Ctrl-C reaches this process, which then ends the command
+    how: dict[str, Any] = {"env": environment, "cwd": folder, "start_new_session": True}
+    return subprocess.Popen(command, **streams, **how)
 
 
 def end_process(process: "subprocess.Popen[bytes]") -> None:

@@ -4,22 +4,14 @@ import json
 import logging
 import os
 import signal
-import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.exceptions import MessageError
 from steadytree._base.optional import require
-from steadytree.federated.flower.superlink import (
-    QUIET,
-    end_process,
-    free_port,
-    script,
-    start_supervised,
-)
+from steadytree.federated.flower import superlink as flower
 from steadytree.federated.framing import VERSION, Refusal, carry, read, refusal_code, write
 
 PAUSE = 5.0  # seconds before a restart
@@ -46,40 +38,38 @@ class SuperNode:
                     f"the key {str(keys / name)!r} is missing: ca.crt comes from the "
                     "coordinator, `steadytree private keys --holder` makes node.key."
                 )
-        self._port = port or free_port()
-        check_port(self._port)
+        port = port or flower.free_port()
+        in_use = f"port {port} is in use: name another with --port."
+        flower.check_address((flower.LOCAL, port), in_use)
         self._command = [
-            *(script("flower-supernode"), "--superlink", superlink),
+            *(flower.script("flower-supernode"), "--superlink", superlink),
             *("--root-certificates", str(keys / "ca.crt")),
             *("--auth-supernode-private-key", str(keys / "node.key")),
-            *("--host", "127.0.0.1", "--port", str(self._port)),
+            *("--host", flower.LOCAL, "--port", str(port)),
             *("--node-config", f"gateway={json.dumps(str(gateway.resolve()))}"),
         ]
-        home = keys.resolve() / "flwr"
-        path = str(Path(sys.executable).parent) + os.pathsep + os.environ.get("PATH", "")
-        self._environment = {**plain_environment(), **QUIET, "FLWR_HOME": str(home), "PATH": path}
+        self._environment = flower.environment(plain_environment(), keys.resolve() / "flwr")
         self._stopping = threading.Event()
 
     def run(self) -> None:
         """Keep the node running until `stop` is called."""
         while not self._stopping.is_set():
-            process = start_supervised(self._command, subprocess.DEVNULL, self._environment)
+            how = (subprocess.DEVNULL, self._environment)
+            process = flower.start_supervised(self._command, *how)
             _LOG.info("node started")
             try:
                 while process.poll() is None and not self._stopping.is_set():
                     self._stopping.wait(POLL)
             finally:
-                end_process(process)
+                flower.end_process(process)
             if not self._stopping.is_set():
                 _LOG.info("node ended, will be started again")
                 self._stopping.wait(PAUSE)
 
     def stop(self, *_: object) -> None:
-        """Make `run` return."""
         self._stopping.set()
 
     def stop_on_signals(self) -> None:
-        """Stop on SIGTERM and Ctrl-C."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.stop)
 
@@ -96,38 +86,23 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
     With `same_user`, for trials, such code may run as the user who owns the rows. `seconds` is
     the time to wait for a gateway that is being started.
     """
-    known = _ask_unsigned(gateway, seconds)
+    hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
+    limit, reply = Limit(seconds), None
+    while reply is None:
+        try:
+            reply = read(carry(str(gateway), hello, ASKING))
+        except (OSError, MessageError):
+            if limit.left == 0:
+                message = f"no gateway serves at {str(gateway)!r}: start it first."
+                raise ValueError(message) from None
+            CLOCK.sleep(POLL)
     if gateway.stat().st_uid == os.getuid() and not same_user:
         raise ValueError(
             "join must run as another user than the gateway, since Flower lets the coordinator "
             "ship code; for a trial without real rows add --same-user."
         )
-    if refusal_code(known) != Refusal.UNSIGNED:
+    if refusal_code(reply) != Refusal.UNSIGNED:
         raise ValueError(
             "the gateway answers unsigned messages: start it with --coordinator-key "
             "coordinator.sign.pub before it is opened to Flower."
         )
-
-
-def _ask_unsigned(gateway: Path, seconds: float) -> dict[str, object]:
-    """The gateway's reply to an unsigned message."""
-    hello = write({"version": VERSION, "type": "hello", "study": "join", "epsilon": 0})
-    limit = Limit(seconds)
-    while True:
-        try:
-            return read(carry(str(gateway), hello, ASKING))
-        except (OSError, MessageError):
-            if limit.left == 0:
-                break
-            CLOCK.sleep(POLL)
-    raise ValueError(f"no gateway serves at {str(gateway)!r}: start it first.")
-
-
-def check_port(port: int) -> None:
-    """Refuse a port that another program uses."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            raise ValueError(f"port {port} is in use: name another with --port.") from None

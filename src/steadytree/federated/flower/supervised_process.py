@@ -19,7 +19,7 @@ def supervise(command: list[str]) -> int:
     """Run a command until it ends or standard input closes; its exit code."""
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: _end(child))
+        signal.signal(number, lambda *_: _signal(child, signal.SIGTERM))
     threading.Thread(target=_watch, args=(child,), daemon=True).start()
     code = child.wait()
     _signal(child, signal.SIGKILL)  # children that outlive it
@@ -29,13 +29,9 @@ def supervise(command: list[str]) -> int:
 def _watch(child: "subprocess.Popen[bytes]") -> None:
     while os.read(sys.stdin.fileno(), 1):
         pass
-    _end(child)
+    _signal(child, signal.SIGTERM)
     time.sleep(GRACE)
     _signal(child, signal.SIGKILL)
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    _signal(child, signal.SIGTERM)
 
 
 def _signal(child: "subprocess.Popen[bytes]", number: int) -> None:

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from steadytree._base.clock import CLOCK, Clock, Limit
-from steadytree._base.exceptions import MessageError
 from steadytree._base.files import write_text_atomically
 from steadytree._base.optional import require
-from steadytree.federated.framing import LARGEST_QUESTION, Refusal, carry, refusal
+from steadytree.federated.framing import LARGEST_REQUEST, Refusal, carry, refusal
 
 QUERY = "steadytree"
 RECORD, FIELD = "letter", "json"
@@ -35,20 +34,15 @@ def relay(message: Any, context: Any) -> Any:
     flower = require("flwr.app", extra="federated", purpose="a relay")
     try:
         payload = message.content[RECORD][FIELD]
-        reply = _carry(str(context.node_config["gateway"]), payload)
+        gateway = str(context.node_config["gateway"])
+        if isinstance(payload, bytes) and len(payload) <= LARGEST_REQUEST:
+            reply = carry(gateway, payload, PATIENCE)
+        else:
+            reply = refusal(Refusal.MALFORMED)
     except Exception:  # Flower would send its text to the coordinator
         reply = refusal(Refusal.UNREACHABLE)
     content = flower.RecordDict({RECORD: flower.ConfigRecord({FIELD: reply})})
     return flower.Message(content, reply_to=message)
-
-
-def _carry(path: str, payload: Any) -> bytes:
-    if not isinstance(payload, bytes) or len(payload) > LARGEST_QUESTION:
-        return refusal(Refusal.MALFORMED)
-    try:
-        return carry(path, payload, PATIENCE)
-    except (OSError, MessageError):
-        return refusal(Refusal.UNREACHABLE)
 
 
 class GridTransport:
@@ -65,7 +59,7 @@ class GridTransport:
         holders = {self._nodes[name]: name for name in messages}
         online = set(self._grid.get_node_ids())
         sent = [
-            self._message(node, messages[name], seconds)
+            self._message(node, messages[name], max(seconds, 1.0))
             for node, name in holders.items()
             if node in online
         ]
@@ -83,11 +77,9 @@ class GridTransport:
         return replies
 
     def _message(self, node: int, payload: bytes, seconds: float) -> Any:
-        flower = self._flower
+        flower, kind = self._flower, f"query.{QUERY}"
         content = flower.RecordDict({RECORD: flower.ConfigRecord({FIELD: payload})})
-        return flower.Message(
-            content, dst_node_id=node, message_type=f"query.{QUERY}", ttl=max(seconds, 1.0)
-        )
+        return flower.Message(content, dst_node_id=node, message_type=kind, ttl=seconds)
 
 
 def _payload_of(message: Any) -> bytes | None:
