@@ -124,7 +124,7 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
             noise,
             settings.time_limit,
             n_thresholds=ROBUST_THRESHOLDS,
-            cuts=_whole_cuts(X),
+            cuts=_integer_thresholds(X),
             random_state=seed,
         )
     if name == "score":
@@ -135,14 +135,14 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     return PrivateTreeClassifier(settings.epsilon, schema, testing_seed=seed)
 
 
-def _whole_cuts(X: Any) -> dict[str, Any]:
+def _integer_thresholds(X: Any) -> dict[str, Any]:
     """As few thresholds for wide columns of whole numbers as other numbers get."""
     table = Table.read(X)
     space = FeatureSpace.observe(table)
     values = space.encode(table)
     return {
-        column.name: quantile_thresholds(values[:, place], ROBUST_THRESHOLDS)
-        for place, column in enumerate(space)
+        column.name: quantile_thresholds(values[:, index], ROBUST_THRESHOLDS)
+        for index, column in enumerate(space)
         if column.kind == "integer" and column.high - column.low > 2 * ROBUST_THRESHOLDS
     }
 
@@ -152,14 +152,10 @@ def observed_schema(X: Any, y: Any) -> Schema:
     space = FeatureSpace.observe(X)
     numbers = [column for column in space if not column.is_categorical]
     return Schema(
-        bounds={column.name: (column.low, _above(column.low, column.high)) for column in numbers},
+        bounds={c.name: (c.low, c.high if c.high > c.low else c.low + 1.0) for c in numbers},
         categories={c.name: list(c.categories) for c in space if c.is_categorical},
         classes=np.unique(label_array(y)).tolist(),
         kinds={column.name: column.kind for column in numbers},
         missing=[column.name for column in space if column.missing],
         names=list(space.names),
     )
-
-
-def _above(low: float, high: float) -> float:
-    return high if high > low else low + 1.0
