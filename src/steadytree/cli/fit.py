@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +9,8 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
-from steadytree.cli.options import FILLS, READS, AsJson, Drop, MaxDepth, Target, TreeOut
-from steadytree.cli.output import Progress, echo_json, say_written, warn_of_row_numbers
+from steadytree.cli.options import READS, AsJson, Drop, MaxDepth, MayFill, Target, TreeOut, option
+from steadytree.cli.output import Progress, show, warn_of_row_numbers
 
 TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
@@ -45,9 +44,7 @@ def fit(
     ] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the binned data here for the next fit."),
-        FILLS,
+        MayFill, option("FOLDER", "Keep the binned data here for the next fit.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -56,62 +53,39 @@ def fit(
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
     from steadytree.models.files import model_hash
-    from steadytree.reporting.checks import check_categories
+    from steadytree.reporting.checks import check_categories, check_texts
+    from steadytree.reporting.data_set import DataSet
 
     model = st.StableTreeClassifier(
         max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
     )
     with Progress() as progress:
         if any(path.suffix.lower() in TEXT_FILES for path in data):
-            _fit_text(model, data, target, drop or [], cache, progress.say)
+            if len(data) > 1 or cache is not None:
+                raise ValueError(
+                    "a csv file is read as a whole: pass one of them and no --cache, "
+                    "or convert the files to Parquet."
+                )
+            progress.update(f"reading {data[0]}")
+            rows = DataSet.read(data[0], target, drop or [])
+            check_texts(rows.features)
+            progress.update("fitting")
+            model.fit(rows.features, rows.labels)
+            warn_of_row_numbers(rows.features)
         else:
-            _fit_blocks(model, data, target, drop or [], cache, progress.say)
+            columns = _kept_columns(data, target, drop or [])
+            model.fit_files(data, target, columns, cache, progress=progress.update)
     tree = model.tree_
     n_rows = int(tree.weight[0])
     check_categories(tree.space, n_rows)
     model.save(out)
-    if as_json:
-        size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
-        echo_json({**size, "sha256": model_hash(tree), "written": [str(out)]})
-        return
-    typer.echo(f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
-    say_written(out)
+    size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
+    line = f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}"
+    show({**size, "sha256": model_hash(tree)}, [line], as_json, [out])
 
 
-def _fit_text(
-    model: st.StableTreeClassifier,
-    data: list[Path],
-    target: str,
-    drop: list[str],
-    cache: Path | None,
-    on_progress: Callable[[str], None],
-) -> None:
-    """Fit to one csv file, in memory."""
-    from steadytree.reporting.checks import check_texts
-    from steadytree.reporting.data_set import DataSet
-
-    if len(data) > 1 or cache is not None:
-        raise ValueError(
-            "a csv file is read as a whole: pass one of them and no --cache, "
-            "or convert the files to Parquet."
-        )
-    on_progress(f"reading {data[0]}")
-    rows = DataSet.read(data[0], target, drop)
-    check_texts(rows.features)
-    on_progress("fitting")
-    model.fit(rows.features, rows.labels)
-    warn_of_row_numbers(rows.features)
-
-
-def _fit_blocks(
-    model: st.StableTreeClassifier,
-    data: list[Path],
-    target: str,
-    drop: list[str],
-    cache: Path | None,
-    on_progress: Callable[[str], None],
-) -> None:
-    """Fit to files that may be larger than memory."""
+def _kept_columns(data: list[Path], target: str, drop: list[str]) -> list[str] | None:
+    """The columns that are left, or None for all."""
     from steadytree.data.blocks import DataFiles
     from steadytree.data.table import quote
 
@@ -119,5 +93,4 @@ def _fit_blocks(
     unknown = [name for name in drop if name not in names]
     if unknown:
         raise ValueError(f"--drop names {quote(unknown)}, but the files have {quote(names)}.")
-    columns = [name for name in names if name not in drop] if drop else None
-    model.fit_files(data, target, columns, cache, progress=on_progress)
+    return [name for name in names if name not in drop] if drop else None
