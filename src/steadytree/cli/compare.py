@@ -10,15 +10,15 @@ import typer
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree.cli import options
-from steadytree.cli.options import AsJson, Drop, Jobs, MayRead, Noise, PageOut, option
+from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
 from steadytree.cli.output import Progress, command_line, show_page, warn_of_row_numbers
 
-LEARNERS = "cart,stable,pareto,robust,score,private"
+LEARNERS = "steady,cart,cart-cv,stable,pareto,robust,score,private,boosted"
 EXAMPLES = """\b
 Examples:
   steadytree compare
   steadytree compare patients.csv --target outcome --out learners.html
-  steadytree compare patients.csv --target outcome --learners cart,stable --noise noise.toml
+  steadytree compare patients.csv --target outcome --learners steady,cart --noise noise.toml
 
 Without DATA, scikit-learn's breast cancer data are used."""
 
@@ -36,6 +36,7 @@ def compare(
         int, typer.Option(min=2, max=20, help="Number of cross-validation folds.")
     ] = 5,
     max_depth: Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the trees.")] = 4,
+    max_leaves: MaxLeaves = 8,
     time_limit: Annotated[
         float, typer.Option(help="Seconds for each search of the robust learner.")
     ] = 2.0,
@@ -67,6 +68,7 @@ def compare(
             rows.labels,
             n_folds=folds,
             max_depth=max_depth,
+            max_leaf_nodes=max_leaves,
             perturbation=perturbation,
             epsilon=epsilon,
             schema=declared,

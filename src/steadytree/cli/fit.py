@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
-from steadytree.cli.options import READS, AsJson, Drop, MaxDepth, MayFill, Target, TreeOut, option
+from steadytree.cli.options import READS, AsJson, Drop, MaxLeaves, MayFill, Target, TreeOut, option
 from steadytree.cli.output import Progress, show, warn_of_row_numbers
 
 TEXT_FILES = (".csv", ".tsv", ".txt")
@@ -19,8 +20,12 @@ Examples:
   steadytree fit rows.parquet --target outcome
   steadytree fit rows/ --target outcome --max-depth 6 --cache binned --out big.tree.json
 
-Parquet and Arrow files are read block by block and may be larger than memory; a csv file is read
-as a whole."""
+A steady tree is fitted to one file, read as a whole. Several Parquet or Arrow files, a folder of
+them, a file of more than 1,000,000 rows and --cache mean a stable tree, fitted block by block: the
+data may be larger than memory."""
+Learner = StrEnum("Learner", "STEADY STABLE")
+MOST_ROWS = 1_000_000  # that are read as a whole unless a learner is named
+OF_STABLE = ("epsilon", "thresholds", "cache")
 
 
 def fit(
@@ -34,21 +39,33 @@ def fit(
     target: Target,
     out: TreeOut = Path("fitted.tree.json"),
     drop: Drop = None,
-    max_depth: MaxDepth = 5,
+    learner: Annotated[
+        Learner | None, typer.Option(help="Learner; default: steady for a file, stable for more.")
+    ] = None,
+    max_leaves: MaxLeaves = 8,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, max=30, help="Maximum depth; default: none if steady, 5 if stable."),
+    ] = None,
     epsilon: Annotated[
-        float,
-        typer.Option(min=0, help="Score of a split that may be lost for stability; 0 is greedy."),
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            min=0, help="Of a stable tree: score that a split may lose; 0 is greedy, default 0.1."
+        ),
+    ] = None,
     thresholds: Annotated[
-        int, typer.Option(min=1, max=65_000, help="Number of candidate thresholds per column.")
-    ] = 500,
+        int | None,
+        typer.Option(
+            min=1, max=65_000, help="Of a stable tree: candidate thresholds, default 500."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
         MayFill, option("FOLDER", "Keep the binned data here for the next fit.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a stable tree to files of any size and save it."""
+    """Fit a tree and save it: a steady one, or a stable one to files of any size."""
     if not target:  # some versions of typer accept a missing required option
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
@@ -56,16 +73,31 @@ def fit(
     from steadytree.reporting.checks import check_categories, check_texts
     from steadytree.reporting.data_set import DataSet
 
-    model = st.StableTreeClassifier(
-        max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
-    )
+    is_text = any(path.suffix.lower() in TEXT_FILES for path in data)
+    if is_text and (len(data) > 1 or cache is not None):
+        raise ValueError(
+            "a csv file is read as a whole: pass one of them and no --cache, "
+            "or convert the files to Parquet."
+        )
+    given = dict(zip(OF_STABLE, (epsilon, thresholds, cache), strict=True))
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    chosen = learner or _learner_for(data, target, is_text, bool(named))
+    model: Any
+    if chosen is Learner.STEADY:
+        if named:
+            raise ValueError(f"{named[0]} belongs to a stable tree: add --learner stable.")
+        if len(data) > 1 or data[0].is_dir():
+            raise ValueError("a steady tree is fitted to one file: name it, or omit --learner.")
+        model = st.SteadyTreeClassifier(max_leaves, max_depth=max_depth, random_state=seed)
+    else:
+        model = st.StableTreeClassifier(
+            max_depth=max_depth or 5,
+            epsilon=0.1 if epsilon is None else epsilon,
+            n_thresholds=thresholds or 500,
+            random_state=seed,
+        )
     with Progress() as progress:
-        if any(path.suffix.lower() in TEXT_FILES for path in data):
-            if len(data) > 1 or cache is not None:
-                raise ValueError(
-                    "a csv file is read as a whole: pass one of them and no --cache, "
-                    "or convert the files to Parquet."
-                )
+        if is_text or chosen is Learner.STEADY:
             progress.update(f"reading {data[0]}")
             rows = DataSet.read(data[0], target, drop or [])
             check_texts(rows.features)
@@ -80,8 +112,20 @@ def fit(
     check_categories(tree.space, n_rows)
     model.save(out)
     size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
-    line = f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}"
+    size = {"learner": chosen.value, **size}
+    line = f"{chosen.value} tree: {n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}"
     show({**size, "sha256": model_hash(tree)}, [line], as_json, [out])
+
+
+def _learner_for(data: list[Path], target: str, is_text: bool, of_stable: bool) -> Learner:
+    """The usual learner: steady for one file that can be read as a whole."""
+    if of_stable or len(data) > 1 or data[0].is_dir():
+        return Learner.STABLE
+    if is_text:
+        return Learner.STEADY
+    from steadytree.data.blocks import DataFiles
+
+    return Learner.STEADY if DataFiles(data, target).n_rows <= MOST_ROWS else Learner.STABLE
 
 
 def _kept_columns(data: list[Path], target: str, drop: list[str]) -> list[str] | None:

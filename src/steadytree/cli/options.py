@@ -136,6 +136,7 @@ Drop = Annotated[list[str] | None, option("COLUMN", "A column to leave out; may 
 Noise = Annotated[
     MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of each range.")
 ]
+MaxLeaves = Annotated[int, typer.Option(min=2, max=32, help="Most leaves of a steady tree.")]
 MaxDepth = Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the tree.")]
 MaxFlips = Annotated[
     str | None, option("LIMIT", "Most predictions that may change: 5%, 0.05, or 12 for 12 rows.")

@@ -11,10 +11,10 @@ import typer
 import steadytree as st
 from steadytree._base.files import check_can_write
 from steadytree.cli import options
-from steadytree.cli.options import AsJson, Drop, Jobs, MaxDepth, MayRead, Noise, PageOut, option
+from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
 from steadytree.cli.output import Progress, command_line, show_page, stop, warn_of_row_numbers
 
-USUAL_LEARNERS = "cart,stable,pareto"
+USUAL_LEARNERS = "steady,cart,stable"
 EXAMPLES = """\b
 Examples:
   steadytree report
@@ -32,7 +32,7 @@ Exit code 3 if a limit fails or could not be measured; the page is written anywa
 
 
 Criterion = StrEnum("Criterion", "COUNT GINI")
-Learner = StrEnum("Learner", "GREEDY CART STABLE PARETO ROBUST")
+Learner = StrEnum("Learner", "STEADY GREEDY CART STABLE PARETO ROBUST")
 
 
 def report(
@@ -54,13 +54,13 @@ def report(
     ] = None,
     learner: Annotated[
         Learner | None,
-        typer.Option(help="Learner of the tree; with --model, the one it was fitted with."),
+        typer.Option(help="Learner (default: steady); with --model, the one it was fitted with."),
     ] = None,
     learners: Annotated[
         str | None,
         option(
             "NAMES",
-            "Learners to compare with, or none; else cart,stable,pareto, with --quick none.",
+            "Learners to compare with, or none; else steady,cart,stable, with --quick none.",
         ),
     ] = None,
     comparison: Annotated[
@@ -73,10 +73,14 @@ def report(
     ] = None,
     out: PageOut = Path("report.html"),
     drop: Drop = None,
-    max_depth: MaxDepth = 5,
+    max_leaves: MaxLeaves = 8,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, max=30, help="Maximum depth; default: none if steady, else 5."),
+    ] = None,
     criterion: Annotated[
         Criterion, typer.Option(help="Criterion of greedy splits.")
-    ] = Criterion.COUNT,
+    ] = Criterion.GINI,
     quick: Annotated[
         bool, typer.Option("--quick", help="Skip slow sections that were not requested.")
     ] = False,
@@ -109,6 +113,7 @@ def report(
             schema=None if schema is None else st.Schema.load(schema),
             ledger=_open_ledger(ledger, budget),
             learner_name=None if learner is None else learner.value,
+            max_leaf_nodes=max_leaves,
             max_depth=max_depth,
             criterion=criterion.value,
             compared_learners=named,

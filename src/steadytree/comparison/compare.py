@@ -16,6 +16,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree._base.validation import Integer
 from steadytree.comparison.learners import (
     DESCRIPTIONS,
+    BoostedTrees,
     Settings,
     fit_or_refuse,
     make_learners,
@@ -23,7 +24,7 @@ from steadytree.comparison.learners import (
 )
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
-from steadytree.metrics.accuracy import accuracy
+from steadytree.metrics.accuracy import Answers, accuracy, label_indices, summarise_answers
 from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.sampling import Sampled
 from steadytree.models.scorecard import Scorecard, as_card
@@ -40,9 +41,11 @@ NOT_REPEATED = {
     "RobustTreeClassifier": "a search takes too long to repeat",
     "PrivateTreeClassifier": "noise is drawn anew at every fit, so see the retraining distance",
     "RiskScoreClassifier": "a card is no tree",
+    "BoostedTrees": "it is an ensemble, which is compared by its predictions only",
+    "CrossValidatedCart": "a cross-validation takes too long to repeat for single rows",
 }
 # what is fitted together compiles much the same; long ones first keep all processes busy
-ORDER = ("robust", "cart", "private", "score", "stable", "pareto")
+ORDER = ("robust", "cart", "private", "score", "stable", "pareto", "boosted", "steady", "cart-cv")
 HELD_OUT = "share of held-out rows"
 OnProgress = Callable[[str], None]
 Part = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows to fit to, and rows held out
@@ -63,7 +66,7 @@ class Result:
     epsilon: float | None  # privacy budget; None where nothing is promised
     exact_sensitivity: bool  # whether every single row was removed in turn
     notes: tuple[str, ...]  # what was not measured, and why
-    # sizes of moves, and the certified accuracy at each
+    # sizes of moves, and the certified accuracy at each; empty for an ensemble
     curve: tuple[NDArray[np.float64], NDArray[np.float64]]
     model: Any  # the learner fitted on all rows
 
@@ -218,9 +221,11 @@ def _measure(
         notes.append("fitted with a seed, and bounds may come from the data: for comparison only")
     if getattr(fitted, "proven_", True) is False:
         notes.append(f"the search ended by its {fitted.status_}, so a better tree may exist")
-    certificates = [fold.certificate for fold in folds]
-    correct = np.concatenate([one.right for one in certificates])
-    curve = thin_curve(correct, np.concatenate([one.distance for one in certificates]))
+    certificates = [fold.certificate for fold in folds if fold.certificate is not None]
+    curve = np.empty(0), np.empty(0)
+    if certificates:
+        correct = np.concatenate([one.right for one in certificates])
+        curve = thin_curve(correct, np.concatenate([one.distance for one in certificates]))
     about = DESCRIPTIONS.get(name, kind)
     return Result(name, about, measurements, epsilon, exact, tuple(notes), curve, fitted)
 
@@ -228,8 +233,8 @@ def _measure(
 @dataclass(frozen=True, eq=False)
 class _Fold:
     accuracy: Any
-    certificate: Certificate
-    model: Tree | Scorecard
+    certificate: Certificate | None  # None for an ensemble
+    model: Tree | Scorecard | None
     answers: NDArray[Any]
     seconds: float
 
@@ -242,6 +247,10 @@ def _measure_fold(
     start = time.process_time()
     model = learner.fit(Table.pick(X, fit), labels[fit])
     seconds = time.process_time() - start
+    if isinstance(model, BoostedTrees):
+        shares, truth = model.predict_proba(rows), label_indices(model.classes_, truth)
+        answers = Answers(model.classes_, truth, shares.argmax(axis=1), shares)
+        return _Fold(summarise_answers(answers), None, None, model.predict(X), seconds)
     fitted = as_card(model) or as_tree(model, X)
     found = accuracy(model, rows, truth), certify(model, rows, truth, noise)
     return _Fold(*found, fitted, fitted.predict(X), seconds)
@@ -255,7 +264,7 @@ def _seeded(learner: Any, fold: int) -> Any:
 
 
 def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
-    models = [fold.model for fold in folds]
+    models = [fold.model for fold in folds if fold.model is not None]
     correct, rows = (sum(getattr(f.accuracy, n) for f in folds) for n in ("n_right", "n_rows"))
     within = wilson_interval(correct, rows)
     found = [Measurement("accuracy", correct / rows, f"{HELD_OUT} that are right", within)]
@@ -266,9 +275,10 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
         within = max(float(low), 0.0), min(float(high), 1.0)
         found.append(Measurement("AUC", float(np.mean(areas)), meaning, within))
     sizes = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
-    unit = "leaves" if isinstance(models[0], Tree) else "conditions"
-    meaning = "how much there is to read, mean over folds"
-    found.append(Measurement("size", float(np.mean(sizes)), meaning, unit=unit))
+    if models:
+        unit = "leaves" if isinstance(models[0], Tree) else "conditions"
+        meaning = "how much there is to read, mean over folds"
+        found.append(Measurement("size", float(np.mean(sizes)), meaning, unit=unit))
     differ = [np.mean(a.answers != b.answers) for a, b in combinations(folds, 2)]
     meaning = "share of rows that get another answer from the model of another fold"
     found.append(Measurement("changed answers", float(np.mean(differ)), meaning))
@@ -285,20 +295,20 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
 
 def _pooled_robustness(folds: list[_Fold]) -> list[Measurement]:
     """What stays correct under the perturbation; nothing where it states no budget."""
-    noise = folds[0].certificate.perturbation
-    if noise.budget is None:
+    certificates = [fold.certificate for fold in folds if fold.certificate is not None]
+    if not certificates or certificates[0].perturbation.budget is None:
         return []
-    weights = [fold.accuracy.n_rows for fold in folds]
+    noise, weights = certificates[0].perturbation, [fold.accuracy.n_rows for fold in folds]
 
     def pooled(name: str, shares: list[float], meaning: str) -> Measurement:
         share = float(np.average(shares, weights=weights))
         return Measurement(name, share, f"{HELD_OUT} {meaning}")
 
-    worst = [fold.certificate.worst_case_accuracy for fold in folds]
+    worst = [one.worst_case_accuracy for one in certificates]
     meaning = "still right after the worst perturbation within the budget"
     found = [pooled("worst-case accuracy", worst, meaning)]
     if noise.scope == "row":
-        half = [fold.certificate.certified_accuracy(noise.budget / 2) for fold in folds]
+        half = [one.certified_accuracy(noise.budget / 2) for one in certificates]
         meaning = "that are right and stay so under every move of half the stated size"
         found.insert(0, pooled("certified accuracy", half, meaning))
     return found

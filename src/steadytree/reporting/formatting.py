@@ -176,7 +176,39 @@ def format_comparison(data: dict[str, Any]) -> dict[str, Any]:
         for learner in learners
     ]
     columns = [{"key": key, "head": COLUMNS[key][0], "meaning": COLUMNS[key][2]} for key in there]
-    return data | {"headline": _comparison_headline(data), "columns": columns, "rows": rows}
+    cautions = _comparison_cautions(learners)
+    found = {"headline": _comparison_headline(data), "cautions": cautions}
+    return data | found | {"columns": columns, "rows": rows}
+
+
+def _comparison_cautions(learners: list[dict[str, Any]]) -> list[str]:
+    """What the accuracies do not tell, and what a readable model gives up against an ensemble."""
+
+    def interval(one: dict[str, Any]) -> tuple[float, float]:
+        low, high = one["readings"]["accuracy"]["interval"]
+        return low, high
+
+    ranked = sorted(learners, key=lambda one: -one["readings"]["accuracy"]["value"])
+    best = ranked[0]
+    level = [one for one in ranked[1:] if interval(one)[1] >= interval(best)[0]]
+    found = []
+    if level:
+        names = ", ".join(one_line(one["name"]) for one in level)
+        found.append(
+            f"The accuracy intervals of {one_line(best['name'])} and of {names} overlap: these "
+            "rows do not tell which of them is more accurate."
+        )
+    readable = [one for one in ranked if "size" in one["readings"]]
+    for ensemble in (one for one in ranked if "size" not in one["readings"] and readable):
+        small = readable[0]
+        more = ensemble["readings"]["accuracy"]["value"] - small["readings"]["accuracy"]["value"]
+        way = "more" if more > 0 else "less"
+        found.append(
+            f"Price of being readable: {'' if more > 0 else 'none here, '}"
+            f"{one_line(ensemble['name'])} is {100 * abs(more):.1f} points {way} accurate than "
+            f"{one_line(small['name'])}, the most accurate readable model."
+        )
+    return found
 
 
 def _best(learners: list[dict[str, Any]], key: str) -> float | None:

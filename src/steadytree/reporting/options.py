@@ -188,8 +188,9 @@ class ReportOptions:
     seed: int = 0
     # for `report_file`, which fits what was not given
     learner_name: str | None = None  # "greedy", or a learner that `compare` knows
-    max_depth: int = 5
-    criterion: str = "count"
+    max_leaf_nodes: int = 8  # of a steady tree
+    max_depth: int | None = None  # 5 where the tree is not steady
+    criterion: str = "gini"
     compared_learners: Sequence[str] = ()
     comparison_file: str | PathLike[str] | None = None  # a page that `compare` wrote
     n_jobs: int = 1

@@ -26,10 +26,12 @@ from steadytree.reporting.text import render_text
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.stability.stable_tree import StableTreeClassifier
+from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 SCORECARD_CONDITIONS = 6
 MOST_SCORECARD_ROWS = 50_000
 FOLDS = 3
+USUAL_DEPTH = 5  # of trees other than steady ones
 START, END = '<script type="application/json" id="steadytree-data">', "</script>"
 
 
@@ -230,7 +232,7 @@ def _fit(
 ) -> tuple[Any, ReportOptions]:
     """A fitted tree, and the options with all that was fitted."""
     on_progress("fitting a tree")
-    learner = _learner(options.learner_name or "greedy", rows, options)
+    learner = _learner(options.learner_name or "steady", rows, options)
     model, scorecard = learner.fit(rows.features, rows.labels), None
     if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
         on_progress("fitting a risk score")
@@ -242,7 +244,11 @@ def _fit(
 
 
 def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
-    depth, seed = options.max_depth, options.seed
+    depth, seed = options.max_depth or USUAL_DEPTH, options.seed
+    if name == "steady":
+        return SteadyTreeClassifier(
+            options.max_leaf_nodes, max_depth=options.max_depth, random_state=seed
+        )
     if name == "greedy":
         return StableTreeClassifier(depth, 0, criterion=options.criterion, random_state=seed)
     settings = Settings(depth, options.perturbation, seed=seed)
@@ -263,7 +269,8 @@ def _with_comparison(
         kept.features,
         kept.labels,
         n_folds=FOLDS,
-        max_depth=min(options.max_depth, 5),
+        max_depth=min(options.max_depth or USUAL_DEPTH, USUAL_DEPTH),
+        max_leaf_nodes=options.max_leaf_nodes,
         perturbation=options.perturbation,
         schema=options.schema,
         n_jobs=options.n_jobs,

@@ -181,7 +181,9 @@ def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> Re
     ]
     noise = "" if formatted["perturbation_stated"] else " Perturbation: 2 % of each column's range."
     below = f"{folds} {formatted['note']}".strip() + f"{noise} * best of the column, ≈ sampled."
-    return Group(table, Text(), Text(formatted["headline"]), Text(below, style="dim"), *notes)
+    cautions = [Text(caution) for caution in formatted.get("cautions", ())]
+    headline = Text(formatted["headline"])
+    return Group(table, Text(), headline, *cautions, Text(below, style="dim"), *notes)
 
 
 def comparison_text(formatted: dict[str, Any], width: int = 140) -> str:

@@ -122,7 +122,8 @@ def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:
         if sum(key in one["readings"] for one in learners) > 1
     ]
     budget = formatted["perturbation"].get("budget")
-    if budget and len(learners) <= 8:
+    certified = [one for one in learners if one["curve"]["size"]]
+    if budget and certified and len(certified) <= 8:
         found.append(("Certified accuracy by size of perturbation.", _curves(learners, budget)))
     return found
 
@@ -133,7 +134,8 @@ def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
     for index, one in enumerate(learners):
         if key not in one["readings"]:
             continue
-        x, correct, size = (one["readings"][name] for name in (key, "accuracy", "size"))
+        x, correct = one["readings"][key], one["readings"]["accuracy"]
+        size = one["readings"].get("size", {"value": 1.0, "unit": "ensemble"})
         note = (
             f"{one['name']}: accuracy {value_text('accuracy', correct['value'])}, {label} "
             f"{value_text(key, x['value'])}, {size['value']:g} {size['unit']}"
@@ -152,6 +154,7 @@ def _curves(learners: list[dict[str, Any]], budget: float) -> Markup:
     series = [
         _certified(one["name"], one["curve"], most, index % N_COLOURS)
         for index, one in enumerate(learners)
+        if one["curve"]["size"]
     ]
     values = [value for one in series for value in one.y]
     across = Axis.over([0.0, most], "size of perturbation (1 is the stated one)")
