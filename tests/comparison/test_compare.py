@@ -102,7 +102,7 @@ def test_names_are_escaped():
 @pytest.mark.parametrize(
     ("models", "options", "message"),
     [
-        (["luck"], {}, "learners must be some of cart, stable"),
+        (["luck"], {}, "learners must be some of steady, cart"),
         ([], {}, "learners must be some of"),
         ({}, {}, "names no learner"),
         (["cart"], {"n_folds": 1}, "n_folds must be a whole number from 2 to 20"),

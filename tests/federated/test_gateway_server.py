@@ -90,7 +90,7 @@ def test_status_shows_what_is_left(run, tmp_path):
         hospitals.stop(process)
     assert code == 0
     assert "spent 1, left 3 of 4" in out
-    assert "answered 1 questions" in out
+    assert "answered 1 requests" in out
     code, _, err = run("status", "--socket", "north.sock")
     assert code == 2
     assert "no gateway serves" in err

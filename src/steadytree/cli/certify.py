@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 import steadytree as st
-from steadytree.cli.options import LIMIT_EXCEEDED, READS, AsJson, Data, parse_share
-from steadytree.cli.output import Progress, check_order, echo_json
+from steadytree.cli.options import AsJson, Data, Reads, option, parse_share
+from steadytree.cli.output import Progress, check_order, show, stop
 
 EXAMPLES = """\b
 Examples:
@@ -24,22 +23,12 @@ noise.toml, for example (whole: columns that move in whole steps; may be left ou
 
 
 def certify(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json)."), READS
-    ],
+    model: Annotated[Reads, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json).")],
     data: Data,
-    target: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column with the true classes.")
-    ],
-    noise: Annotated[
-        Path, typer.Option(metavar="FILE", help="Perturbation of the inputs (TOML)."), READS
-    ],
+    target: Annotated[str, option("COLUMN", "The column with the true classes.")],
+    noise: Annotated[Reads, option("FILE", "Perturbation of the inputs (TOML).")],
     min_certified: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Exit with 3 if the worst-case accuracy is lower.",
-        ),
+        str | None, option("SHARE", "Exit with 3 if the worst-case accuracy is lower.")
     ] = None,
     counterexamples: Annotated[
         int, typer.Option(min=0, help="Number of smallest counterexamples to show.")
@@ -52,6 +41,7 @@ def certify(
     perturbation within the budget.
     """
     from steadytree.reporting.data_set import DataSet
+    from steadytree.reporting.formatting import plain
 
     check_order("certify", model, data)
     perturbation = st.Perturbation.from_toml(noise)
@@ -59,39 +49,20 @@ def certify(
     if least is not None and perturbation.budget is None:
         raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
     with Progress() as progress:
-        progress.say(f"reading {data}")
+        progress.update(f"reading {data}")
         tree, rows = st.load(model), DataSet.read(data, target)
-        progress.say("searching for the smallest perturbations")
+        progress.update("searching for the smallest perturbations")
         found = st.certify(tree, rows.features, rows.labels, perturbation)
     worst = None if perturbation.budget is None else found.worst_case_accuracy
     failed = least is not None and worst is not None and worst < least
-    if as_json:
-        echo_json({**_plain(found.to_dict()), "min_certified": least, "passed": not failed})
-    else:
-        _show(found, counterexamples)
-    if failed:
-        typer.echo(
-            f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified is "
-            f"{min_certified}.",
-            err=True,
-        )
-        raise typer.Exit(LIMIT_EXCEEDED)
-
-
-def _show(found: Any, most: int) -> None:
-    for measurement in found.measurements():
-        typer.echo(f"{measurement}  ({measurement.meaning})")
-    examples = found.counterexamples(most)
+    lines = [f"{one}  ({one.meaning})" for one in found.measurements()]
+    examples = [f"  {example}" for example in found.counterexamples(counterexamples)]
     if examples:
-        typer.echo("smallest perturbations that make a correct prediction wrong:")
-    for example in examples:
-        typer.echo(f"  {example}")
-
-
-def _plain(value: Any) -> Any:
-    """Infinity as null: JSON has none."""
-    if isinstance(value, dict):
-        return {key: _plain(inside) for key, inside in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inside) for inside in value]
-    return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
+        lines += ["smallest perturbations that make a correct prediction wrong:", *examples]
+    result = {**plain(found.to_dict()), "min_certified": least, "passed": not failed}
+    show(result, lines, as_json)
+    if failed:
+        stop(
+            f"limit exceeded: worst-case accuracy is {worst:.4g}, and --min-certified is "
+            f"{min_certified}."
+        )

@@ -3,54 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree.cli.options import READS, AsJson, Drop, Jobs, Noise, OptionalTarget, PageOut
-from steadytree.cli.output import (
-    Progress,
-    command_line,
-    echo_json,
-    say_written,
-    show_page,
-    warn_of_row_numbers,
-)
+from steadytree.cli import options
+from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
+from steadytree.cli.output import Progress, command_line, show_page, warn_of_row_numbers
 
-if TYPE_CHECKING:
-    from steadytree.reporting.data_set import DataSet
-
-LEARNERS = "cart,stable,pareto,robust,score,private"
+LEARNERS = "steady,cart,cart-cv,stable,pareto,robust,score,private,boosted"
 EXAMPLES = """\b
 Examples:
   steadytree compare
   steadytree compare patients.csv --target outcome --out learners.html
-  steadytree compare patients.csv --target outcome --learners cart,stable --noise noise.toml
+  steadytree compare patients.csv --target outcome --learners steady,cart --noise noise.toml
 
 Without DATA, scikit-learn's breast cancer data are used."""
 
 
 def compare(
     data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A csv or parquet file."), READS
+        MayRead, typer.Argument(metavar="[DATA]", help="A csv or parquet file.")
     ] = None,
-    target: OptionalTarget = None,
-    learners: Annotated[
-        str, typer.Option(metavar="NAMES", help="Learners, separated by commas.")
-    ] = LEARNERS,
+    target: options.OptionalTarget = None,
+    learners: Annotated[str, option("NAMES", "Learners, separated by commas.")] = LEARNERS,
     noise: Noise = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Schema for the private learner (TOML)."),
-        READS,
-    ] = None,
+    schema: Annotated[MayRead, option("FILE", "Schema for the private learner (TOML).")] = None,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of the private learner.")] = 1.0,
     folds: Annotated[
         int, typer.Option(min=2, max=20, help="Number of cross-validation folds.")
     ] = 5,
     max_depth: Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the trees.")] = 4,
+    max_leaves: MaxLeaves = 8,
     time_limit: Annotated[
         float, typer.Option(help="Seconds for each search of the robust learner.")
     ] = 2.0,
@@ -64,13 +50,16 @@ def compare(
     check_can_write(out)
     named = [name.strip() for name in learners.split(",") if name.strip()]
     with Progress() as progress:
-        progress.say("starting")
+        progress.update("starting")
+        from steadytree.data.dataset import hash_data
+        from steadytree.reporting.comparison import page_data
         from steadytree.reporting.data_set import DataSet
         from steadytree.reporting.html import render_comparison
+        from steadytree.reporting.text import comparison_text, comparison_view
 
         perturbation = None if noise is None else st.Perturbation.from_toml(noise)
         declared = None if schema is None else st.Schema.load(schema)
-        progress.say(f"reading {data or 'the data'}")
+        progress.update(f"reading {data or 'the data'}")
         rows = DataSet.open(data, target, drop or [])
         rows.check()
         found = st.compare(
@@ -79,34 +68,17 @@ def compare(
             rows.labels,
             n_folds=folds,
             max_depth=max_depth,
+            max_leaf_nodes=max_leaves,
             perturbation=perturbation,
             epsilon=epsilon,
             schema=declared,
             time_limit=time_limit,
             n_jobs=jobs,
             random_state=seed,
-            progress=progress.say,
+            progress=progress.update,
         )
-        page = _page(found, rows)
+        sha256 = hash_data(rows.features, rows.labels)
+        page = page_data(found, rows.title, sha256, rows.origin(command_line(), None))
         write_text_atomically(out, render_comparison(page))
     warn_of_row_numbers(rows.features)
-    _show(page, out, as_json)
-
-
-def _page(found: Any, rows: DataSet) -> dict[str, Any]:
-    from steadytree.data.dataset import hash_data
-    from steadytree.reporting.comparison import page_data
-
-    sha256 = hash_data(rows.features, rows.labels)
-    return page_data(found, rows.title, sha256, rows.origin(command_line(), None))
-
-
-def _show(page: dict[str, Any], out: Path, as_json: bool) -> None:
-    if as_json:
-        echo_json({**page, "written": [str(out)]})
-        return
-    from steadytree.reporting.text import comparison_text, comparison_view
-
-    show_page(page["comparison"], comparison_view, comparison_text)
-    typer.echo()
-    say_written(out)
+    show_page(page, page["comparison"], comparison_view, comparison_text, as_json, out)

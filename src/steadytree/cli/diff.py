@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
-from steadytree.cli.options import (
-    READS,
-    WRITES,
-    AsJson,
-    Drop,
-    MaxFlips,
-    Target,
-    TrueClasses,
-    parse_flips,
-    parse_share,
-    stop_if_exceeded,
-)
-from steadytree.cli.output import Progress, echo_json, names_of, say_written, warn_of_row_numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from steadytree.cli import options
+from steadytree.cli.options import AsJson, Drop, MaxFlips, MayRead, MayWrite, Reads, Writes, option
+from steadytree.cli.output import Progress, show, warn_of_row_numbers
 
 DIFF_EXAMPLES = """\b
 Examples:
@@ -43,18 +30,14 @@ Exit code 3 if more predictions change than --max-flips allows; the tree is writ
 
 
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="A saved tree (*.tree.json)."), READS],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The tree to compare it with."), READS],
+    old: Annotated[Reads, typer.Argument(metavar="OLD", help="A saved tree (*.tree.json).")],
+    new: Annotated[Reads, typer.Argument(metavar="NEW", help="The tree to compare it with.")],
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Rows to compare predictions on (csv or parquet)."),
-        READS,
+        MayRead, option("FILE", "Rows to compare predictions on (csv or parquet).")
     ] = None,
-    target: TrueClasses = None,
+    target: options.TrueClasses = None,
     max_flips: MaxFlips = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to write the plot (SVG)."), WRITES
-    ] = None,
+    out: Annotated[MayWrite, option("FILE", "Where to write the plot (SVG).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what changed between two saved trees, and which predictions change."""
@@ -69,23 +52,14 @@ def diff(
 
 
 def retrain(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="New rows (csv or parquet)."), READS],
-    target: Target,
-    previous: Annotated[
-        Path, typer.Option(metavar="FILE", help="The tree in use (*.tree.json)."), READS
-    ],
-    max_loss: Annotated[
-        str,
-        typer.Option(metavar="SHARE", help="Score that may be lost to stay close to it."),
-    ] = "1%",
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write the new tree."), WRITES
-    ] = Path("retrained.tree.json"),
-    picture: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to plot what changed (SVG)."),
-        WRITES,
-    ] = None,
+    data: Annotated[Reads, typer.Argument(metavar="DATA", help="New rows (csv or parquet).")],
+    target: options.Target,
+    previous: Annotated[Reads, option("FILE", "The tree in use (*.tree.json).")],
+    max_loss: Annotated[str, option("SHARE", "Score that may be lost to stay close to it.")] = "1%",
+    out: Annotated[Writes, option("FILE", "Where to write the new tree.")] = Path(
+        "retrained.tree.json"
+    ),
+    picture: Annotated[MayWrite, option("FILE", "Where to plot what changed (SVG).")] = None,
     max_flips: MaxFlips = None,
     drop: Drop = None,
     trees: Annotated[int, typer.Option(min=2, help="Number of bootstrap trees.")] = 100,
@@ -100,19 +74,26 @@ def retrain(
     these rows is at most --max-loss below that of plain retraining, the nearest to the tree in use
     is taken.
     """
-    loss = parse_share(max_loss, "--max-loss")
+    loss = options.parse_share(max_loss, "--max-loss")
     _check_before_work(max_flips, out, picture)
     from steadytree.data.labels import labels_like
+    from steadytree.data.table import quote
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
     with Progress() as progress:
-        progress.say(f"reading {data}")
+        progress.update(f"reading {data}")
         old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
-        _check_no_new_columns(old.space.names, data_set.features.names or ())
+        given, known = data_set.features.names or (), set(old.space.names)
+        new = [name for name in given if name not in known]
+        if new and known <= set(given):
+            raise ValueError(
+                f"the rows have column(s) that the tree in use was not fitted on: {quote(new)}. "
+                "Leave each out with --drop."
+            )
         check_texts(data_set.features)
         labels = labels_like(data_set.labels, old.classes)
-        progress.say("retraining")
+        progress.update("retraining")
         model = st.ParetoTreeClassifier(
             previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
         ).fit(data_set.features, labels)
@@ -127,16 +108,14 @@ def retrain(
 def _check_before_work(max_flips: str | None, *outputs: Path | None) -> None:
     """Refuse a limit that cannot be parsed and a file that cannot be written."""
     if max_flips is not None:
-        parse_flips(max_flips, 1)
+        options.parse_flips(max_flips, 1)
     for path in filter(None, outputs):
         check_can_write(path)
 
 
 def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | None) -> None:
     """Print a diff, with colours in a terminal, or as JSON; exit 3 where a limit is exceeded."""
-    if as_json:
-        echo_json({**found.formatted, "written": names_of(written)})
-    else:
+    if not as_json:
         from rich.console import Console
 
         from steadytree.reporting.diff import diff_text
@@ -146,9 +125,9 @@ def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | Non
             console.print(diff_text(found.formatted), soft_wrap=True)
         else:
             typer.echo(str(found))
-        say_written(*written)
+    show(found.formatted, [], as_json, written)
     if found.rows is not None:
-        stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
+        options.stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
 
 
 def _read(path: Path, target: str | None) -> tuple[Any, Any]:
@@ -161,14 +140,3 @@ def _read(path: Path, target: str | None) -> tuple[Any, Any]:
         return table, None
     check_names(table.names or (), [target], "the target")
     return table, labels_of(table, target)
-
-
-def _check_no_new_columns(known: Sequence[str], given: Sequence[str]) -> None:
-    from steadytree.data.table import quote
-
-    new = [name for name in given if name not in set(known)]
-    if new and set(known) <= set(given):
-        raise ValueError(
-            f"the rows have column(s) that the tree in use was not fitted on: {quote(new)}. "
-            "Leave each out with --drop."
-        )

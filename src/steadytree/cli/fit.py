@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
-from steadytree.cli.options import FILLS, READS, AsJson, Drop, MaxDepth, Target, TreeOut
-from steadytree.cli.output import Progress, echo_json, say_written, warn_of_row_numbers
+from steadytree.cli.options import READS, AsJson, Drop, MaxLeaves, MayFill, Target, TreeOut, option
+from steadytree.cli.output import Progress, show, warn_of_row_numbers
 
 TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
@@ -20,8 +20,12 @@ Examples:
   steadytree fit rows.parquet --target outcome
   steadytree fit rows/ --target outcome --max-depth 6 --cache binned --out big.tree.json
 
-Parquet and Arrow files are read block by block and may be larger than memory; a csv file is read
-as a whole."""
+A steady tree is fitted to one file, read as a whole. Several Parquet or Arrow files, a folder of
+them, a file of more than 1,000,000 rows and --cache mean a stable tree, fitted block by block: the
+data may be larger than memory."""
+Learner = StrEnum("Learner", "STEADY STABLE")
+MOST_ROWS = 1_000_000  # that are read as a whole unless a learner is named
+OF_STABLE = ("epsilon", "thresholds", "cache")
 
 
 def fit(
@@ -35,83 +39,98 @@ def fit(
     target: Target,
     out: TreeOut = Path("fitted.tree.json"),
     drop: Drop = None,
-    max_depth: MaxDepth = 5,
+    learner: Annotated[
+        Learner | None, typer.Option(help="Learner; default: steady for a file, stable for more.")
+    ] = None,
+    max_leaves: MaxLeaves = 8,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, max=30, help="Maximum depth; default: none if steady, 5 if stable."),
+    ] = None,
     epsilon: Annotated[
-        float,
-        typer.Option(min=0, help="Score of a split that may be lost for stability; 0 is greedy."),
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            min=0, help="Of a stable tree: score that a split may lose; 0 is greedy, default 0.1."
+        ),
+    ] = None,
     thresholds: Annotated[
-        int, typer.Option(min=1, max=65_000, help="Number of candidate thresholds per column.")
-    ] = 500,
+        int | None,
+        typer.Option(
+            min=1, max=65_000, help="Of a stable tree: candidate thresholds, default 500."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the binned data here for the next fit."),
-        FILLS,
+        MayFill, option("FOLDER", "Keep the binned data here for the next fit.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a stable tree to files of any size and save it."""
+    """Fit a tree and save it: a steady one, or a stable one to files of any size."""
     if not target:  # some versions of typer accept a missing required option
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
     from steadytree.models.files import model_hash
-    from steadytree.reporting.checks import check_categories
-
-    model = st.StableTreeClassifier(
-        max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
-    )
-    with Progress() as progress:
-        if any(path.suffix.lower() in TEXT_FILES for path in data):
-            _fit_text(model, data, target, drop or [], cache, progress.say)
-        else:
-            _fit_blocks(model, data, target, drop or [], cache, progress.say)
-    tree = model.tree_
-    n_rows = int(tree.weight[0])
-    check_categories(tree.space, n_rows)
-    model.save(out)
-    if as_json:
-        size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
-        echo_json({**size, "sha256": model_hash(tree), "written": [str(out)]})
-        return
-    typer.echo(f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
-    say_written(out)
-
-
-def _fit_text(
-    model: st.StableTreeClassifier,
-    data: list[Path],
-    target: str,
-    drop: list[str],
-    cache: Path | None,
-    on_progress: Callable[[str], None],
-) -> None:
-    """Fit to one csv file, in memory."""
-    from steadytree.reporting.checks import check_texts
+    from steadytree.reporting.checks import check_categories, check_texts
     from steadytree.reporting.data_set import DataSet
 
-    if len(data) > 1 or cache is not None:
+    is_text = any(path.suffix.lower() in TEXT_FILES for path in data)
+    if is_text and (len(data) > 1 or cache is not None):
         raise ValueError(
             "a csv file is read as a whole: pass one of them and no --cache, "
             "or convert the files to Parquet."
         )
-    on_progress(f"reading {data[0]}")
-    rows = DataSet.read(data[0], target, drop)
-    check_texts(rows.features)
-    on_progress("fitting")
-    model.fit(rows.features, rows.labels)
-    warn_of_row_numbers(rows.features)
+    given = dict(zip(OF_STABLE, (epsilon, thresholds, cache), strict=True))
+    named = [f"--{name}" for name, value in given.items() if value is not None]
+    chosen = learner or _learner_for(data, target, is_text, bool(named))
+    model: Any
+    if chosen is Learner.STEADY:
+        if named:
+            raise ValueError(f"{named[0]} belongs to a stable tree: add --learner stable.")
+        if len(data) > 1 or data[0].is_dir():
+            raise ValueError("a steady tree is fitted to one file: name it, or omit --learner.")
+        model = st.SteadyTreeClassifier(max_leaves, max_depth=max_depth, random_state=seed)
+    else:
+        model = st.StableTreeClassifier(
+            max_depth=max_depth or 5,
+            epsilon=0.1 if epsilon is None else epsilon,
+            n_thresholds=thresholds or 500,
+            random_state=seed,
+        )
+    with Progress() as progress:
+        if is_text or chosen is Learner.STEADY:
+            progress.update(f"reading {data[0]}")
+            rows = DataSet.read(data[0], target, drop or [])
+            check_texts(rows.features)
+            progress.update("fitting")
+            model.fit(rows.features, rows.labels)
+            warn_of_row_numbers(rows.features)
+        else:
+            columns = _kept_columns(data, target, drop or [])
+            model.fit_files(data, target, columns, cache, progress=progress.update)
+    tree = model.tree_
+    n_rows = int(tree.weight[0])
+    check_categories(tree.space, n_rows)
+    model.save(out)
+    size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
+    size = {"learner": chosen.value, **size}
+    line = f"{chosen.value} tree: {n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}"
+    show({**size, "sha256": model_hash(tree)}, [line], as_json, [out])
 
 
-def _fit_blocks(
-    model: st.StableTreeClassifier,
-    data: list[Path],
-    target: str,
-    drop: list[str],
-    cache: Path | None,
-    on_progress: Callable[[str], None],
-) -> None:
-    """Fit to files that may be larger than memory."""
+def _learner_for(data: list[Path], target: str, is_text: bool, of_stable: bool) -> Learner:
+    """The usual learner: steady for one file that can be read as a whole."""
+    if of_stable or len(data) > 1 or data[0].is_dir():
+        return Learner.STABLE
+    if is_text:
+        return Learner.STEADY
+    from steadytree.data.blocks import DataFiles
+
+    n_rows = DataFiles(data, target).n_rows
+    return Learner.STABLE if n_rows is None or n_rows > MOST_ROWS else Learner.STEADY
+
+
+def _kept_columns(data: list[Path], target: str, drop: list[str]) -> list[str] | None:
+    """The columns that are left, or None for all."""
     from steadytree.data.blocks import DataFiles
     from steadytree.data.table import quote
 
@@ -119,5 +138,4 @@ def _fit_blocks(
     unknown = [name for name in drop if name not in names]
     if unknown:
         raise ValueError(f"--drop names {quote(unknown)}, but the files have {quote(names)}.")
-    columns = [name for name in names if name not in drop] if drop else None
-    model.fit_files(data, target, columns, cache, progress=on_progress)
+    return [name for name in names if name not in drop] if drop else None

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 import steadytree as st
 from steadytree._base.files import Role, UsedPath, check_apart
+from steadytree.cli.output import stop
 
-LIMIT_EXCEEDED = 3  # exit code: a limit is not met, or a privacy budget is spent
 Values = dict[str, Any]
 
 
@@ -78,7 +78,7 @@ def roles_of(function: Callable[..., None]) -> dict[str, Does]:
     hints = _hints(function)
     found = {}
     for name in inspect.signature(function).parameters:
-        own = [one for one in _notes(hints.get(name)) if isinstance(one, Does)]
+        own = [one for one in getattr(hints.get(name), "__metadata__", ()) if isinstance(one, Does)]
         if own:
             found[name] = own[0]
         elif _is_path(hints.get(name)):
@@ -91,7 +91,7 @@ def roles_of(function: Callable[..., None]) -> dict[str, Does]:
 
 def shown_name(function: Callable[..., None], name: str) -> str:
     """A parameter as it is shown in the help: --out, or DATA."""
-    notes = _notes(_hints(function).get(name))
+    notes = getattr(_hints(function).get(name), "__metadata__", ())
     info = next((one for one in notes if isinstance(one, ParameterInfo)), None)
     if isinstance(info, ArgumentInfo):
         return (info.metavar or name.upper()).strip("[].")
@@ -106,10 +106,6 @@ def _hints(function: Callable[..., None]) -> dict[str, Any]:
     return get_type_hints(function, include_extras=True)
 
 
-def _notes(hint: Any) -> tuple[Any, ...]:
-    return hint.__metadata__ if get_origin(hint) is Annotated else ()
-
-
 def _is_path(hint: Any) -> bool:
     return hint is Path or any(_is_path(part) for part in get_args(hint) if part is not hint)
 
@@ -120,70 +116,52 @@ def _files_of_plan(values: dict[str, Any]) -> tuple[UsedPath, ...]:
     return StudyConfig.load(values["plan"]).files
 
 
-class Method(StrEnum):
-    """How a private tree is grown."""
-
-    GIBBS = "gibbs"
-    GREEDY = "greedy"
-    TOPDOWN = "topdown"
+def option(metavar: str, help: str) -> Any:
+    """An option with the name of its value and its help."""
+    return typer.Option(metavar=metavar, help=help)
 
 
+Method = StrEnum("Method", "GIBBS GREEDY TOPDOWN")  # how a private tree is grown
+Reads = Annotated[Path, READS]
+MayRead = Annotated[Path | None, READS]
+Writes = Annotated[Path, WRITES]
+MayWrite = Annotated[Path | None, WRITES]
+MayFill = Annotated[Path | None, FILLS]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A csv or parquet file."), READS]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")]
-OptionalTarget = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
-]
-TrueClasses = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column with the true classes.")
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated."),
-]
+Data = Annotated[Reads, typer.Argument(metavar="DATA", help="A csv or parquet file.")]
+Target = Annotated[str, option("COLUMN", "The column to predict.")]
+OptionalTarget = Annotated[str | None, option("COLUMN", "The column to predict.")]
+TrueClasses = Annotated[str | None, option("COLUMN", "The column with the true classes.")]
+Drop = Annotated[list[str] | None, option("COLUMN", "A column to leave out; may be repeated.")]
 Noise = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Perturbation of the inputs (TOML); default: 2% of each range."
-    ),
-    READS,
+    MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of each range.")
 ]
+MaxLeaves = Annotated[int, typer.Option(min=2, max=32, help="Most leaves of a steady tree.")]
 MaxDepth = Annotated[int, typer.Option(min=1, max=30, help="Maximum depth of the tree.")]
 MaxFlips = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LIMIT", help="Most predictions that may change: 5%, 0.05, or 12 for 12 rows."
-    ),
+    str | None, option("LIMIT", "Most predictions that may change: 5%, 0.05, or 12 for 12 rows.")
 ]
 Jobs = Annotated[int, typer.Option(min=1, help="Number of parallel processes.")]
-TreeOut = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tree."), WRITES]
-PageOut = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page."), WRITES]
+TreeOut = Annotated[Writes, option("FILE", "Where to write the tree.")]
+PageOut = Annotated[Writes, option("FILE", "Where to write the page.")]
 PlanFile = Annotated[
-    Path,
-    typer.Argument(metavar="PLAN", help="A plan file (TOML)."),
-    Does(None, _files_of_plan),
+    Path, typer.Argument(metavar="PLAN", help="A plan file (TOML)."), Does(None, _files_of_plan)
 ]
-SchemaFile = Annotated[
-    Path, typer.Option("--schema", metavar="FILE", help="The completed schema (TOML)."), READS
-]
-LedgerFile = Annotated[
-    Path, typer.Option("--ledger", metavar="FILE", help="The privacy ledger of the data."), CHANGES
-]
+SchemaFile = Annotated[Reads, option("FILE", "The completed schema (TOML).")]
+OptionalSchema = Annotated[MayRead, option("FILE", "The completed schema (TOML).")]
+LedgerFile = Annotated[Path, option("FILE", "The privacy ledger of the data."), CHANGES]
+OptionalLedger = Annotated[Path | None, option("FILE", "The privacy ledger of the data."), CHANGES]
 Budget = Annotated[float, typer.Option(help="Total epsilon that may ever be spent on the data.")]
 NewLedger = Annotated[
     bool, typer.Option("--new-ledger", help="Create the ledger, which must not exist yet.")
 ]
-HolderKeys = Annotated[Path, typer.Option(metavar="FOLDER", help="This holder's keys."), READS]
-GatewaySocket = Annotated[
-    Path, typer.Option(metavar="FILE", help="The gateway's socket."), CONNECTS
-]
+HolderKeys = Annotated[Reads, option("FOLDER", "This holder's keys.")]
+GatewaySocket = Annotated[Path, option("FILE", "The gateway's socket."), CONNECTS]
 
 
 def parse_share(text: str, option: str) -> float:
     """A share: "1%", "1 %" or "0.01".
 
-    Examples
-    --------
     >>> parse_share("5%", "--max-loss"), parse_share("0.01", "--max-loss")
     (0.05, 0.01)
     """
@@ -200,8 +178,6 @@ def parse_share(text: str, option: str) -> float:
 def parse_flips(text: str, n_rows: int) -> float:
     """Most rows whose prediction may change: "5%" of them, "0.05" of them, or "12" rows.
 
-    Examples
-    --------
     >>> parse_flips("5%", 200), parse_flips("12", 200)
     (10.0, 12.0)
     """
@@ -219,12 +195,8 @@ def parse_flips(text: str, n_rows: int) -> float:
 def stop_if_exceeded(n_flips: int, n_rows: int, limit: str | None) -> None:
     """End with exit code 3 where more predictions change than allowed."""
     if limit is not None and n_flips > parse_flips(limit, n_rows) + 1e-9:
-        typer.echo(
-            f"limit exceeded: {n_flips:,} of {n_rows:,} predictions change, "
-            f"and --max-flips allows {limit}.",
-            err=True,
-        )
-        raise typer.Exit(LIMIT_EXCEEDED)
+        change = f"{n_flips:,} of {n_rows:,} predictions change"
+        stop(f"limit exceeded: {change}, and --max-flips allows {limit}.")
 
 
 def check_ledger(path: Path, new: bool) -> None:

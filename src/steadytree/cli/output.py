@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from steadytree.cli.options import LIMIT_EXCEEDED
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+LIMIT_EXCEEDED = 3  # exit code: a limit is not met, or a privacy budget is spent
+PATIENCE = 2.0  # seconds before progress is shown
 
 
 def command_line() -> str:
@@ -32,34 +32,40 @@ def check_order(command: str, tree: Path, data: Path) -> None:
         )
 
 
-def echo_json(value: Any) -> None:
-    """Print one JSON document on standard output."""
-    import json
+def show(
+    values: dict[str, Any],
+    lines: Iterable[str],
+    as_json: bool,
+    written: Iterable[Path | None] | None = None,
+) -> None:
+    """Print results as lines, with the files written, or all of it as one JSON document.
 
-    typer.echo(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    None stands for a file that was not requested.
+    """
+    paths = [str(path) for path in written or () if path is not None]
+    if as_json:
+        import json
 
-
-def show_page(data: dict[str, Any], view: Any, text: Any) -> None:
-    """Print the content of a page: formatted in a terminal, as plain text in a file."""
-    from rich.console import Console
-
-    console = Console()
-    if console.is_terminal:
-        console.print(view(data))
-    else:
-        typer.echo(text(data))
-
-
-def say_written(*paths: Any) -> None:
-    """Print the files that were written; None stands for one that was not requested."""
-    for path in paths:
-        if path is not None:
-            typer.echo(f"written: {path}")
+        document = values if written is None else {**values, "written": paths}
+        typer.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+        return
+    for line in (*lines, *(f"written: {path}" for path in paths)):
+        typer.echo(line)
 
 
-def names_of(paths: Iterable[Any]) -> list[str]:
-    """The files that were written, as JSON names them."""
-    return [str(path) for path in paths if path is not None]
+def show_page(
+    page: dict[str, Any], part: Any, view: Any, text: Any, as_json: bool, out: Path
+) -> None:
+    """Print the content of a page: formatted in a terminal, else as plain text, or all as JSON."""
+    if not as_json:
+        from rich.console import Console
+
+        console = Console()
+        if console.is_terminal:
+            console.print(view(part))
+        else:
+            typer.echo(text(part))
+    show(page, [""], as_json, [out])
 
 
 def warn_of_row_numbers(table: Any) -> None:
@@ -70,34 +76,30 @@ def warn_of_row_numbers(table: Any) -> None:
     found = row_numbers(table)
     if found:
         what = "numbers the rows" if len(found) == 1 else "number the rows"
+        advice = f"leave out with {drop_options(found)}"
         typer.echo(
-            f"warning: {quote(found)} {what} and cannot predict new rows: leave out with "
-            f"{drop_options(found)}",
-            err=True,
+            f"warning: {quote(found)} {what} and cannot predict new rows: {advice}", err=True
         )
 
 
-def refuse_spending(error: Exception) -> NoReturn:
-    """End with exit code 3: the budget is spent."""
-    typer.echo(f"refused: {error}", err=True)
-    raise typer.Exit(LIMIT_EXCEEDED)
-
-
-PATIENCE = 2.0  # seconds before progress is shown
+def stop(message: str, code: int = LIMIT_EXCEEDED) -> NoReturn:
+    """Print why the command ends on standard error, and end it."""
+    typer.echo(message, err=True)
+    raise typer.Exit(code)
 
 
 class Progress:
     """Shows the current step on standard error, in a terminal, after 2 seconds."""
 
-    def __init__(self, patience: float = PATIENCE):
+    def __init__(self) -> None:
         self._message = ""
         self._status: Any = None
         self._over = False
         self._lock = threading.Lock()
-        self._timer = threading.Timer(patience, self._show)
+        self._timer = threading.Timer(PATIENCE, self._show)
         self._timer.daemon = True
 
-    def say(self, message: str) -> None:
+    def update(self, message: str) -> None:
         """Show this step from now on."""
         with self._lock:
             self._message = message
@@ -108,12 +110,7 @@ class Progress:
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._timer.cancel()
         with self._lock:
             self._over = True

@@ -10,31 +10,9 @@ import typer
 import steadytree as st
 from steadytree._base.exceptions import BudgetError
 from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree.cli import private_holder, private_study
-from steadytree.cli.options import (
-    CHANGES,
-    READS,
-    WRITES,
-    App,
-    AsJson,
-    Budget,
-    Data,
-    LedgerFile,
-    Method,
-    NewLedger,
-    SchemaFile,
-    Target,
-    TreeOut,
-    open_ledger,
-)
-from steadytree.cli.output import (
-    Progress,
-    check_order,
-    echo_json,
-    names_of,
-    refuse_spending,
-    say_written,
-)
+from steadytree.cli import options, private_holder, private_study
+from steadytree.cli.options import AsJson, Budget, Data, Method, NewLedger, SchemaFile, option
+from steadytree.cli.output import Progress, check_order, show, stop
 
 if TYPE_CHECKING:
     from steadytree.data.table import Table
@@ -51,7 +29,7 @@ Examples:
       --schema patients.schema.toml --epsilon 0.2 --ledger patients.ledger --budget 2
   steadytree private ledger patients.ledger --budget 2"""
 
-app = App(
+app = options.App(
     help="Differential privacy: declare a schema, fit, evaluate, and account for the budget.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -61,10 +39,10 @@ app = App(
 @app.command()
 def schema(
     data: Data,
-    target: Target,
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where to write the schema."), WRITES
-    ] = Path("schema.toml"),
+    target: options.Target,
+    out: Annotated[options.Writes, option("FILE", "Where to write the schema.")] = Path(
+        "schema.toml"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Write a schema to fill in, from the column names alone; no value is read."""
@@ -72,13 +50,11 @@ def schema(
 
     if check_can_write(out).exists():
         raise ValueError(f"{out} exists: name another file, so that none is lost.")
-    columns = [name for name in _names_with(data, target) if name != target]
+    columns = [name for name in names_with(data, target) if name != target]
     write_text_atomically(out, template_of_names(columns))
-    if as_json:
-        echo_json({"columns": columns, "written": [str(out)]})
-        return
-    say_written(out)
-    typer.echo('Replace every "fill in" from general knowledge, not from the data.')
+    show({"columns": columns}, [], as_json, [out])
+    if not as_json:
+        typer.echo('Replace every "fill in" from general knowledge, not from the data.')
 
 
 @app.command()
@@ -89,23 +65,18 @@ def simulate(
         list[float] | None, typer.Option(help="Privacy budget of a fit; may be repeated.")
     ] = None,
     public_data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="PUBLIC rows (csv or parquet), NEVER the private ones: nothing protects these. "
+        options.MayRead,
+        option(
+            "FILE",
+            "PUBLIC rows (csv or parquet), NEVER the private ones: nothing protects these. "
             "Without it, rows are generated from the schema.",
         ),
-        READS,
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The public data's column to predict.")
-    ] = None,
+    target: Annotated[str | None, option("COLUMN", "The public data's column to predict.")] = None,
     method: Annotated[Method, typer.Option(help="How to grow the trees.")] = Method.GIBBS,
     repeats: Annotated[int, typer.Option(help="Number of fits at each epsilon.", min=2)] = 10,
     seed: Annotated[int, typer.Option(help="Random seed.", min=0)] = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where to plot it (png, svg, pdf)."), WRITES
-    ] = None,
+    out: Annotated[options.MayWrite, option("FILE", "Where to plot it (png, svg, pdf).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate how accurate private trees will be, before any budget is spent.
@@ -124,105 +95,85 @@ def simulate(
             raise ValueError(f"--out must end in one of {', '.join(PICTURES)}, got {str(out)!r}.")
     declared, data = st.Schema.load(schema), None
     if public_data is not None and target is not None:
-        _names_with(public_data, target)
+        names_with(public_data, target)
         data = read_rows(public_data, declared, target)
-    found = st.simulate(
-        declared,
-        rows,
-        epsilon or DEFAULT_EPSILONS,
-        data,
-        method=method.value,
-        repeats=repeats,
-        random_state=seed,
-    )
+    tried: dict[str, Any] = {"method": method.value, "repeats": repeats, "random_state": seed}
+    found = st.simulate(declared, rows, epsilon or DEFAULT_EPSILONS, data, **tried)
     if out is not None:
         found.plot().figure.savefig(out)
-    if as_json:
-        echo_json({**found.to_dict(), "written": names_of([out])})
-        return
-    typer.echo(str(found))
     source = "generated rows" if data is None else f"{public_data}, taken to be public"
-    typer.echo(f"from {source}: no budget was spent, and these results are not private")
-    say_written(out)
+    warning = f"from {source}: no budget was spent, and these results are not private"
+    show(found.to_dict(), [str(found), warning], as_json, [out])
 
 
 @app.command()
 def fit(
     data: Data,
-    target: Target,
+    target: options.Target,
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of this tree.")],
-    ledger: LedgerFile,
+    ledger: options.LedgerFile,
     budget: Budget,
-    out: TreeOut,
+    out: options.TreeOut,
     new_ledger: NewLedger = False,
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private tree, charge the ledger, save the tree; exit 3 if the budget is spent."""
     check_can_write(out)
-    _names_with(data, target)
-    declared, account = st.Schema.load(schema), open_ledger(ledger, budget, new_ledger)
+    names_with(data, target)
+    declared, account = st.Schema.load(schema), options.open_ledger(ledger, budget, new_ledger)
     model = st.PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         with Progress() as progress:
-            progress.say(f"reading {data}")
+            progress.update(f"reading {data}")
             X, y = read_rows(data, declared, target)
-            progress.say("fitting a private tree")
+            progress.update("fitting a private tree")
             model.fit(X, y)
     except BudgetError as error:
-        refuse_spending(error)
+        stop(f"refused: {error}")
     model.save(out)
     statement = model.privacy_.to_dict()
-    if as_json:
-        echo_json({**statement, "left": account.left, "written": [str(out)]})
-        return
-    typer.echo(statement["guarantee"])
-    for purpose, amount in statement["spent"].items():
-        typer.echo(f"  epsilon {amount:.4g} on {purpose}")
-    typer.echo(f"left in the ledger: {account.left:g}")
-    say_written(out)
+    spent = [f"  epsilon {amount:.4g} on {use}" for use, amount in statement["spent"].items()]
+    lines = [statement["guarantee"], *spent, f"left in the ledger: {account.left:g}"]
+    show({**statement, "left": account.left}, lines, as_json, [out])
 
 
 @app.command()
 def evaluate(
-    tree: Annotated[Path, typer.Argument(metavar="TREE", help="A tree file."), READS],
+    tree: Annotated[options.Reads, typer.Argument(metavar="TREE", help="A tree file.")],
     data: Data,
-    target: Target,
+    target: options.Target,
     schema: SchemaFile,
     epsilon: Annotated[float, typer.Option(help="Privacy budget of this evaluation.")],
-    ledger: LedgerFile,
+    ledger: options.LedgerFile,
     budget: Budget,
     new_ledger: NewLedger = False,
     as_json: AsJson = False,
 ) -> None:
     """Estimate a tree's accuracy on private rows, with noise; exit 3 if the budget is spent."""
     check_order("private evaluate", tree, data)
-    _names_with(data, target)
+    names_with(data, target)
     declared, model = st.Schema.load(schema), st.load(tree)
-    account = open_ledger(ledger, budget, new_ledger)
+    account = options.open_ledger(ledger, budget, new_ledger)
     X, y = read_rows(data, declared, target)
     try:
         found = st.private_accuracy(model, X, y, epsilon, declared, account)
     except BudgetError as error:
-        refuse_spending(error)
+        stop(f"refused: {error}")
     low, high = found.interval
-    if as_json:
-        estimate = {"accuracy": float(found.accuracy), "interval": [float(low), float(high)]}
-        echo_json({**estimate, **found.privacy.to_dict(), "left": account.left})
-        return
-    typer.echo(f"accuracy {found.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}")
-    typer.echo(found.privacy.guarantee)
-    typer.echo(f"left in the ledger: {account.left:g}")
+    values = {"accuracy": float(found.accuracy), "interval": [float(low), float(high)]}
+    estimate = f"accuracy {found.accuracy:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    lines = [estimate, found.privacy.guarantee, f"left in the ledger: {account.left:g}"]
+    show({**values, **found.privacy.to_dict(), "left": account.left}, lines, as_json)
 
 
 @app.command(name="ledger")
 def show_ledger(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger."), CHANGES],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger."), options.CHANGES],
     budget: Budget,
     delta: Annotated[
-        float,
-        typer.Option(help="Total delta that may ever be spent on the data.", metavar="<float>"),
+        float, option("<float>", "Total delta that may ever be spent on the data.")
     ] = 0.0,
     upgrade: Annotated[
         bool,
@@ -240,31 +191,25 @@ def show_ledger(
     if upgrade:
         upgrade_ledger(path, budget, delta)
     account = st.Ledger(path, budget, delta)
-    if as_json:
-        entries = [
-            {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
-            for one in account.entries
-        ]
-        sums = {"budget": account.budget, "spent": account.spent, "left": account.left}
-        echo_json({**sums, "entries": entries})
-        return
-    for entry in account.entries:
-        typer.echo(f"{float(entry.epsilon):>12g} {entry.what} ({entry.mechanism or 'unknown'})")
-    typer.echo(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+    entries = [
+        {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
+        for one in account.entries
+    ]
+    lines = [
+        f"{float(one.epsilon):>12g} {one.what} ({one.mechanism or 'unknown'})"
+        for one in account.entries
+    ]
+    lines.append(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
+    sums = {"budget": account.budget, "spent": account.spent, "left": account.left}
+    show({**sums, "entries": entries}, lines, as_json)
 
 
-for command in (
-    private_study.keys,
-    private_study.coordinate,
-    private_study.ask,
-    private_study.answer,
-    private_study.merge,
-):
-    app.command()(command)
+for name in ("keys", "coordinate", "ask", "answer", "merge"):
+    app.command()(getattr(private_study, name))
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
 
 
-def _names_with(data: Path, target: str) -> list[str]:
+def names_with(data: Path, target: str) -> list[str]:
     """Names of a file's columns, of which the target must be one."""
     from steadytree.data.readers import column_names
 

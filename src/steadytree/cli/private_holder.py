@@ -9,25 +9,14 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import UsedPath
-from steadytree.cli.options import (
-    READS,
-    WRITES,
-    App,
-    AsJson,
-    Budget,
-    Does,
-    GatewaySocket,
-    HolderKeys,
-    LedgerFile,
-    NewLedger,
-    SchemaFile,
-    check_ledger,
-)
-from steadytree.cli.output import echo_json
+from steadytree.cli import options
+from steadytree.cli.options import Does, GatewaySocket, MayRead, MayWrite, Reads, option
+from steadytree.cli.output import show
 
 if TYPE_CHECKING:
     from steadytree.federated.gateway import Terms
 
+LOG_LINE = "%(asctime)s %(levelname)s %(message)s"
 EXAMPLES = """\b
 Examples:
   steadytree private holder serve --data rows.parquet --target outcome --schema s.toml \\
@@ -35,7 +24,7 @@ Examples:
       --study heart-2026=1.0 --coordinator-key keys/coordinator.sign.pub
   steadytree private holder status --socket north.sock"""
 
-app = App(
+app = options.App(
     help="Keep rows, noise and ledger in a daemon at the holder.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -63,20 +52,17 @@ def _kept_beside(values: dict[str, Any]) -> list[UsedPath]:
 
 @app.command(epilog=EXAMPLES)
 def serve(
-    data: Annotated[
-        Path, typer.Option("--data", metavar="FILE", help="A csv or parquet file."), READS
-    ],
-    schema: SchemaFile,
-    ledger: LedgerFile,
-    budget: Budget,
+    data: Annotated[Reads, option("FILE", "A csv or parquet file.")],
+    schema: options.SchemaFile,
+    ledger: options.LedgerFile,
+    budget: options.Budget,
     name: Annotated[str, typer.Option(help="This holder's name in the plan.")] = "holder",
     target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column to predict; the one not in the schema."),
+        str | None, option("COLUMN", "The column to predict; the one not in the schema.")
     ] = None,
     socket: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The socket; by default LEDGER.sock."),
+        option("FILE", "The socket; by default LEDGER.sock."),
         Does("write", _kept_beside),
     ] = None,
     group: Annotated[
@@ -86,23 +72,16 @@ def serve(
         float, typer.Option(help="Send replies at multiples of so many seconds.", min=0, max=60)
     ] = 0.25,
     study: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=EPSILON", help="Answer this study only, up to its epsilon."),
+        list[str] | None, option("NAME=EPSILON", "Answer this study only, up to its epsilon.")
     ] = None,
     coordinator_key: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Accept only messages signed with coordinator.sign.pub."),
-        READS,
+        MayRead, option("FILE", "Accept only messages signed with coordinator.sign.pub.")
     ] = None,
     least_epsilon: Annotated[
         float, typer.Option(help="Refuse requests that cost less than this.", min=0)
     ] = 1e-3,
-    new_ledger: NewLedger = False,
-    log: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The log; by default standard error."),
-        WRITES,
-    ] = None,
+    new_ledger: options.NewLedger = False,
+    log: Annotated[MayWrite, option("FILE", "The log; by default standard error.")] = None,
     testing_seed: Annotated[
         int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
     ] = None,
@@ -113,9 +92,8 @@ def serve(
 
     from steadytree.federated.transport import GatewayServer
 
-    form = "%(asctime)s %(levelname)s %(message)s"
-    logging.basicConfig(filename=log, level=logging.INFO, format=form)
-    check_ledger(ledger, new_ledger)
+    logging.basicConfig(filename=log, level=logging.INFO, format=LOG_LINE)
+    options.check_ledger(ledger, new_ledger)
     terms = read_terms(name, study, least_epsilon, coordinator_key)
     holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
     gateway, store = open_gateway(holder, ledger, pace, terms)
@@ -133,10 +111,7 @@ def serve(
 
 
 @app.command()
-def status(
-    socket: GatewaySocket,
-    as_json: AsJson = False,
-) -> None:
+def status(socket: GatewaySocket, as_json: options.AsJson = False) -> None:
     """Show what a serving gateway has spent and what is left."""
     from steadytree.federated.flower.supernode import ASKING
     from steadytree.federated.framing import VERSION, carry, read, write
@@ -148,20 +123,20 @@ def status(
     known = read(reply)
     if known.get("ok") is not True:
         raise ValueError(f"the gateway refused: {known.get('code')}.")
-    if as_json:
-        named = ("holder", "private", "spent", "left", "budget", "answers")
-        echo_json({name: known[name] for name in named})
-        return
+    named = ("holder", "private", "spent", "left", "budget", "answers")
     note = "" if known["private"] else ", NOT PRIVATE (testing seed)"
-    typer.echo(f"holder {known['holder']}{note}")
-    typer.echo(f"spent {known['spent']:g}, left {known['left']:g} of {known['budget']:g}")
-    typer.echo(f"answered {known['answers']} questions")
+    lines = [
+        f"holder {known['holder']}{note}",
+        f"spent {known['spent']:g}, left {known['left']:g} of {known['budget']:g}",
+        f"answered {known['answers']} requests",
+    ]
+    show({name: known[name] for name in named}, lines, as_json)
 
 
 @app.command()
 def join(
-    keys: HolderKeys,
-    superlink: Annotated[str, typer.Option(metavar="HOST:PORT", help="The coordinator.")],
+    keys: options.HolderKeys,
+    superlink: Annotated[str, option("HOST:PORT", "The coordinator.")],
     socket: GatewaySocket,
     port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
     same_user: Annotated[
@@ -173,7 +148,7 @@ def join(
 
     from steadytree.federated.flower.supernode import SuperNode, check_gateway
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.basicConfig(level=logging.INFO, format=LOG_LINE)
     node = SuperNode(keys, superlink, socket, port)
     check_gateway(socket, same_user)
     node.stop_on_signals()
@@ -213,21 +188,19 @@ def load_holder(
     testing_seed: int | None = None,
 ) -> st.Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""
-    from steadytree.cli.private import read_rows
+    from steadytree.cli.private import names_with, read_rows
     from steadytree.data.readers import column_names
 
     declared = st.Schema.load(schema)
-    names = column_names(data)
     if target is None:
-        others = [each for each in names if each not in declared.names]
+        others = [each for each in column_names(data) if each not in declared.names]
         if len(others) != 1:
             raise ValueError(
                 f"the data have {len(others)} columns that are not in the schema: name the one "
                 "to predict with --target."
             )
         target = others[0]
-    if target not in names:
-        raise ValueError(f"--target {target!r} is no column of the data.")
+    names_with(data, target)
     X, y = read_rows(data, declared, target)
     return st.Holder(name, declared, X, y, st.Ledger(*account), testing_seed=testing_seed)
 

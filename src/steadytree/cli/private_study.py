@@ -10,23 +10,12 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import UsedPath, check_can_fill, check_can_write
-from steadytree.cli.options import (
-    CHANGES,
-    CONNECTS,
-    FILLS,
-    LIMIT_EXCEEDED,
-    READS,
-    AsJson,
-    Does,
-    HolderKeys,
-    NewLedger,
-    PlanFile,
-    check_ledger,
-)
-from steadytree.cli.output import echo_json, names_of, say_written
+from steadytree.cli import options
+from steadytree.cli.options import FILLS, READS, AsJson, Does, MayFill, MayRead, PlanFile, option
+from steadytree.cli.output import LIMIT_EXCEEDED, show, stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from steadytree.federated.flower.superlink import SuperLink
     from steadytree.federated.study import StudyConfig
@@ -45,9 +34,9 @@ def _answer_and_store(values: dict[str, Any]) -> list[UsedPath]:
 
 def ask(
     plan: PlanFile,
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where to write the requests."), FILLS
-    ] = Path("questions"),
+    out: Annotated[Path, option("FOLDER", "Where to write the requests."), FILLS] = Path(
+        "questions"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Write the next signed, numbered request to each holder."""
@@ -62,16 +51,10 @@ def ask(
     try:
         learn(study, FileHolders(study), checkpoint)
     except Waiting as waiting:
-        written = list(write_requests(study, waiting.requests, out))
-        if as_json:
-            echo_json({"finished": False, "written": names_of(written)})
-        else:
-            say_written(*written)
+        show({"finished": False}, [], as_json, write_requests(study, waiting.requests, out))
         return
-    if as_json:
-        echo_json({"finished": True, "tree": str(study.out), "written": []})
-    else:
-        typer.echo(f"nothing is left to ask: {study.out} is the tree")
+    done = {"finished": True, "tree": str(study.out)}
+    show(done, [f"nothing is left to ask: {study.out} is the tree"], as_json, [])
 
 
 def answer(
@@ -80,26 +63,20 @@ def answer(
         typer.Argument(metavar="QUESTION", help="A request file."),
         Does("read", _answer_and_store),
     ],
-    keys: HolderKeys,
+    keys: options.HolderKeys,
     socket: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Socket of a serving gateway; or the options below."),
-        CONNECTS,
+        option("FILE", "Socket of a serving gateway; or the options below."),
+        options.CONNECTS,
     ] = None,
-    data: Annotated[Path | None, typer.Option(metavar="FILE", help="The rows."), READS] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column to predict.")
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The completed schema (TOML)."), READS
-    ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The privacy ledger of the data."), CHANGES
-    ] = None,
+    data: Annotated[MayRead, option("FILE", "The rows.")] = None,
+    target: options.OptionalTarget = None,
+    schema: Annotated[MayRead, option("FILE", "The completed schema (TOML).")] = None,
+    ledger: options.OptionalLedger = None,
     budget: Annotated[
         float | None, typer.Option(help="Total epsilon that may ever be spent on the data.")
     ] = None,
-    new_ledger: NewLedger = False,
+    new_ledger: options.NewLedger = False,
     name: Annotated[
         str | None, typer.Option(help="This holder; by default the name of its folder of keys.")
     ] = None,
@@ -115,27 +92,26 @@ def answer(
     if (socket is None) == any(each is None for each in rows):
         raise ValueError("name --socket, or --data, --schema, --ledger and --budget.")
     if ledger is not None:
-        check_ledger(ledger, new_ledger)
+        options.check_ledger(ledger, new_ledger)
     elif new_ledger:
         raise ValueError("--new-ledger belongs to --ledger: a serving gateway has one.")
     own = name or keys.resolve().name
     if content["holder"] != own:
-        raise ValueError(f"the question is for {content['holder']!r}, this is {own!r}.")
+        raise ValueError(f"the request is for {content['holder']!r}, this is {own!r}.")
     whose = (own, data, target, schema, (ledger, budget), testing_seed)
     with _door(socket, whose, content) as ask:
         known = _check_hello(ask, content)
         reply = _ask(ask, content)
     path = write_answer_file(question, content, reply, bool(known["private"]), keys)
     so_far, announced = known["spent"] + content["epsilon"], content["epsilon of the study"]
-    if as_json:
-        request = {"study": content["study"], "question": content["number"]}
-        cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": announced}
-        echo_json({**request, **cost, "written": [str(path)]})
-        return
-    typer.echo(f"question {content['number']} of {content['study']}: {content['asks for']}")
-    typer.echo(f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered")
-    typer.echo(f"spent on the study so far: {so_far:.4g} of {announced:.4g}")
-    say_written(path)
+    request = {"study": content["study"], "question": content["number"]}
+    cost = {"epsilon": content["epsilon"], "spent": so_far, "epsilon of the study": announced}
+    lines = [
+        f"request {content['number']} of {content['study']}: {content['asks for']}",
+        f"spent epsilon {content['epsilon']:.4g}, once, however often it is answered",
+        f"spent on the study so far: {so_far:.4g} of {announced:.4g}",
+    ]
+    show(request | cost, lines, as_json, [path])
 
 
 def merge(
@@ -143,9 +119,7 @@ def merge(
     answers: Annotated[
         list[Path], typer.Argument(metavar="ANSWER...", help="Answer files."), READS
     ],
-    without: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Continue without this holder.")
-    ] = None,
+    without: Annotated[list[str] | None, option("NAME", "Continue without this holder.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check the answers of one round and continue; write the tree after the last round."""
@@ -160,20 +134,12 @@ def merge(
     try:
         done = learn(study, FileHolders(study, answers, without or ()), checkpoint)
     except Waiting:
-        if as_json:
-            echo_json({"finished": False, "answered": checkpoint.n_rounds, "written": []})
-        else:
-            typer.echo(
-                f"merged: questions answered so far: {checkpoint.n_rounds}; now ask the next"
-            )
+        line = f"merged: requests answered so far: {checkpoint.n_rounds}; now ask the next"
+        show({"finished": False, "answered": checkpoint.n_rounds}, [line], as_json, [])
         return
     finish(study, done)
-    if as_json:
-        finished = {"finished": True, "answered": checkpoint.n_rounds}
-        echo_json({**finished, **done.privacy.to_dict(), "written": [str(study.out)]})
-        return
-    typer.echo(done.privacy.guarantee)
-    say_written(study.out)
+    finished = {"finished": True, "answered": checkpoint.n_rounds, **done.privacy.to_dict()}
+    show(finished, [done.privacy.guarantee], as_json, [study.out])
 
 
 @contextmanager
@@ -218,24 +184,21 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
         raise ValueError(f"the gateway refused: {known.get('code')}. Nothing was spent.")
     if known["holder"] != content["holder"]:
         raise ValueError(
-            f"the question is for {content['holder']!r}, the gateway is of {known['holder']!r}. "
+            f"the request is for {content['holder']!r}, the gateway is of {known['holder']!r}. "
             "Nothing was spent."
         )
-    asked = st.Schema(**from_dict(content["schema"], "the question"))
-    differs = schema_difference(asked, known["schema"])
+    requested = st.Schema(**from_dict(content["schema"], "the request"))
+    differs = schema_difference(requested, known["schema"])
     if differs:
         raise ValueError(f"the schemas differ: {differs} Nothing was spent.")
     if not known["enough"]:
-        typer.echo("refused: less is left than the study's epsilon. Nothing was spent.", err=True)
-        raise typer.Exit(LIMIT_EXCEEDED)
+        stop("refused: less is left than the study's epsilon. Nothing was spent.")
     announced = content["epsilon of the study"]
     if known["spent"] + content["epsilon"] > announced * (1 + 1e-9):
-        typer.echo(
-            f"refused: with this question the study would cost more than the {announced:g} that it "
-            "announces. Nothing was spent.",
-            err=True,
+        stop(
+            f"refused: with this request the study would cost more than the {announced:g} that it "
+            "announces. Nothing was spent."
         )
-        raise typer.Exit(LIMIT_EXCEEDED)
     return known
 
 
@@ -247,8 +210,7 @@ def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
     code = refusal_code(read(reply))
     if code is None:
         return reply
-    typer.echo(f"refused: {code.meaning}.", err=True)
-    raise typer.Exit(LIMIT_EXCEEDED if code == Refusal.BUDGET else 2)
+    stop(f"refused: {code.meaning}.", LIMIT_EXCEEDED if code == Refusal.BUDGET else 2)
 
 
 LOOKING = 30.0  # seconds between calls of Flower's, each of which takes seconds
@@ -256,14 +218,10 @@ LOOKING = 30.0  # seconds between calls of Flower's, each of which takes seconds
 
 def keys(
     plan: Annotated[
-        Path | None,
-        typer.Argument(metavar="PLAN", help="Make the keys of all holders of a plan."),
-        READS,
+        MayRead, typer.Argument(metavar="PLAN", help="Make the keys of all holders of a plan.")
     ] = None,
     holder: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Make the keys of one holder, at that holder."),
-        FILLS,
+        str | None, option("NAME", "Make the keys of one holder, at that holder."), FILLS
     ] = None,
     host: Annotated[
         list[str] | None,
@@ -278,35 +236,23 @@ def keys(
     if (plan is None) == (holder is None):
         raise ValueError("name a plan, or --holder and no plan.")
     if plan is None:
-        holder = str(holder)
-        make_holder_keys(Path(holder))
-        _show_keys(
-            [Path(holder)], "Send node.pub and sign.pub to the coordinator, no more.", as_json
-        )
-        return
-    study = StudyConfig.load(plan)
-    own = study.superlink.rpartition(":")[0].strip("[]")
-    hosts = list(dict.fromkeys([own, *(host or []), "localhost", "127.0.0.1"]))
-    folders = make_study_keys(study.keys, study.holders, hosts)
-    advice = "Hand each holder its own folder by a safe way, and delete it here afterwards."
-    _show_keys(folders, advice, as_json)
-
-
-def _show_keys(folders: Iterable[Path], advice: str, as_json: bool) -> None:
-    if as_json:
-        echo_json({"written": names_of(folders)})
-        return
-    say_written(*folders)
-    typer.echo(advice)
+        folders = [Path(str(holder))]
+        make_holder_keys(folders[0])
+        advice = "Send node.pub and sign.pub to the coordinator, no more."
+    else:
+        study = StudyConfig.load(plan)
+        own = study.superlink.rpartition(":")[0].strip("[]")
+        hosts = list(dict.fromkeys([own, *(host or []), "localhost", "127.0.0.1"]))
+        folders = make_study_keys(study.keys, study.holders, hosts)
+        advice = "Hand each holder its own folder by a safe way, and delete it here afterwards."
+    show({}, [], as_json, folders)
+    if not as_json:
+        typer.echo(advice)
 
 
 def coordinate(
     plan: PlanFile,
-    logs: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the files and logs of Flower here."),
-        FILLS,
-    ] = None,
+    logs: Annotated[MayFill, option("FOLDER", "Keep the files and logs of Flower here.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a study over Flower, or resume it; exit 3 if the budget is spent."""
@@ -332,9 +278,9 @@ def coordinate(
             nodes = link.register()
             typer.echo(f"waiting for {', '.join(study.holders)} at {study.superlink}", err=as_json)
             facts = _wait(study, link, link.run(nodes))
-    if as_json:
-        echo_json({**facts, "written": [str(study.out)] if facts["ok"] else []})
-    _show(facts, study, as_json)
+    show(facts, _lines(facts), as_json, [study.out] if facts["ok"] else [])
+    if not facts["ok"]:
+        stop(f"error: {facts['reason']}", facts["exit"])
 
 
 def _wait(study: StudyConfig, link: SuperLink, run: str) -> dict[str, Any]:
@@ -356,17 +302,12 @@ def _wait(study: StudyConfig, link: SuperLink, run: str) -> dict[str, Any]:
     return facts
 
 
-def _show(facts: dict[str, Any], study: StudyConfig, as_json: bool) -> None:
-    if not facts["ok"]:
-        typer.echo(f"error: {facts['reason']}", err=True)
-        raise typer.Exit(facts["exit"])
-    if as_json:
-        return
-    typer.echo(facts["privacy"]["guarantee"])
-    typer.echo(f"rounds {facts['rounds']}, of which {facts['resumed']} from the checkpoint")
-    typer.echo(f"seconds {sum(facts['seconds']):.1f}, asked again {facts['asked_again']}")
-    typer.echo(f"bytes to holders {facts['bytes_out']}, from holders {facts['bytes_in']}")
-    for name, amount in facts["epsilons"].items():
-        note = ", went away" if name in facts["gone"] else ""
-        typer.echo(f"  epsilon {amount:.4g} of {name}{note}")
-    say_written(study.out)
+def _lines(facts: dict[str, Any]) -> Iterator[str]:
+    if facts["ok"]:
+        yield facts["privacy"]["guarantee"]
+        yield f"rounds {facts['rounds']}, of which {facts['resumed']} from the checkpoint"
+        yield f"seconds {sum(facts['seconds']):.1f}, asked again {facts['asked_again']}"
+        yield f"bytes to holders {facts['bytes_out']}, from holders {facts['bytes_in']}"
+        for name, amount in facts["epsilons"].items():
+            note = ", went away" if name in facts["gone"] else ""
+            yield f"  epsilon {amount:.4g} of {name}{note}"

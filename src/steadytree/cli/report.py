@@ -4,37 +4,17 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
-from steadytree.cli.options import (
-    CHANGES,
-    LIMIT_EXCEEDED,
-    READS,
-    AsJson,
-    Drop,
-    Jobs,
-    MaxDepth,
-    Noise,
-    OptionalTarget,
-    PageOut,
-)
-from steadytree.cli.output import (
-    Progress,
-    command_line,
-    echo_json,
-    say_written,
-    show_page,
-    warn_of_row_numbers,
-)
+from steadytree.cli import options
+from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
+from steadytree.cli.output import Progress, command_line, show_page, stop, warn_of_row_numbers
 
-if TYPE_CHECKING:
-    from steadytree.reporting.report import Report
-
-USUAL_LEARNERS = "cart,stable,pareto"
+USUAL_LEARNERS = "steady,cart,stable"
 EXAMPLES = """\b
 Examples:
   steadytree report
@@ -51,81 +31,56 @@ limits.toml, for example:
 Exit code 3 if a limit fails or could not be measured; the page is written anyway."""
 
 
-class Criterion(StrEnum):
-    """The criterion of a split."""
-
-    COUNT = "count"
-    GINI = "gini"
-
-
-class Learner(StrEnum):
-    """The learner of the tree."""
-
-    GREEDY = "greedy"
-    CART = "cart"
-    STABLE = "stable"
-    PARETO = "pareto"
-    ROBUST = "robust"
+Criterion = StrEnum("Criterion", "COUNT GINI")
+Learner = StrEnum("Learner", "STEADY GREEDY CART STABLE PARETO ROBUST")
 
 
 def report(
     data: Annotated[
-        Path | None,
+        MayRead,
         typer.Argument(
             metavar="[DATA]", help="A csv or parquet file; default: breast cancer data."
         ),
-        READS,
     ] = None,
-    target: OptionalTarget = None,
+    target: options.OptionalTarget = None,
     model: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A saved tree or risk score, evaluated on all rows."),
-        READS,
+        MayRead, option("FILE", "A saved tree or risk score, evaluated on all rows.")
     ] = None,
-    previous: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The tree in use (*.tree.json)."),
-        READS,
-    ] = None,
-    limits: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Limits to check (TOML)."), READS
-    ] = None,
+    previous: Annotated[MayRead, option("FILE", "The tree in use (*.tree.json).")] = None,
+    limits: Annotated[MayRead, option("FILE", "Limits to check (TOML).")] = None,
     noise: Noise = None,
     by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Evaluate groups by this column; may be repeated."),
+        list[str] | None, option("COLUMN", "Evaluate groups by this column; may be repeated.")
     ] = None,
     learner: Annotated[
         Learner | None,
-        typer.Option(help="Learner of the tree; with --model, the one it was fitted with."),
+        typer.Option(help="Learner (default: steady); with --model, the one it was fitted with."),
     ] = None,
     learners: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Learners to compare with, or none; else cart,stable,pareto, with --quick none.",
+        option(
+            "NAMES",
+            "Learners to compare with, or none; else steady,cart,stable, with --quick none.",
         ),
     ] = None,
     comparison: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A page of steadytree compare to include."),
-        READS,
+        MayRead, option("FILE", "A page of steadytree compare to include.")
     ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The privacy ledger of the data."), CHANGES
-    ] = None,
+    ledger: options.OptionalLedger = None,
     budget: Annotated[float | None, typer.Option(help="Total epsilon of the ledger.")] = None,
     schema: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A schema (TOML): adds accuracy against epsilon."),
-        READS,
+        MayRead, option("FILE", "A schema (TOML): adds accuracy against epsilon.")
     ] = None,
     out: PageOut = Path("report.html"),
     drop: Drop = None,
-    max_depth: MaxDepth = 5,
+    max_leaves: MaxLeaves = 8,
+    max_depth: Annotated[
+        int | None,
+        typer.Option(min=1, max=30, help="Maximum depth; default: none if steady, else 5."),
+    ] = None,
     criterion: Annotated[
         Criterion, typer.Option(help="Criterion of greedy splits.")
-    ] = Criterion.COUNT,
+    ] = Criterion.GINI,
     quick: Annotated[
         bool, typer.Option("--quick", help="Skip slow sections that were not requested.")
     ] = False,
@@ -142,20 +97,23 @@ def report(
     check_can_write(out)
     if data is None and target is not None:
         raise ValueError("--target needs data: pass a csv or parquet file too.")
-    files = {"previous": previous, "limits": limits, "noise": noise}
-    files |= {"ledger": ledger, "schema": schema}
-    asked = learners or ("none" if quick else USUAL_LEARNERS)
-    named = [] if asked == "none" else [name.strip() for name in asked.split(",")]
+    listed = learners or ("none" if quick else USUAL_LEARNERS)
+    named = [] if listed == "none" else [name.strip() for name in listed.split(",")]
     with Progress() as progress:
-        progress.say("starting")
-        from steadytree.models.files import load
+        progress.update("starting")
         from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.file_report import report_file
-        from steadytree.reporting.options import ReportOptions
+        from steadytree.reporting.options import Limits, ReportOptions
+        from steadytree.reporting.report import report_file
+        from steadytree.reporting.text import render_text, terminal_view
 
-        options = ReportOptions(
-            **_read(files, budget),
+        chosen = ReportOptions(
+            previous=None if previous is None else st.load(previous),
+            limits=Limits.of(limits),
+            perturbation=None if noise is None else st.Perturbation.from_toml(noise),
+            schema=None if schema is None else st.Schema.load(schema),
+            ledger=_open_ledger(ledger, budget),
             learner_name=None if learner is None else learner.value,
+            max_leaf_nodes=max_leaves,
             max_depth=max_depth,
             criterion=criterion.value,
             compared_learners=named,
@@ -165,56 +123,33 @@ def report(
             n_jobs=jobs,
             command=command_line(),
         )
-        saved = None if model is None else load(model)
-        progress.say(f"reading {data or 'the data'}")
+        saved = None if model is None else st.load(model)
+        progress.update(f"reading {data or 'the data'}")
         rows = DataSet.open(data, target, drop or [], by or [])
-        found = report_file(rows, saved, options, progress.say)
-        progress.say(f"writing {out}")
+        found = report_file(rows, saved, chosen, progress.update)
+        progress.update(f"writing {out}")
         found.write(out)
     if model is None:
         warn_of_row_numbers(rows.features)
-    _show(found.data, out, as_json)
-    _stop_if_failed(found)
+    show_page(found.data, found.data, terminal_view, render_text, as_json, out)
+    failed = [_failed_text(one) for one in found.failed]
+    if failed:
+        stop("\n".join(failed))
 
 
-def _read(files: dict[str, Path | None], budget: float | None) -> dict[str, Any]:
-    """The contents of the files."""
-    from steadytree.reporting.limits import Limits
-
-    account = files["ledger"]
-    if (account is None) != (budget is None):
+def _open_ledger(path: Path | None, budget: float | None) -> st.Ledger | None:
+    if (path is None) != (budget is None):
         raise ValueError("--ledger and --budget belong together: pass both.")
-    if account is not None and not account.exists():
-        raise ValueError(f"{account}: no such ledger.")
-    previous, noise = files["previous"], files["noise"]
-    return {
-        "previous": None if previous is None else st.load(previous),
-        "limits": Limits.of(files["limits"]),
-        "perturbation": None if noise is None else st.Perturbation.from_toml(noise),
-        "schema": None if files["schema"] is None else st.Schema.load(files["schema"]),
-        "ledger": None if account is None else st.Ledger(account, budget or 0.0),
-    }
+    if path is None or budget is None:
+        return None
+    if not path.exists():
+        raise ValueError(f"{path}: no such ledger.")
+    return st.Ledger(path, budget)
 
 
-def _show(data: dict[str, Any], out: Path, as_json: bool) -> None:
-    if as_json:
-        echo_json({**data, "written": [str(out)]})
-        return
-    from steadytree.reporting.text import render_text, terminal_view
-
-    show_page(data, terminal_view, render_text)
-    typer.echo()
-    say_written(out)
-
-
-def _stop_if_failed(found: Report) -> None:
-    """End with exit code 3 where a limit fails or could not be measured."""
-    for one in found.failed:
-        what = "could not be measured" if one["value"] is None else f"is {one['shown']}"
-        typer.echo(
-            f"limit exceeded: {one['meaning']} ({one['name']}) {what}, and the limit is "
-            f"{one['shown_limit']}.",
-            err=True,
-        )
-    if found.failed:
-        raise typer.Exit(LIMIT_EXCEEDED)
+def _failed_text(one: dict[str, Any]) -> str:
+    what = "could not be measured" if one["value"] is None else f"is {one['shown']}"
+    return (
+        f"limit exceeded: {one['meaning']} ({one['name']}) {what}, and the limit is "
+        f"{one['shown_limit']}."
+    )

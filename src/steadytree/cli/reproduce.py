@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from steadytree._base.files import UsedPath, check_can_write, write_text_atomically
-from steadytree.cli.options import READS, Does
-from steadytree.cli.output import command_line, echo_json, names_of, say_written
+from steadytree.cli.options import Does, MayRead, option
+from steadytree.cli.output import command_line, show
 
 PAGE = "study.html"
 USUALLY = (("matplotlib", "plot"), ("pandas", "frame"))
@@ -43,12 +43,10 @@ def reproduce(
         str | None,
         typer.Argument(metavar="[STUDY]", help="A study; without it, all studies are listed."),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder of the papers' data sets."), READS
-    ] = None,
+    data: Annotated[MayRead, option("FOLDER", "Folder of the papers' data sets.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where to write plots, the page and results."),
+        option("FOLDER", "Where to write plots, the page and results."),
         Does("fill", _usual_folder),
     ] = None,
     as_json: Annotated[
@@ -59,15 +57,17 @@ def reproduce(
 
     The page is study.html in the folder of --out, by default STUDY_out.
     """
-    if study in (None, "--help"):
-        if study == "--help":
-            typer.echo(context.get_help())
-        else:
-            _list(as_json)
+    if study == "--help":
+        typer.echo(context.get_help())
+        return
+    if study is None:
+        about = {name: _about(path) for name, path in _studies().items()}
+        width = max(map(len, about), default=0)
+        show(about, [f"{name:<{width}}  {line}" for name, line in about.items()], as_json)
         return
     import time
 
-    path = _find(str(study))
+    path = _find(study)
     if "--help" in context.args:
         _run([sys.executable, str(path), "--help"], None)
         return
@@ -75,27 +75,19 @@ def reproduce(
     if data is not None and not data.is_dir():
         raise ValueError(f"--data {str(data)!r} is no folder: name the one with the data sets.")
     folder = out or _folder_of(path)
-    _make(folder)
+    if not folder.exists():
+        check_can_write(folder)
+        folder.mkdir()
+    check_can_write(folder / PAGE)
     start, clock = time.monotonic(), time.time()
     command = [sys.executable, str(path), *context.args, "--out", str(folder)]
     code, lines = _run(command, data, quiet=as_json)
     seconds = round(time.monotonic() - start, 2)
     written = [] if code else [_write_page(path.parent, folder, lines, seconds, clock)]
-    if as_json:
-        result = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
-        echo_json({**result, "written": names_of(written)})
-    else:
-        say_written(*written)
+    result = {"study": study, "exit_code": code, "seconds": seconds, "output": lines}
+    show(result, [], as_json, written)
     if code:
         raise ValueError(f"the study {study!r} ended with exit code {code}.")
-
-
-def _make(folder: Path) -> None:
-    """Make the folder if needed; refuse one that cannot be written into."""
-    if not folder.exists():
-        check_can_write(folder)
-        folder.mkdir()
-    check_can_write(folder / PAGE)
 
 
 def _check_extras(study: str) -> None:
@@ -132,21 +124,12 @@ def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, sin
     """Write the page of a run, with its figures."""
     from steadytree.reporting.study import KINDS, study_page
 
-    figures = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.suffix.lower() in KINDS and path.stat().st_mtime >= since - 1
-    ]
+    drawn = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in KINDS]
+    figures = [path for path in drawn if path.stat().st_mtime >= since - 1]
     kept = study / "results.txt"
-    page = study_page(
-        study.name.replace("_", " "),
-        _about(study / "run.py"),
-        lines,
-        figures,
-        command_line(),
-        seconds,
-        kept.read_text("utf-8") if kept.exists() else "",
-    )
+    text = kept.read_text("utf-8") if kept.exists() else ""
+    name, about = study.name.replace("_", " "), _about(study / "run.py")
+    page = study_page(name, about, lines, figures, command_line(), seconds, text)
     write_text_atomically(folder / PAGE, page)
     return folder / PAGE
 
@@ -181,13 +164,3 @@ def _about(path: Path) -> str:
     import ast
 
     return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
-
-
-def _list(as_json: bool) -> None:
-    about = {name: _about(path) for name, path in _studies().items()}
-    if as_json:
-        echo_json(about)
-        return
-    width = max(map(len, about), default=0)
-    for name, line in about.items():
-        typer.echo(f"{name:<{width}}  {line}")

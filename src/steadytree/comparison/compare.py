@@ -16,6 +16,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree._base.validation import Integer
 from steadytree.comparison.learners import (
     DESCRIPTIONS,
+    BoostedTrees,
     Settings,
     fit_or_refuse,
     make_learners,
@@ -23,10 +24,10 @@ from steadytree.comparison.learners import (
 from steadytree.data.dataset import Sampled
 from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
-from steadytree.metrics.accuracy import accuracy
+from steadytree.metrics.accuracy import Answers, accuracy, label_indices, summarise_answers
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.scorecard import Scorecard, as_card
-from steadytree.models.sklearn import from_sklearn
+from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import Certificate, certify, thin_curve
 from steadytree.robustness.perturbation import Perturbation, usual_perturbation
@@ -39,11 +40,14 @@ NOT_REPEATED = {
     "RobustTreeClassifier": "a search takes too long to repeat",
     "PrivateTreeClassifier": "noise is drawn anew at every fit, so see the retraining distance",
     "RiskScoreClassifier": "a card is no tree",
+    "BoostedTrees": "it is an ensemble, which is compared by its predictions only",
+    "CrossValidatedCart": "a cross-validation takes too long to repeat for single rows",
 }
 # what is fitted together compiles much the same; long ones first keep all processes busy
-ORDER = ("robust", "cart", "private", "score", "stable", "pareto")
+ORDER = ("robust", "cart", "private", "score", "stable", "pareto", "boosted", "steady", "cart-cv")
 HELD_OUT = "share of held-out rows"
 OnProgress = Callable[[str], None]
+Part = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows to fit to, and rows held out
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ class Result:
     epsilon: float | None  # privacy budget; None where nothing is promised
     exact_sensitivity: bool  # whether every single row was removed in turn
     notes: tuple[str, ...]  # what was not measured, and why
-    # sizes of moves, and the certified accuracy at each
+    # sizes of moves, and the certified accuracy at each; empty for an ensemble
     curve: tuple[NDArray[np.float64], NDArray[np.float64]]
     model: Any  # the learner fitted on all rows
 
@@ -70,14 +74,15 @@ class Result:
         return {
             "name": self.name,
             "description": self.description,
-            "readings": {name: _plain(one) for name, one in self.measurements.items()},
+            "readings": {
+                name: one.to_dict()
+                | {"interval": None if one.interval is None else [*one.interval]}
+                for name, one in self.measurements.items()
+            },
             "epsilon": self.epsilon,
             "exact_sensitivity": self.exact_sensitivity,
             "notes": list(self.notes),
-            "curve": {
-                "size": self.curve[0].tolist(),
-                "certified_accuracy": self.curve[1].tolist(),
-            },
+            "curve": {"size": self.curve[0].tolist(), "certified_accuracy": self.curve[1].tolist()},
         }
 
 
@@ -193,18 +198,13 @@ def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | UnsuitableD
 
 
 def _measure(
-    name: str,
-    learner: Any,
-    X: Any,
-    labels: NDArray[Any],
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    noise: Perturbation,
+    name: str, learner: Any, X: Any, labels: NDArray[Any], parts: list[Part], noise: Perturbation
 ) -> Result:
     # compiles what it needs, so that folds are timed fairly
     fitted = fit_or_refuse(fresh(learner), X, labels)
     folds = [
-        _measure_fold(_seeded(learner, fold), X, labels, fit, held, noise)
-        for fold, (fit, held) in enumerate(parts)
+        _measure_fold(_seeded(learner, fold), X, labels, part, noise)
+        for fold, part in enumerate(parts)
     ]
     measurements = _pooled(folds, X)
     exact, notes = False, []
@@ -220,40 +220,39 @@ def _measure(
         notes.append("fitted with a seed, and bounds may come from the data: for comparison only")
     if getattr(fitted, "proven_", True) is False:
         notes.append(f"the search ended by its {fitted.status_}, so a better tree may exist")
-    right, distance = (
-        np.concatenate([getattr(fold.certificate, name) for fold in folds])
-        for name in ("right", "distance")
-    )
-    curve = thin_curve(right, distance)
-    about = DESCRIPTIONS.get(name, type(learner).__name__)
+    certificates = [fold.certificate for fold in folds if fold.certificate is not None]
+    curve = np.empty(0), np.empty(0)
+    if certificates:
+        correct = np.concatenate([one.right for one in certificates])
+        curve = thin_curve(correct, np.concatenate([one.distance for one in certificates]))
+    about = DESCRIPTIONS.get(name, kind)
     return Result(name, about, measurements, epsilon, exact, tuple(notes), curve, fitted)
 
 
 @dataclass(frozen=True, eq=False)
 class _Fold:
     accuracy: Any
-    certificate: Certificate
-    model: Tree | Scorecard
+    certificate: Certificate | None  # None for an ensemble
+    model: Tree | Scorecard | None
     answers: NDArray[Any]
     seconds: float
 
 
 def _measure_fold(
-    learner: Any,
-    X: Any,
-    labels: NDArray[Any],
-    fit: NDArray[np.int64],
-    held: NDArray[np.int64],
-    noise: Perturbation,
+    learner: Any, X: Any, labels: NDArray[Any], part: Part, noise: Perturbation
 ) -> _Fold:
+    fit, held = part
     rows, truth = Table.pick(X, held), labels[held]
     start = time.process_time()
     model = learner.fit(Table.pick(X, fit), labels[fit])
     seconds = time.process_time() - start
-    inside = as_card(model) or getattr(model, "tree_", None)
-    plain = inside if isinstance(inside, Tree | Scorecard) else from_sklearn(model, X)
+    if isinstance(model, BoostedTrees):
+        shares, truth = model.predict_proba(rows), label_indices(model.classes_, truth)
+        answers = Answers(model.classes_, truth, shares.argmax(axis=1), shares)
+        return _Fold(summarise_answers(answers), None, None, model.predict(X), seconds)
+    fitted = as_card(model) or as_tree(model, X)
     found = accuracy(model, rows, truth), certify(model, rows, truth, noise)
-    return _Fold(*found, plain, plain.predict(X), seconds)
+    return _Fold(*found, fitted, fitted.predict(X), seconds)
 
 
 def _seeded(learner: Any, fold: int) -> Any:
@@ -264,65 +263,52 @@ def _seeded(learner: Any, fold: int) -> Any:
 
 
 def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
-    right, rows = (sum(getattr(f.accuracy, name) for f in folds) for name in ("n_right", "n_rows"))
+    models = [fold.model for fold in folds if fold.model is not None]
+    correct, rows = (sum(getattr(f.accuracy, n) for f in folds) for n in ("n_right", "n_rows"))
+    within = wilson_interval(correct, rows)
+    found = [Measurement("accuracy", correct / rows, f"{HELD_OUT} that are right", within)]
     areas = [fold.accuracy.auc for fold in folds]
-    meaning = f"{HELD_OUT} that are right"
-    found = {
-        "accuracy": Measurement("accuracy", right / rows, meaning, wilson_interval(right, rows))
-    }
     if all(area is not None for area in areas):
         meaning = "mean over folds, with Student's interval"
         low, high = mean_interval(np.array(areas, float))
         within = max(float(low), 0.0), min(float(high), 1.0)
-        found["AUC"] = Measurement("AUC", float(np.mean(areas)), meaning, within)
-    found["size"] = _size([fold.model for fold in folds])
-    pairs = list(combinations(folds, 2))
-    differ = float(np.mean([np.mean(a.answers != b.answers) for a, b in pairs]))
+        found.append(Measurement("AUC", float(np.mean(areas)), meaning, within))
+    sizes = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
+    if models:
+        unit = "leaves" if isinstance(models[0], Tree) else "conditions"
+        meaning = "how much there is to read, mean over folds"
+        found.append(Measurement("size", float(np.mean(sizes)), meaning, unit=unit))
+    differ = [np.mean(a.answers != b.answers) for a, b in combinations(folds, 2)]
     meaning = "share of rows that get another answer from the model of another fold"
-    found["changed answers"] = Measurement("changed answers", differ, meaning)
-    trees = [fold.model for fold in folds if isinstance(fold.model, Tree)]
+    found.append(Measurement("changed answers", float(np.mean(differ)), meaning))
+    trees = [model for model in models if isinstance(model, Tree)]
     if len(trees) == len(folds):
         apart = tree_distance(trees, space=X)[np.triu_indices(len(folds), 1)]
         meaning = "mean path distance between the trees of two folds"
-        found["retraining distance"] = Measurement(
-            "retraining distance", float(apart.mean()), meaning
-        )
-    found |= _pooled_robustness(folds)
+        found.append(Measurement("retraining distance", float(apart.mean()), meaning))
+    found += _pooled_robustness(folds)
     seconds = float(np.mean([fold.seconds for fold in folds]))
-    found["fit time"] = Measurement("fit time", seconds, "processor time of one fit", unit="s")
-    return found
+    found.append(Measurement("fit time", seconds, "processor time of one fit", unit="s"))
+    return {one.name: one for one in found}
 
 
-def _pooled_robustness(folds: list[_Fold]) -> dict[str, Measurement]:
-    """What stays right under the perturbation; nothing where it states no budget."""
-    noise = folds[0].certificate.perturbation
-    if noise.budget is None:
-        return {}
-    weights = [fold.accuracy.n_rows for fold in folds]
-    shares = {"worst-case accuracy": [fold.certificate.worst_case_accuracy for fold in folds]}
-    meanings = {
-        "certified accuracy": "that are right and stay so under every move of half the stated size",
-        "worst-case accuracy": "still right after the worst perturbation within the budget",
-    }
+def _pooled_robustness(folds: list[_Fold]) -> list[Measurement]:
+    """What stays correct under the perturbation; nothing where it states no budget."""
+    certificates = [fold.certificate for fold in folds if fold.certificate is not None]
+    budget = certificates[0].perturbation.budget if certificates else None
+    if budget is None:
+        return []
+    noise, weights = certificates[0].perturbation, [fold.accuracy.n_rows for fold in folds]
+
+    def pooled(name: str, shares: list[float], meaning: str) -> Measurement:
+        share = float(np.average(shares, weights=weights))
+        return Measurement(name, share, f"{HELD_OUT} {meaning}")
+
+    worst = [one.worst_case_accuracy for one in certificates]
+    meaning = "still right after the worst perturbation within the budget"
+    found = [pooled("worst-case accuracy", worst, meaning)]
     if noise.scope == "row":
-        half = [fold.certificate.certified_accuracy(noise.budget / 2) for fold in folds]
-        shares = {"certified accuracy": half, **shares}
-    return {
-        name: Measurement(
-            name, float(np.average(each, weights=weights)), f"{HELD_OUT} {meanings[name]}"
-        )
-        for name, each in shares.items()
-    }
-
-
-def _size(models: list[Tree | Scorecard]) -> Measurement:
-    """Leaves of trees or conditions of cards, the mean."""
-    counts = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
-    unit = "leaves" if isinstance(models[0], Tree) else "conditions"
-    meaning = "how much there is to read, mean over folds"
-    return Measurement("size", float(np.mean(counts)), meaning, unit=unit)
-
-
-def _plain(measured: Measurement) -> dict[str, Any]:
-    interval = None if measured.interval is None else list(measured.interval)
-    return measured.to_dict() | {"interval": interval}
+        half = [one.certified_accuracy(budget / 2) for one in certificates]
+        meaning = "that are right and stay so under every move of half the stated size"
+        found.insert(0, pooled("certified accuracy", half, meaning))
+    return found

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
@@ -14,10 +17,12 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import label_array
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
+from steadytree.models.base import TreeClassifierMixin
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
+from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 
 def fit_or_refuse(learner: Any, X: Any, labels: NDArray[Any]) -> Any:
@@ -43,14 +48,17 @@ def _takes(learner: Any, X: Any, labels: NDArray[Any]) -> bool:
     return about_classes is None or about_classes.multi_class or len(np.unique(labels)) <= 2
 
 
-NAMES = ("cart", "stable", "pareto", "robust", "score", "private")
+NAMES = ("steady", "cart", "cart-cv", "stable", "pareto", "robust", "score", "private", "boosted")
 DESCRIPTIONS = {
+    "steady": "small tree taught by an ensemble, that changes little when learned again",
     "cart": "greedy tree by Gini impurity, as CART grows it",
+    "cart-cv": "CART of at most as many leaves as steady, its size chosen by cross-validation",
     "stable": "splits drawn so that few rows more or less change nothing",
     "pareto": "chosen out of many for accuracy and closeness to the others",
     "robust": "best against the worst perturbation, by exact search",
     "score": "card of small whole points",
     "private": "differentially private tree",
+    "boosted": "gradient boosting of many trees, not readable: what a small model gives up",
 }
 MOST_MIDPOINTS = 2_000  # rows up to which every threshold is tried
 CONDITIONS = 6
@@ -70,6 +78,69 @@ class Settings:
     schema: Schema | None = None
     time_limit: float = 2.0  # seconds for each search of the robust learner
     seed: int = 0
+    max_leaf_nodes: int = 8  # of the steady tree and of CART whose size is cross-validated
+
+
+class CrossValidatedCart(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+    """CART whose depth and smallest leaf are chosen by accuracy in cross-validation."""
+
+    def __init__(self, max_leaf_nodes=8, random_state=0):
+        self.max_leaf_nodes = max_leaf_nodes
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "CrossValidatedCart":
+        """Fit the setting that is most accurate on held-out rows; of equals, the smallest tree."""
+        table, labels = Table.read(X), label_array(y)
+        self.classes_, counts = np.unique(labels, return_counts=True)
+        depths = range(1, max(int(np.log2(self.max_leaf_nodes)), 1) + 1)
+        tried = [
+            _greedy(depth, table, self.random_state, least) for depth in depths for least in (20, 5)
+        ]
+        chosen = tried[-1]
+        if (n_folds := min(5, int(counts.min()))) > 1:
+            folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
+            correct = np.zeros(len(tried))
+            for train, held in folds.split(labels, labels):
+                rows, truth = table.take(train), labels[train]
+                fitted = [clone(each).fit(rows, truth) for each in tried]
+                kept = table.take(held)
+                correct += [np.sum(each.predict(kept) == labels[held]) for each in fitted]
+            chosen = tried[int(correct.argmax())]
+        self.tree_ = chosen.fit(table, labels).tree_
+        return self
+
+
+class BoostedTrees(ClassifierMixin, BaseEstimator):
+    """scikit-learn's gradient boosting, for frames with text and missing values."""
+
+    def __init__(self, random_state=0):
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> "BoostedTrees":
+        """Fit; columns of more than 255 categories are used as ordered codes."""
+        self.space_ = FeatureSpace.observe(X)
+        few = self.space_.categorical & (self.space_.n_categories <= 255)
+        self.model_ = HistGradientBoostingClassifier(
+            categorical_features=few, random_state=self.random_state
+        ).fit(self.space_.encode(X), label_array(y))
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class."""
+        shares: NDArray[np.float64] = self.model_.predict_proba(self.space_.encode(X))
+        return shares
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def _greedy(depth: int, X: Any, seed: int, least: int = 1) -> StableTreeClassifier:
+    grid = "midpoint" if Table.read(X).n_rows <= MOST_MIDPOINTS else "quantile"
+    return StableTreeClassifier(
+        depth, 0, grid=grid, criterion="gini", min_samples_leaf=least, random_state=seed
+    )
 
 
 def make_learners(
@@ -94,9 +165,14 @@ def make_learners(
 def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     """An unfitted learner by its name."""
     depth, seed = settings.max_depth, settings.seed
+    if name == "steady":
+        return SteadyTreeClassifier(settings.max_leaf_nodes, random_state=seed)
     if name == "cart":
-        grid = "midpoint" if Table.read(X).n_rows <= MOST_MIDPOINTS else "quantile"
-        return StableTreeClassifier(depth, 0, grid=grid, criterion="gini", random_state=seed)
+        return _greedy(depth, X, seed)
+    if name == "cart-cv":
+        return CrossValidatedCart(settings.max_leaf_nodes, seed)
+    if name == "boosted":
+        return BoostedTrees(seed)
     if name == "stable":
         return StableTreeClassifier(depth, 0.1, random_state=seed)
     if name == "pareto":
@@ -112,7 +188,7 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
             noise,
             settings.time_limit,
             n_thresholds=ROBUST_THRESHOLDS,
-            cuts=_whole_cuts(X),
+            cuts=_integer_thresholds(X),
             random_state=seed,
         )
     if name == "score":
@@ -123,14 +199,14 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     return PrivateTreeClassifier(settings.epsilon, schema, testing_seed=seed)
 
 
-def _whole_cuts(X: Any) -> dict[str, Any]:
+def _integer_thresholds(X: Any) -> dict[str, Any]:
     """As few thresholds for wide columns of whole numbers as other numbers get."""
     table = Table.read(X)
     space = FeatureSpace.observe(table)
     values = space.encode(table)
     return {
-        column.name: quantile_thresholds(values[:, place], ROBUST_THRESHOLDS)
-        for place, column in enumerate(space)
+        column.name: quantile_thresholds(values[:, index], ROBUST_THRESHOLDS)
+        for index, column in enumerate(space)
         if column.kind == "integer" and column.high - column.low > 2 * ROBUST_THRESHOLDS
     }
 
@@ -140,14 +216,10 @@ def observed_schema(X: Any, y: Any) -> Schema:
     space = FeatureSpace.observe(X)
     numbers = [column for column in space if not column.is_categorical]
     return Schema(
-        bounds={column.name: (column.low, _above(column.low, column.high)) for column in numbers},
+        bounds={c.name: (c.low, c.high if c.high > c.low else c.low + 1.0) for c in numbers},
         categories={c.name: list(c.categories) for c in space if c.is_categorical},
         classes=np.unique(label_array(y)).tolist(),
         kinds={column.name: column.kind for column in numbers},
         missing=[column.name for column in space if column.missing],
         names=list(space.names),
     )
-
-
-def _above(low: float, high: float) -> float:
-    return high if high > low else low + 1.0

@@ -77,12 +77,7 @@ class Accuracy:
 
 def accuracy(model: Any, X: Any, y: Any, level: float = 0.95) -> Accuracy:
     """How often a tree is right, with an interval, the majority baseline and the confusion."""
-    found = answer_rows(model, X, y)
-    n = len(found.classes)
-    pairs = found.truth * n + found.answer
-    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
-    area = area_under_curve(found.shares, found.truth)
-    return Accuracy(tuple(found.classes.tolist()), confusion, area, level)
+    return summarise_answers(answer_rows(model, X, y), level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +89,15 @@ class Answers:
     answer: NDArray[np.int64]
     # (n_rows, n_classes): predicted probability of each class
     shares: NDArray[np.float64]
+
+
+def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
+    """Accuracy of predictions, whatever made them."""
+    n = len(found.classes)
+    pairs = found.truth * n + found.answer
+    confusion = np.bincount(pairs, minlength=n * n).reshape(n, n)
+    area = area_under_curve(found.shares, found.truth)
+    return Accuracy(tuple(found.classes.tolist()), confusion, area, level)
 
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:

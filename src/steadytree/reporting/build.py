@@ -14,29 +14,19 @@ from steadytree.metrics.complexity import Complexity, complexity
 from steadytree.models.export import MOST_CONDITIONS
 from steadytree.models.files import model_hash
 from steadytree.models.scorecard import Scorecard, as_card
-from steadytree.models.sklearn import as_tree, from_sklearn
+from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
+from steadytree.reporting import sections
+from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.formatting import (
-    interval_text,
     label_text,
-    measurement_text,
     one_line,
     plain,
     plain_measurements,
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.sections.model import (
-    build_calibration,
-    build_change,
-    build_groups,
-    build_privacy,
-    build_robustness,
-    build_scorecard,
-    build_separation,
-)
-from steadytree.reporting.sections.stability import build_scorecard_stability, build_stability
 from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
@@ -50,32 +40,41 @@ def build_report(
     options = options or ReportOptions()
     table = Table.read(X)
     table.check_not_empty()
-    fitted = _readable(model, table)
+    fitted = as_card(model) or as_tree(model, table)
     if options.previous is not None:
         _check_change(fitted)
-    found = accuracy(fitted, table, y)
-    size = complexity(fitted, table)
+    found, size = accuracy(fitted, table, y), complexity(fitted, table)
     truth = label_indices(fitted.classes, y)
     origin = options.origin
     if origin.seen is None and _looks_like_training(fitted, truth):
         origin = replace(origin, seen=True)
-    shown = _shown(model, fitted, table, truth)
+    kind = "tree" if isinstance(fitted, Tree) else "card"
     data = {
         "format": FORMAT,
-        "title": one_line(options.title or origin.data or f"A {NOUNS[shown['kind']]}"),
-        "headline": _headline(found, size, origin, shown["kind"]),
+        "title": one_line(options.title or origin.data or f"A {NOUNS[kind]}"),
+        "headline": _headline(found, size, origin, kind),
         "readings": {
             "accuracy": plain_measurements(found.measurements()),
             "complexity": plain_measurements(size.measurements()),
         },
-        "confusion": _confusion(found),
-        **shown,
+        "confusion": {
+            "labels": [label_text(label) for label in found.labels],
+            "counts": found.confusion.tolist(),
+        },
+        "kind": kind,
+        "tree": build_nodes(fitted, table, truth) if isinstance(fitted, Tree) else None,
+        "model": {"kind": type(model).__name__, "sha256": model_hash(fitted)},
         "data": _data(fitted, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(options.date),
         **_sections(model, fitted, table.select(fitted.space.names), y, options),
     }
-    _add_measurements(data)
+    # measurements of all sections together, where limits look them up
+    for section in ("stability", "robustness", "separation", "calibration"):
+        if data[section] is not None:
+            data["readings"][section] = data[section]["readings"]
+    if data["stability"] is not None:
+        data["readings"]["refits"] = data["stability"]["refit_readings"]
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
 
@@ -89,93 +88,57 @@ def _check_change(fitted: Tree | Scorecard) -> None:
         )
 
 
-def _shown(
-    model: Any, fitted: Tree | Scorecard, table: Table, truth: NDArray[np.int64]
-) -> dict[str, Any]:
-    """The model with its hash: a tree with its nodes, or a scorecard, which its section shows."""
-    if isinstance(fitted, Tree):
-        kind, tree, sha256 = "tree", build_nodes(fitted, table, truth), model_hash(fitted)
-    else:
-        kind, tree, sha256 = "card", None, model_hash(fitted)
-    return {"kind": kind, "tree": tree, "model": {"kind": type(model).__name__, "sha256": sha256}}
-
-
 def _sections(
     model: Any, fitted: Tree | Scorecard, table: Table, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
     """The sections that need options; None for those left out."""
-    labels = label_array(y)
+    rows, again = (table, label_array(y)), sections.build_stability
     if isinstance(fitted, Scorecard):
-        options, again = replace(options, scorecard=model), build_scorecard_stability
-    else:
-        again = build_stability
-    measured = not options.quick
-    robust = (
-        measured or options.perturbation is not None
-    )  # a stated perturbation is measured even so
+        options, again = replace(options, scorecard=model), sections.build_scorecard_stability
+    full = not options.quick
+    robustness = None
+    if full or options.perturbation is not None:  # one that is stated is always measured
+        robustness = sections.build_robustness(model, fitted, *rows, options)
     return {
-        "robustness": build_robustness(model, fitted, table, labels, options) if robust else None,
-        "separation": build_separation(table, labels, options) if measured else None,
-        "stability": again(options) if measured else None,
-        "change": build_change(fitted, table, labels, options),
+        "robustness": robustness,
+        "separation": sections.build_separation(*rows, options) if full else None,
+        "stability": again(options) if full else None,
+        "change": sections.build_change(fitted, *rows, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
-        "card": build_scorecard(table, labels, options),
-        "privacy": build_privacy(model, table, labels, options),
-        "groups": build_groups(fitted, table, labels, options),
-        "calibration": build_calibration(fitted, table, labels),
+        "card": sections.build_scorecard(*rows, options),
+        "privacy": sections.build_privacy(model, *rows, options),
+        "groups": sections.build_groups(fitted, *rows, options),
+        "calibration": sections.build_calibration(fitted, *rows),
     }
 
 
-def _add_measurements(data: dict[str, Any]) -> None:
-    """List the measurements of all sections together, where limits look them up."""
-    for section in ("stability", "robustness", "separation", "calibration"):
-        if data[section] is not None:
-            data["readings"][section] = data[section]["readings"]
-    if data["stability"] is not None:
-        data["readings"]["refits"] = data["stability"]["refit_readings"]
-
-
-def _readable(model: Any, table: Table) -> Tree | Scorecard:
-    """The tree or scorecard of a model; scikit-learn's gets names and bounds from the rows."""
-    scorecard = as_card(model)
-    if scorecard is not None:
-        return scorecard
-    ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
-    return as_tree(model) if ours else from_sklearn(model, table)
-
-
 def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> str:
-    correct, baseline, *_ = found.measurements()
+    correct, baseline, *_ = plain_measurements(found.measurements())
     rows = {
         True: f"the {rows_text(found.n_rows)} it was fitted to",
         False: f"{rows_text(found.n_rows)} held out",
         None: f"the {rows_text(found.n_rows)} given",
     }[origin.seen]
     label = label_text(found.baseline_label)
-    size_text = (
-        f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
-        f"{size.n_leaves:,} different totals."
-        if kind == "card"
-        else f"It has {size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'} and depth "
-        f"{size.depth}; a row passes {size.mean_questions:.1f} splits on average."
-    )
+    leaves = f"{size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'}"
+    size_text = {
+        "card": f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
+        f"{size.n_leaves:,} different totals.",
+        "tree": f"It has {leaves} and depth {size.depth}; a row passes {size.mean_questions:.1f} "
+        "splits on average.",
+    }[kind]
     return (
-        f"The {NOUNS[kind]} is correct on {measurement_text(correct)} of {rows} "
-        f"(95 % interval {interval_text(correct)}); always predicting “{label}” would be correct "
-        f"on {measurement_text(baseline)}. {size_text}"
+        f"The {NOUNS[kind]} is correct on {correct['shown']} of {rows} (95 % interval "
+        f"{correct['shown_interval']}); always predicting “{label}” would be correct on "
+        f"{baseline['shown']}. {size_text}"
     )
-
-
-def _confusion(found: Accuracy) -> dict[str, Any]:
-    labels = [label_text(label) for label in found.labels]
-    return {"labels": labels, "counts": found.confusion.tolist()}
 
 
 def _data(
     fitted: Tree | Scorecard, table: Table, truth: NDArray[np.int64], sha256: str
 ) -> dict[str, Any]:
     names = table.names or fitted.space.names
-    missing = [_n_missing(column) for column in table.columns]
+    missing = [int(is_missing(column).sum()) for column in table.columns]
     rows = np.bincount(truth, minlength=len(fitted.classes)).tolist()
     kinds = {column.name: column.kind for column in fitted.space}
     return {
@@ -193,12 +156,6 @@ def _data(
         ],
         "sha256": sha256,
     }
-
-
-def _n_missing(column: NDArray[Any]) -> int:
-    if column.dtype == object:
-        return sum(value is None for value in column.tolist())
-    return int(np.isnan(column).sum())
 
 
 def _looks_like_training(fitted: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:

@@ -18,9 +18,7 @@ MOST_NUMBERS = 50  # different whole numbers a target may hold
 MOST_CLASSES = 200
 FEW_TEXTS = 20  # which few rows may well all have
 IDENTIFIERS = "different texts for more than every second row, as identifiers and free text have"
-NUMBERED = re.compile(
-    r"(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$",
-)
+NUMBERED = re.compile(r"(?:^|[^A-Za-z])(?i:id|nr|no|number|index|key|row)$|[a-z](?:ID|Id|Nr|No)$")
 
 
 def check_names(known: Sequence[str], names: Sequence[str], role: str) -> None:
@@ -42,7 +40,9 @@ def check_features(table: Table) -> None:
         "no name in the header": [name for name in names if name.startswith("(unnamed ")],
         "no value at all": [name for name, column in pairs if _n_values(column) == 0],
         "one value only": [name for name, column in pairs if _is_constant(column)],
-        "infinite values": [name for name, column in pairs if _is_infinite(column)],
+        "infinite values": [
+            name for name, column in pairs if column.dtype != object and np.isinf(column).any()
+        ],
     }
     for fault, found in faults.items():
         _refuse(found, fault)
@@ -52,7 +52,7 @@ def check_features(table: Table) -> None:
 def check_texts(table: Table) -> None:
     """Refuse columns of text that is hardly ever the same in two rows."""
     texts = [
-        (name, _n_texts(column), _n_values(column))
+        (name, len(set(column.tolist()) - {None}), _n_values(column))
         for name, column in zip(table.names or (), table.columns, strict=True)
         if column.dtype == object
     ]
@@ -113,7 +113,7 @@ def check_groups(table: Table, names: Sequence[str]) -> None:
 def labels_of(table: Table, target: str) -> NDArray[Any]:
     """The target's column as labels: whole numbers as int, all else as text."""
     column = table.columns[(table.names or ()).index(target)]
-    missing = _is_missing(column)
+    missing = is_missing(column)
     if missing.any():
         raise ValueError(
             f"target {target!r} is missing in {missing.sum():,} of {len(missing):,} rows, first in "
@@ -123,10 +123,10 @@ def labels_of(table: Table, target: str) -> NDArray[Any]:
         return column.astype(str)
     if np.isinf(column).any():
         raise ValueError(f"target {target!r} holds infinity: correct it, or name another target.")
-    whole = np.floor(column) == column
-    if not whole.all():
+    is_integer = np.floor(column) == column
+    if not is_integer.all():
         raise ValueError(
-            f"target {target!r} holds continuous numbers such as {column[~whole][0]:g}, but a "
+            f"target {target!r} holds continuous numbers such as {column[~is_integer][0]:g}, but a "
             "classifier needs classes: group them into classes, or name another target."
         )
     return column.astype(np.int64)
@@ -148,26 +148,18 @@ def check_classes(labels: NDArray[Any], target: str) -> None:
         )
 
 
-def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each value of a column is missing."""
     if column.dtype == object:
         return np.array([value is None for value in column.tolist()], dtype=bool)
     return np.isnan(column)
 
 
 def _n_values(column: NDArray[Any]) -> int:
-    return len(column) - int(_is_missing(column).sum())
+    return len(column) - int(is_missing(column).sum())
 
 
 def _is_constant(column: NDArray[Any]) -> bool:
     """Whether all rows have the same value; missing values make a split possible."""
-    if _is_missing(column).any():
-        return False
-    return len(column) > 0 and bool((column == column[0]).all())
-
-
-def _is_infinite(column: NDArray[Any]) -> bool:
-    return column.dtype != object and bool(np.isinf(column).any())
-
-
-def _n_texts(column: NDArray[Any]) -> int:
-    return len(set(column.tolist()) - {None}) if column.dtype == object else 0
+    same = len(column) > 0 and bool((column == column[0]).all())
+    return same and not is_missing(column).any()

@@ -69,6 +69,7 @@ def compare(
     *,
     n_folds: int = 5,
     max_depth: int = 4,
+    max_leaf_nodes: int = 8,
     perturbation: Perturbation | None = None,
     epsilon: float = 1.0,
     schema: Schema | None = None,
@@ -90,11 +91,15 @@ def compare(
     Parameters
     ----------
     models : names, or mapping of name to unfitted learner
-        Names out of "cart", "stable", "pareto", "robust", "score" and "private".
+        Names out of "steady", "cart", "cart-cv" (its size chosen by cross-validation), "stable",
+        "pareto", "robust", "score", "private" and "boosted" (an ensemble, which shows what a
+        readable model gives up).
     X, y : rows and their classes
     n_folds : int, default=5
     max_depth : int, default=4
         For the named learners; "robust" goes no deeper than 2.
+    max_leaf_nodes : int, default=8
+        For "steady" and "cart-cv".
     perturbation : Perturbation, optional
         What certified and worst-case accuracy are about, and what "robust" hardens against. By
         default every number may move by 2 % of its column's range.
@@ -121,15 +126,17 @@ def compare(
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> found = compare(["cart", "stable"], X, y, n_folds=3, max_depth=2)
+    >>> found = compare(["steady", "cart"], X, y, n_folds=3, max_depth=2)
     >>> found
-    Comparison(cart, stable; 3 folds)
+    Comparison(steady, cart; 3 folds)
     >>> bool(found["cart"].measurements["accuracy"].value > 0.9)
     True
     """
     if path is not None:
         check_can_write(path)
-    settings = Settings(max_depth, perturbation, epsilon, schema, time_limit, random_state)
+    settings = Settings(
+        max_depth, perturbation, epsilon, schema, time_limit, random_state, max_leaf_nodes
+    )
     found = compare_learners(models, X, y, settings, n_folds, n_jobs, progress)
     made = Comparison(*(getattr(found, item.name) for item in fields(found)))
     if path is not None:

@@ -5,7 +5,6 @@ import importlib.metadata
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,7 @@ from numpy.typing import NDArray
 from steadytree.data.dataset import hash_file, hold_out
 from steadytree.data.readers import column_names, read_data
 from steadytree.data.table import Table, quote
-from steadytree.reporting.checks import (
-    check_classes,
-    check_features,
-    check_groups,
-    check_names,
-    labels_of,
-)
+from steadytree.reporting import checks
 
 PACKAGES = ("steadytree", "numpy", "scipy", "scikit-learn", "numba")
 
@@ -56,6 +49,7 @@ def _version(package: str) -> str:
         return "of unknown version"
 
 
+Names = Sequence[str]
 SHARE = 0.3  # of the rows is held out
 FEWEST = 2  # rows to hold out
 
@@ -73,65 +67,47 @@ class DataSet:
 
     @classmethod
     def open(
-        cls,
-        path: str | PathLike[str] | None,
-        target: str | None,
-        drop: Sequence[str] = (),
-        by: Sequence[str] = (),
+        cls, path: Path | None, target: str | None, drop: Names = (), by: Names = ()
     ) -> "DataSet":
-        """A file, or the built-in data where none is named."""
+        """A file, or scikit-learn's breast cancer data where none is named."""
         if path is not None:
             return cls.read(path, target, drop, by)
         if target is not None:
             raise ValueError("--target names a column of no data: pass a csv or parquet file too.")
-        return cls.breast_cancer(drop, by)
+        from sklearn.datasets import load_breast_cancer
+
+        bunch = load_breast_cancer()
+        names = tuple(str(name) for name in bunch.feature_names)
+        checks.check_names(names, drop, "--drop")
+        checks.check_names(names, by, "--by")
+        table = Table(names, bunch.data.T, {}, bunch.data)
+        labels = np.asarray(bunch.target_names, dtype=str)[bunch.target]
+        name, groups = "breast cancer (scikit-learn)", _groups(table, by)
+        kept = [name for name in names if name not in drop]
+        return cls(name, "diagnosis", table.select(kept), labels, "", groups)
 
     @classmethod
-    def read(
-        cls,
-        path: str | PathLike[str],
-        target: str | None,
-        drop: Sequence[str] = (),
-        by: Sequence[str] = (),
-    ) -> "DataSet":
+    def read(cls, path: Path, target: str | None, drop: Names = (), by: Names = ()) -> "DataSet":
         """Read a csv or parquet file; `target` names the column to predict."""
         names = column_names(path)
         if not target:
             raise ValueError(
                 f"name the column to predict with --target NAME: the data have {quote(names)}."
             )
-        check_names(names, [target], "the target")
-        check_names(names, drop, "--drop")
-        check_names(names, by, "--by")
+        checks.check_names(names, [target], "the target")
+        checks.check_names(names, drop, "--drop")
+        checks.check_names(names, by, "--by")
         if target in drop:
             raise ValueError(f"column {target!r} is both the target and dropped: choose one.")
         table = read_data(path, skip=[name for name in drop if name not in by])
-        check_groups(table, by)
         kept = [name for name in names if name != target and name not in drop]
-        groups = {name: table.select([name]).columns[0] for name in by}
-        labels = labels_of(table, target)
-        return cls(Path(path).name, target, table.select(kept), labels, hash_file(path), groups)
-
-    @classmethod
-    def breast_cancer(cls, drop: Sequence[str] = (), by: Sequence[str] = ()) -> "DataSet":
-        """scikit-learn's breast cancer data, for a first look."""
-        from sklearn.datasets import load_breast_cancer
-
-        bunch = load_breast_cancer()
-        names = tuple(str(name) for name in bunch.feature_names)
-        check_names(names, drop, "--drop")
-        check_names(names, by, "--by")
-        table = Table(names, bunch.data.T, {}, bunch.data)
-        check_groups(table, by)
-        features = table.select([name for name in names if name not in drop])
-        groups = {name: table.select([name]).columns[0] for name in by}
-        labels = np.asarray(bunch.target_names, dtype=str)[bunch.target]
-        return cls("breast cancer (scikit-learn)", "diagnosis", features, labels, "", groups)
+        groups, labels = _groups(table, by), checks.labels_of(table, target)
+        return cls(path.name, target, table.select(kept), labels, hash_file(path), groups)
 
     def check(self) -> None:
         """Refuse columns and classes that no tree can be fitted to."""
-        check_features(self.features)
-        check_classes(self.labels, self.target)
+        checks.check_features(self.features)
+        checks.check_classes(self.labels, self.target)
 
     def split(self, seed: int = 0) -> tuple["DataSet", "DataSet"]:
         """70 % of the rows of every class for fitting, and the other 30 % held out."""
@@ -155,3 +131,8 @@ class DataSet:
         groups = {name: labels[rows] for name, labels in self.groups.items()}
         kept = self.features.take(rows), self.labels[rows]
         return DataSet(self.name, self.target, *kept, self.file_sha256, groups)
+
+
+def _groups(table: Table, names: Names) -> dict[str, NDArray[Any]]:
+    checks.check_groups(table, names)
+    return {name: table.select([name]).columns[0] for name in names}

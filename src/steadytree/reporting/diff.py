@@ -15,7 +15,6 @@ from steadytree.distance.diff import (
     NONE,
     STATUSES,
     ClassChange,
-    NodeChange,
     RowChanges,
     TreeChanges,
     find_changes,
@@ -23,6 +22,7 @@ from steadytree.distance.diff import (
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, rows_text
 from steadytree.reporting.svg.diff import draw_diff
+from steadytree.reporting.text import branch_stems
 from steadytree.reporting.wording import conditions, describe_split, sum_over_leaves
 
 MOST_CLASSES = 8  # that get a line each
@@ -30,28 +30,21 @@ MOST_CLASSES = 8  # that get a line each
 
 def build_diff(changes: TreeChanges) -> dict[str, Any]:
     """All that text and picture show of the changes."""
-    old, new = changes.old, changes.new
-    trees = {"old": old, "new": new}
+    trees = {"old": changes.old, "new": changes.new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
     numbers = {side: _leaf_numbers(tree) for side, tree in trees.items()}
     data = changes.to_dict()
-    nodes = [
-        _node(changes, index, node, reached, numbers) for index, node in enumerate(changes.nodes)
-    ]
-    rows = data["rows"]
-    if rows is not None:
-        rows = rows | {
-            "old_leaves": _leaves(old, reached["old"], numbers["old"]),
-            "new_leaves": _leaves(new, reached["new"], numbers["new"]),
-        }
+    if data["rows"] is not None:
+        for side, tree in trees.items():
+            data["rows"][f"{side}_leaves"] = _leaves(tree, reached[side], numbers[side])
     return {
         "headline": headline(changes),
         "counts": data["counts"],
         "distance": data["distance"],
         "classes": [one | {"label": one_line(one["label"])} for one in data["classes"]],
         "classes_text": class_texts(changes),
-        "nodes": nodes,
-        "rows": rows,
+        "nodes": [_node(changes, index, reached, numbers) for index in range(len(changes.nodes))],
+        "rows": data["rows"],
     }
 
 
@@ -102,10 +95,12 @@ def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
 def _node(
     changes: TreeChanges,
     index: int,
-    node: NodeChange,
     reached: dict[str, NDArray[np.float64]],
     numbers: dict[str, dict[int, int]],
 ) -> dict[str, Any]:
+    node = changes.nodes[index]
+    nodes = {"old": node.old, "new": node.new}
+    rows = {side: None if n == NONE else float(reached[side][n]) for side, n in nodes.items()}
     found: dict[str, Any] = {
         "place": index,
         "status": node.status,
@@ -114,10 +109,8 @@ def _node(
         "depth": node.depth,
         "old": _node_text(changes.old, node.old, numbers["old"]),
         "new": _node_text(changes.new, node.new, numbers["new"]),
-        "old_rows": _amount(reached["old"], node.old),
-        "new_rows": _amount(reached["new"], node.new),
-        "old_share": _share(reached["old"], node.old),
-        "new_share": _share(reached["new"], node.new),
+        **{f"{side}_rows": n for side, n in rows.items()},
+        **{f"{s}_share": (n or 0.0) / max(float(reached[s][0]), 1e-300) for s, n in rows.items()},
     }
     if node.status == "moved" and found["old"]["text"] == found["new"]["text"]:
         for side in ("old", "new"):  # rounding would hide the move
@@ -161,14 +154,6 @@ def _rows_at_nodes(tree: Tree, changes: TreeChanges, side: str) -> NDArray[np.fl
     return sum_over_leaves(tree, np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64))
 
 
-def _amount(reached: NDArray[np.float64], node: int) -> float | None:
-    return None if node == NONE else float(reached[node])
-
-
-def _share(reached: NDArray[np.float64], node: int) -> float:
-    return 0.0 if node == NONE else float(reached[node] / max(reached[0], 1e-300))
-
-
 def _leaves(
     tree: Tree, reached: NDArray[np.float64], numbers: dict[int, int]
 ) -> list[dict[str, Any]]:
@@ -179,15 +164,14 @@ def _leaves(
     ]
 
 
-STYLES = {
-    "same": "dim",
-    "moved": "yellow",
-    "replaced": "red",
-    "relabelled": "red",
-    "grown": "green",
-    "cut": "magenta",
+SIGNS = {  # and their styles
+    "same": (" ", "dim"),
+    "moved": ("~", "yellow"),
+    "replaced": ("!", "red"),
+    "relabelled": ("!", "red"),
+    "grown": ("+", "green"),
+    "cut": ("-", "magenta"),
 }
-SIGNS = {"same": " ", "moved": "~", "replaced": "!", "relabelled": "!", "grown": "+", "cut": "-"}
 MOST_ROWS = 20
 
 
@@ -197,33 +181,22 @@ def diff_text(data: dict[str, Any]) -> Text:
     for line in data["classes_text"]:
         text.append(line + "\n", style="bold")
     text.append("\n")
-    stems = [""] * len(data["nodes"])
-    for node in data["nodes"]:
-        stem, branch = "", ""
-        if node["parent"] is not None:
-            last = node["side"] == "no"
-            stem = stems[node["parent"]]
-            branch = f"{'└─' if last else '├─'} {node['side']}: "
-            stems[node["place"]] = stem + ("   " if last else "│  ")
-        sign = SIGNS[node["status"]]
-        text.append(f"{sign} ", style=STYLES[node["status"]])
-        text.append(stem + branch, style="dim")
-        text.append(_change_text(node) + "\n", style=STYLES[node["status"]])
+    for stem, node in zip(branch_stems(data["nodes"]), data["nodes"], strict=True):
+        sign, style = SIGNS[node["status"]]
+        old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
+        changed = f"{old} → {new}" if old and new and old != new else new or old
+        text.append(f"{sign} ", style=style).append(stem, style="dim")
+        text.append(f"{changed}\n", style=style)
     text.append("\n  same   ~ moved   ! replaced or relabelled   + grown   - cut\n", style="dim")
     if data["rows"] is not None:
-        text.append(_rows(data["rows"]))
+        text.append(_rows_text(data["rows"]))
     if data["distance"] is not None:
         text.append(f"Path distance {data['distance']:.3g}.\n")
     text.rstrip()
     return text
 
 
-def _change_text(node: dict[str, Any]) -> str:
-    old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
-    return f"{old} → {new}" if old and new and old != new else new or old
-
-
-def _rows(rows: dict[str, Any]) -> str:
+def _rows_text(rows: dict[str, Any]) -> str:
     lines = [f"{rows['n_flipped']:,} of {rows_text(rows['n_rows'])} get another prediction."]
     if rows["n_flipped"]:
         listed = ", ".join(str(row) for row in rows["flipped"][:MOST_ROWS])

@@ -34,12 +34,10 @@ def number_text(value: float, tolerance: float) -> str:
 
 def percent_text(share: float) -> str:
     """A share in per cent, never rounded to 0 or 100 unless it is that."""
-    whole = f"{100 * share:.0f}"
-    if whole == "0" and share > 0:
+    rounded = f"{100 * share:.0f}"
+    if rounded == "0" and share > 0:
         return "< 1 %"
-    if whole == "100" and share < 1:
-        return "> 99 %"
-    return f"{whole} %"
+    return "> 99 %" if rounded == "100" and share < 1 else f"{rounded} %"
 
 
 def rows_text(count: int) -> str:
@@ -49,9 +47,8 @@ def rows_text(count: int) -> str:
 
 def measurement_text(measurement: Measurement) -> str:
     """The value of a measurement, shares in per cent."""
-    return _value_text(measurement, measurement.value) + (
-        f" {measurement.unit}" if measurement.unit else ""
-    )
+    text = _value_text(measurement, measurement.value)
+    return f"{text} {measurement.unit}" if measurement.unit else text
 
 
 def interval_text(measurement: Measurement) -> str:
@@ -79,9 +76,9 @@ def plain_text(value: float) -> str:
     text = repr(value)
     if "e" in text and 1e-6 <= abs(value) < 1e15:
         text = f"{value:.17f}".rstrip("0")
-    whole, point, part = text.partition(".")
+    integer, point, part = text.partition(".")
     if point and "e" not in text and abs(value) >= 10_000:
-        return f"{int(whole):,}.{part}"
+        return f"{int(integer):,}.{part}"
     return text
 
 
@@ -137,11 +134,7 @@ COLUMNS: dict[str, tuple[str, int, str]] = {
     "accuracy": ("accuracy", HIGH, "share of held-out rows predicted correctly"),
     "AUC": ("AUC", HIGH, "probability that rows of two classes are ranked in the right order"),
     "size": ("size", NEITHER, "leaves of a tree, conditions of a risk score"),
-    "sensitivity": (
-        "sensitivity",
-        LOW,
-        "mean change of the tree when one row is left out, 0 to 1",
-    ),
+    "sensitivity": ("sensitivity", LOW, "mean change of the tree when one row is left out, 0 to 1"),
     "changed answers": (
         "changed predictions",
         LOW,
@@ -170,7 +163,8 @@ COLUMNS: dict[str, tuple[str, int, str]] = {
 def format_comparison(data: dict[str, Any]) -> dict[str, Any]:
     """The figures with a table of texts."""
     learners = data["learners"]
-    there = [key for key in COLUMNS if key == "privacy" or _any(learners, key)]
+    measured = {key for learner in learners for key in learner["readings"]} | {"privacy"}
+    there = [key for key in COLUMNS if key in measured]
     best = {key: _best(learners, key) for key in there}
     rows = [
         {
@@ -182,11 +176,39 @@ def format_comparison(data: dict[str, Any]) -> dict[str, Any]:
         for learner in learners
     ]
     columns = [{"key": key, "head": COLUMNS[key][0], "meaning": COLUMNS[key][2]} for key in there]
-    return data | {"headline": _comparison_headline(data), "columns": columns, "rows": rows}
+    cautions = _comparison_cautions(learners)
+    found = {"headline": _comparison_headline(data), "cautions": cautions}
+    return data | found | {"columns": columns, "rows": rows}
 
 
-def _any(learners: list[dict[str, Any]], key: str) -> bool:
-    return any(key in learner["readings"] for learner in learners)
+def _comparison_cautions(learners: list[dict[str, Any]]) -> list[str]:
+    """What the accuracies do not tell, and what a readable model gives up against an ensemble."""
+
+    def interval(one: dict[str, Any]) -> tuple[float, float]:
+        low, high = one["readings"]["accuracy"]["interval"]
+        return low, high
+
+    ranked = sorted(learners, key=lambda one: -one["readings"]["accuracy"]["value"])
+    best = ranked[0]
+    level = [one for one in ranked[1:] if interval(one)[1] >= interval(best)[0]]
+    found = []
+    if level:
+        names = ", ".join(one_line(one["name"]) for one in level)
+        found.append(
+            f"The accuracy intervals of {one_line(best['name'])} and of {names} overlap: these "
+            "rows do not tell which of them is more accurate."
+        )
+    readable = [one for one in ranked if "size" in one["readings"]]
+    for ensemble in (one for one in ranked if "size" not in one["readings"] and readable):
+        small = readable[0]
+        more = ensemble["readings"]["accuracy"]["value"] - small["readings"]["accuracy"]["value"]
+        way = "more" if more > 0 else "less"
+        found.append(
+            f"Price of being readable: {'' if more > 0 else 'none here, '}"
+            f"{one_line(ensemble['name'])} is {100 * abs(more):.1f} points {way} accurate than "
+            f"{one_line(small['name'])}, the most accurate readable model."
+        )
+    return found
 
 
 def _best(learners: list[dict[str, Any]], key: str) -> float | None:
@@ -198,21 +220,16 @@ def _best(learners: list[dict[str, Any]], key: str) -> float | None:
 
 
 def _cell(learner: dict[str, Any], key: str, best: float | None) -> dict[str, Any]:
+    empty, measurement = {"shown": "–", "best": False, "interval": ""}, learner["readings"].get(key)
     if key == "privacy":
         epsilon = learner["epsilon"]
-        return {
-            "shown": "none" if epsilon is None else f"ε = {epsilon:g}",
-            "best": False,
-            "interval": "",
-        }
-    measurement = learner["readings"].get(key)
+        return empty | {"shown": "none" if epsilon is None else f"ε = {epsilon:g}"}
     if measurement is None:
-        return {"shown": "–", "best": False, "interval": ""}
-    shown = value_text(key, measurement["value"]) + _unit(measurement)
+        return empty
+    shown = f"{value_text(key, measurement['value'])} {measurement['unit']}".rstrip()
     if key == "sensitivity" and not learner["exact_sensitivity"]:
         shown = f"≈ {shown}"
-    interval = measurement["interval"]
-    within = " to ".join(value_text(key, end) for end in interval or ())
+    within = " to ".join(value_text(key, end) for end in measurement["interval"] or ())
     return {"shown": shown, "best": measurement["value"] == best, "interval": within}
 
 
@@ -225,20 +242,16 @@ def value_text(key: str, value: float) -> str:
     return f"{value:.2g}" if key in ("fit time", "sensitivity") else f"{value:.3f}"
 
 
-def _unit(measurement: dict[str, Any]) -> str:
-    return f" {measurement['unit']}" if measurement["unit"] else ""
-
-
 def _comparison_headline(data: dict[str, Any]) -> str:
-    learners = data["learners"]
+    keys = ("accuracy", "worst-case accuracy", "changed answers")
+    measured = {key: [one for one in data["learners"] if key in one["readings"]] for key in keys}
 
     def best_by(key: str, way: int) -> str:
-        there = [one for one in learners if key in one["readings"]]
-        chosen = max(there, key=lambda one: way * one["readings"][key]["value"])
+        chosen = max(measured[key], key=lambda one: way * one["readings"][key]["value"])
         return f"{chosen['name']} ({value_text(key, chosen['readings'][key]['value'])})"
 
     parts = [f"Most accurate: {best_by('accuracy', HIGH)}"]
-    if _any(learners, "worst-case accuracy"):
+    if measured["worst-case accuracy"]:
         parts.append(f"most accurate in the worst case: {best_by('worst-case accuracy', HIGH)}")
     parts.append(f"fewest predictions change on retraining: {best_by('changed answers', LOW)}")
     return "; ".join(parts) + "."

@@ -8,32 +8,14 @@ from markupsafe import Markup, escape
 
 from steadytree.models.documents import card_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text, shorten
+from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import N_COLOURS, bar_parts, class_colours, colour_style
 from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.svg.figures import (
-    calibration_chart,
-    certified_curve,
-    comparison_pictures,
-    distance_strip,
-    epsilon_chart,
-    first_splits,
-    separation_curve,
-    threshold_chart,
-)
 from steadytree.reporting.svg.scorecard import draw_scorecard
 from steadytree.reporting.svg.tree import draw_tree, leaf_line, picture_size
 from steadytree.reporting.text import indented_rules, leaf_rules
 
 LONGEST_NAME = 40
-CHARTS = (
-    calibration_chart,
-    certified_curve,
-    threshold_chart,
-    distance_strip,
-    epsilon_chart,
-    first_splits,
-    separation_curve,
-)
 NOUNS = {"tree": "tree", "card": "risk score"}
 UNMEASURED = {
     "stability": "how much the {noun} changes when it is retrained on slightly different data "
@@ -50,47 +32,43 @@ WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible
 
 def render_html(data: dict[str, Any]) -> str:
     """One page with style, picture and data in it; it needs no scripts and fetches nothing."""
-    classes = data["data"]["classes"]
+    classes, scorecard = data["data"]["classes"], data["card"]
     counts = [one["n_rows"] for one in classes]
-    return (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            data=data,
-            noun=NOUNS[data["kind"]],
-            colours=class_colours(counts),
-            colour_style=Markup(colour_style("body")),
-            legend=_legend(counts, [one["label"] for one in classes]),
-            **({} if data["tree"] is None else _tree_parts(data["tree"])),
-            confusion=_confusion_rows(data["confusion"]),
-            change_picture=draw_diff(data["change"]) if data["change"] else "",
-            card_picture=draw_scorecard(card_from_dict(data["card"]["card"]))
-            if data["card"]
-            else "",
-            unmeasured=unmeasured(data),
-        )
+    return _render(
+        "report",
+        data=data,
+        noun=NOUNS[data["kind"]],
+        colours=class_colours(counts),
+        colour_style=Markup(colour_style("body")),
+        legend=_legend(counts, [one["label"] for one in classes]),
+        **({} if data["tree"] is None else _tree_parts(data["tree"])),
+        confusion=_confusion_rows(data["confusion"]),
+        change_picture=draw_diff(data["change"]) if data["change"] else "",
+        card_picture=draw_scorecard(card_from_dict(scorecard["card"])) if scorecard else "",
+        unmeasured=unmeasured(data),
     )
 
 
 def render_comparison(data: dict[str, Any]) -> str:
     """A comparison as one page that needs no scripts and fetches nothing."""
-    template = _environment().get_template("compare.html.j2")
     style = Markup(colour_style("body"))
-    return template.render(data=data, comparison=data["comparison"], colour_style=style)
+    return _render("compare", data=data, comparison=data["comparison"], colour_style=style)
 
 
 def render_study(
     data: dict[str, Any], blocks: list[dict[str, Any]], pictures: list[dict[str, Any]], kept: str
 ) -> str:
     """Output and figures of a study as one page that needs no scripts and fetches nothing."""
-    template = _environment().get_template("study.html.j2")
-    return template.render(data=data, blocks=blocks, pictures=pictures, kept=kept)
+    return _render("study", data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
 def render_picture(svg: str, title: str) -> str:
     """A picture as one page; printed, it fills the sheet."""
-    template = _environment().get_template("picture.html.j2")
-    return template.render(svg=Markup(svg), title=title)
+    return _render("picture", svg=Markup(svg), title=title)
+
+
+def _render(template: str, **values: Any) -> str:
+    return _environment().get_template(f"{template}.html.j2").render(**values)
 
 
 def framed(page: str, title: str) -> str:
@@ -105,10 +83,6 @@ def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sentences on the sections that were not measured, and what they need."""
     noun = NOUNS[data["kind"]]
     return [text.format(noun=noun) for name, text in UNMEASURED.items() if not data[name]]
-
-
-def _sheet(section: dict[str, Any]) -> Markup:
-    return draw_scorecard(card_from_dict(section["card"]))
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
@@ -137,9 +111,8 @@ def _environment() -> Environment:
     environment.globals |= {
         "leaf_line": leaf_line,
         "bar_parts": bar_parts,
-        "comparison_pictures": comparison_pictures,
         "draw_tree": draw_tree,
-        **{chart.__name__: chart for chart in CHARTS},
+        "figures": figures,
     }
     return environment
 
@@ -163,9 +136,8 @@ def _legend(counts: list[int], labels: list[str]) -> list[tuple[int, str]]:
 def _confusion_rows(confusion: dict[str, Any]) -> list[dict[str, Any]]:
     """Rows of the confusion table, with the share of each cell for its shade."""
     rows = []
-    for index, (label, counts) in enumerate(
-        zip(confusion["labels"], confusion["counts"], strict=True)
-    ):
+    for index, label in enumerate(confusion["labels"]):
+        counts = confusion["counts"][index]
         total = sum(counts)
         cells = [
             {"count": count, "share": count / total if total else 0.0, "correct": other == index}

@@ -1,16 +1,167 @@
-"""ReportOptions: the one list of the options of a report."""
+"""ReportOptions: the one list of the options of a report, and the limits a model has to meet."""
 
+import difflib
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.data_set import Origin
-from steadytree.reporting.limits import Limits
 from steadytree.robustness.perturbation import Perturbation
+
+PASS, FAIL, UNMEASURED = "pass", "fail", "not measured"
+
+
+class Rule(NamedTuple):
+    """A limit that may be stated: its meaning, and the measurement it is about."""
+
+    meaning: str
+    section: str = ""  # empty where `_figures` has the value
+    measurement: str = ""
+    is_share: bool = True
+    scale: float = 1.0  # of the measurement
+
+
+RULES = {
+    "min_accuracy": Rule("share of rows predicted correctly", "accuracy", "accuracy"),
+    "min_balanced_accuracy": Rule("mean recall over the classes", "accuracy", "balanced accuracy"),
+    "min_auc": Rule("area under the ROC curve", "accuracy", "AUC", False),
+    "max_leaves": Rule("number of leaves", "complexity", "leaves", False),
+    "max_depth": Rule("depth of the tree", "complexity", "depth", False),
+    "max_sensitivity": Rule(
+        "mean change of the tree when one row is left out",
+        "stability",
+        "average sensitivity",
+        False,
+    ),
+    "max_changed_trees": Rule(
+        "rows whose removal changes the tree", "stability", "changed trees", scale=0.01
+    ),
+    "max_retraining_distance": Rule(
+        "mean path distance to retrained trees", "refits", "retraining distance", False
+    ),
+    "min_same_answers": Rule(
+        "rows with the same prediction after retraining", "refits", "same answers", scale=0.01
+    ),
+    "max_flips": Rule("predictions that differ from the previous tree"),
+    "max_change_distance": Rule("path distance to the previous tree", is_share=False),
+    "min_worst_case_accuracy": Rule(
+        "accuracy under the worst perturbation", "robustness", "worst-case accuracy"
+    ),
+    "min_separateness": Rule("highest accuracy any model can reach", "separation", "separateness"),
+    "max_calibration_error": Rule(
+        "mean difference of predicted probability and observed frequency",
+        "calibration",
+        "calibration error",
+    ),
+    "min_group_accuracy": Rule("accuracy of the worst group"),
+    "max_group_gap": Rule("difference in accuracy between groups"),
+    "max_epsilon": Rule("privacy budget spent", is_share=False),
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits by name: numbers, or shares such as "5%"."""
+
+    values: dict[str, float]
+
+    @classmethod
+    def of(cls, given: Any) -> "Limits | None":
+        """From a mapping, a TOML file, or as they are; None stays None."""
+        if given is None or isinstance(given, Limits):
+            return given
+        if isinstance(given, Mapping):
+            return cls._checked(given, "limits")
+        if not isinstance(given, str | PathLike):
+            raise TypeError(f"limits must be a mapping or a TOML file, got {type(given).__name__}.")
+        return cls.from_toml(given)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> "Limits":
+        """Read a file of lines such as ``min_accuracy = "90%"``."""
+        try:
+            given = tomllib.loads(Path(path).read_text("utf-8-sig"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
+        table = given.pop("limits", {})
+        if not isinstance(table, dict):
+            raise ValueError(f"{path}: limits must be a table of limits, got {table!r}.")
+        return cls._checked(given | table, str(path))
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any], source: str) -> "Limits":
+        for name in given:
+            if name not in RULES:
+                close = difflib.get_close_matches(str(name), RULES, n=1, cutoff=0.6)
+                known = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(RULES)}."
+                raise ValueError(f"{source}: unknown limit {str(name)!r}: {known}")
+        if not given:
+            raise ValueError(f"{source}: no limit is stated; known are {', '.join(RULES)}.")
+        return cls({name: _number(name, value, source) for name, value in given.items()})
+
+    def check(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Whether the figures of a report meet the limits, one plain dict each."""
+        return [_verdict(name, limit, data) for name, limit in self.values.items()]
+
+
+def _number(name: str, value: Any, source: str) -> float:
+    text = str(value).strip()
+    bare = text.removesuffix("%")
+    try:
+        number = float(bare) / (100 if bare != text else 1)
+    except ValueError:
+        number = -1.0
+    share = RULES[name].is_share
+    if isinstance(value, bool) or not 0 <= number < float("inf") or (share and number > 1):
+        kind = "a share such as 5% or 0.05" if share else "a number of at least 0"
+        raise ValueError(f"{source}: {name} must be {kind}, got {value!r}.")
+    return number
+
+
+def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
+    """Figures that are no measurement of a section, by their limit; None without the section."""
+    change, privacy, groups = data["change"] or {}, data["privacy"] or {}, data["groups"]
+    rows = change.get("rows")
+    return {
+        "max_flips": None if rows is None else rows["n_flipped"] / rows["n_rows"],
+        "max_change_distance": change.get("distance"),
+        "max_epsilon": privacy.get("epsilon"),
+        "min_group_accuracy": min((one["readings"][0]["value"] for one in groups), default=None),
+        "max_group_gap": max((one["gap"] for one in groups), default=None),
+    }
+
+
+def _verdict(name: str, limit: float, data: Mapping[str, Any]) -> dict[str, Any]:
+    rule, least = RULES[name], name.startswith("min_")
+    listed = {one["name"]: one["value"] for one in data["readings"].get(rule.section, ())}
+    value = listed.get(rule.measurement) if rule.section else _figures(data)[name]
+    if value is None:
+        verdict = UNMEASURED
+    else:
+        value *= rule.scale
+        good = value >= limit - 1e-12 if least else value <= limit + 1e-12
+        verdict = PASS if good else FAIL
+    way = "at least" if least else "at most"
+    return {
+        "name": name,
+        "meaning": rule.meaning,
+        "way": way,
+        "limit": limit,
+        "value": value,
+        "verdict": verdict,
+        "shown_limit": f"{way} {_text(limit, rule)}",
+        "shown": "–" if value is None else _text(value, rule),
+    }
+
+
+def _text(value: float, rule: Rule) -> str:
+    return f"{100 * value:.1f} %" if rule.is_share else f"{value:.3g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +187,10 @@ class ReportOptions:
     quick: bool = False  # leave out the slow sections
     seed: int = 0
     # for `report_file`, which fits what was not given
-    learner_name: str | None = None  # one of TREE_LEARNERS
-    max_depth: int = 5
-    criterion: str = "count"
+    learner_name: str | None = None  # "greedy", or a learner that `compare` knows
+    max_leaf_nodes: int = 8  # of a steady tree
+    max_depth: int | None = None  # 5 where the tree is not steady
+    criterion: str = "gini"
     compared_learners: Sequence[str] = ()
     comparison_file: str | PathLike[str] | None = None  # a page that `compare` wrote
     n_jobs: int = 1

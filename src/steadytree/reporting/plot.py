@@ -17,29 +17,17 @@ from steadytree.distance.diff import TreeChanges
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
 from steadytree.models.scorecard import as_card
-from steadytree.models.sklearn import as_tree, from_sklearn
-from steadytree.models.tree import Tree
+from steadytree.models.sklearn import as_tree
 from steadytree.privacy.simulation import Simulation
+from steadytree.reporting import sections
 from steadytree.reporting.diff import build_diff, diff_text
 from steadytree.reporting.formatting import format_comparison, one_line, plain, plain_measurements
 from steadytree.reporting.html import render_picture
-from steadytree.reporting.sections.stability import (
-    collection_thresholds,
-    scorecard_thresholds,
-    tree_thresholds,
-)
+from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import Axis, frame_picture, stack
 from steadytree.reporting.svg.charts import Series, curve, heat, strips
 from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.svg.figures import (
-    GREY,
-    SPLITS,
-    calibration_chart,
-    certified_curve,
-    comparison_pictures,
-    threshold_chart,
-    threshold_strips,
-)
+from steadytree.reporting.svg.figures import GREY
 from steadytree.reporting.svg.scorecard import draw_scorecard
 from steadytree.reporting.svg.tree import draw_tree
 from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
@@ -168,15 +156,10 @@ def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:
 def _tree_nodes(model: Any, X: Any, y: Any) -> dict[str, Any]:
     if (X is None) != (y is None):
         raise ValueError("a tree is plotted with rows and their classes: pass both X and y.")
-    if X is None:
-        return _fitted_nodes(as_tree(model))
-    ours = isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree)
-    tree = as_tree(model) if ours else from_sklearn(model, X)
-    return build_nodes(tree, Table.read(X), label_indices(tree.classes, y))
-
-
-def _fitted_nodes(tree: Tree) -> dict[str, Any]:
-    """Nodes with the rows the tree was fitted on, by the weights of its nodes."""
+    tree = as_tree(model, X)
+    if X is not None:
+        return build_nodes(tree, Table.read(X), label_indices(tree.classes, y))
+    # the rows the tree was fitted on, by the weights of its nodes
     empty = np.zeros((0, len(tree.space)))
     found = build_nodes(tree, empty, np.zeros(0, np.int64))
     total = max(found["nodes"][0]["fitted_weight"], 1e-12)
@@ -189,7 +172,7 @@ def _fitted_nodes(tree: Tree) -> dict[str, Any]:
 
 def _plot_certificate(found: Certificate) -> Markup:
     sizes, shares = thin_curve(found.right, found.distance)
-    return certified_curve(
+    return figures.certified_curve(
         {
             "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
             "perturbation": plain(found.perturbation.to_dict()),
@@ -217,10 +200,13 @@ def _plot_stability(found: StabilityCurve) -> Markup:
         changes.append(Series("greedy", ends, (greedy.sensitivity,) * 2, colour=GREY))
         shares.append(Series("greedy, held out", ends, (greedy.test_accuracy,) * 2))
         shares.append(Series("greedy, training", ends, (greedy.train_accuracy,) * 2, colour=1))
-    without = _removed_text(found.removed)
+    rows = (
+        f"{found.removed:,} rows" if found.removed > 1 else f"{100 * found.removed:g} % of the rows"
+    )
+    label = f"sensitivity, without {'one row' if found.removed == 1 else rows}"
     across = Axis.over_ratios(x, "epsilon")
     parts = [
-        curve(changes, across, Axis.over(_ends(changes), f"sensitivity, {without}", zero=True)),
+        curve(changes, across, Axis.over(_ends(changes), label, zero=True)),
         curve(shares, across, Axis.over(_ends(shares), "accuracy", percent=True)),
     ]
     return frame_picture(stack(parts), "Sensitivity and accuracy over epsilon")
@@ -228,13 +214,6 @@ def _plot_stability(found: StabilityCurve) -> Markup:
 
 def _ends(series: list[Series]) -> list[float]:
     return [value for one in series for value in (*one.y, *(one.low or ()), *(one.high or ()))]
-
-
-def _removed_text(removed: float) -> str:
-    if removed == 1:
-        return "without one row"
-    rows = f"{removed:,} rows" if removed > 1 else f"{100 * removed:g} % of the rows"
-    return f"without {rows}"
 
 
 def _plot_collection(facts: CollectionFacts) -> Markup:
@@ -245,27 +224,25 @@ def _plot_collection(facts: CollectionFacts) -> Markup:
     texts = [[f"{100 * share:.0f} %" if share else "–" for share in row] for row in shares]
     for row, deviation in zip(texts, columns["deviation"], strict=True):
         row[0] = f"{row[0].removesuffix(' %')} ± {100 * deviation:.0f} %"
-    heads = ["importance", *SPLITS.values()]
+    heads = ["importance", *figures.SPLITS.values()]
     parts = [heat(names, heads, shares.tolist(), texts)]
-    found = collection_thresholds(facts, (facts.importances > 0).mean(axis=0))
+    found = sections.collection_thresholds(facts, (facts.importances > 0).mean(axis=0))
     if found:
-        parts.append(strips(threshold_strips(found)))
+        parts.append(strips(figures.threshold_strips(found)))
     return frame_picture(stack(parts), f"What {facts.n_trees} trees have in common")
 
 
 def _plot_frontier(model: ParetoTreeClassifier) -> Markup:
     """Score against distance of all candidates, the frontier, and the chosen tree."""
     distance, score = (model.candidates_[key].tolist() for key in ("distance", "score"))
-    on_frontier = model.candidates_["on_frontier"].tolist()
-    frontier, chosen = model.frontier_.tolist(), model.chosen_
-    others = [k for k, flag in enumerate(on_frontier) if not flag]
+    others = np.flatnonzero(~model.candidates_["on_frontier"]).tolist()
 
     def series(name: str, indices: list[int], **style: Any) -> Series:
         return Series(name, [distance[k] for k in indices], [score[k] for k in indices], **style)
 
     drawn = [
-        series("frontier", frontier, dots=True),
-        series("chosen", [chosen], colour=5, dots=True, line=False),
+        series("frontier", model.frontier_.tolist(), dots=True),
+        series("chosen", [model.chosen_], colour=5, dots=True, line=False),
     ]
     if others:
         drawn.insert(0, series("dominated", others, colour=GREY, dots=True, line=False))
@@ -277,10 +254,8 @@ def _plot_frontier(model: ParetoTreeClassifier) -> Markup:
 
 def _plot_simulation(found: Simulation) -> Markup:
     """Accuracy over epsilon, whiskers around 90 % of the fits."""
-    fits = found.to_dict()["fits"]
-    x, mean, low, high = (
-        [one[key] for one in fits] for key in ("epsilon", "accuracy", "low", "high")
-    )
+    keys = ("epsilon", "accuracy", "low", "high")
+    x, mean, low, high = ([fit[key] for fit in found.to_dict()["fits"]] for key in keys)
     series = [
         Series("mean, with 90 % of fits", x, mean, low, high, dots=True),
         Series("majority class", (min(x), max(x)), (found.baseline,) * 2, colour=GREY),
@@ -292,16 +267,19 @@ def _plot_simulation(found: Simulation) -> Markup:
 
 RESULTS: dict[type, tuple[str, Callable[[Any], Markup]]] = {
     Certificate: ("Certified accuracy", _plot_certificate),
-    Calibration: ("Calibration", lambda found: calibration_chart(plain(found.to_dict()))),
+    Calibration: ("Calibration", lambda found: figures.calibration_chart(plain(found.to_dict()))),
     Results: (
         "Comparison of learners",
-        lambda found: comparison_pictures(format_comparison(found.to_dict()))[0][1],
+        lambda found: figures.comparison_pictures(format_comparison(found.to_dict()))[0][1],
     ),
     TreeChanges: ("Changes of a tree", lambda found: draw_diff(build_diff(found))),
-    Refits: ("Thresholds after retraining", lambda found: threshold_chart(tree_thresholds(found))),
+    Refits: (
+        "Thresholds after retraining",
+        lambda found: figures.threshold_chart(sections.tree_thresholds(found)),
+    ),
     ScorecardRefits: (
         "Thresholds after retraining",
-        lambda found: threshold_chart(scorecard_thresholds(found), "fit"),
+        lambda found: figures.threshold_chart(sections.scorecard_thresholds(found), "fit"),
     ),
     StabilityCurve: ("Stability curve", _plot_stability),
     CollectionFacts: ("Collection of trees", _plot_collection),

@@ -1,23 +1,38 @@
-"""Report: one model evaluated on given rows, as a dict, a page or text."""
+"""Report: one model evaluated on given rows or on a data file, as a dict, a page or text."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
-from steadytree.data.dataset import Dataset
+from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
+from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
+from steadytree.models.scorecard import Scorecard
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.build import build_report
-from steadytree.reporting.data_set import Origin
+from steadytree.reporting.comparison import compare
+from steadytree.reporting.data_set import DataSet, Origin
 from steadytree.reporting.html import framed, render_html
-from steadytree.reporting.limits import FAIL, UNMEASURED, Limits
-from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions
 from steadytree.reporting.text import render_text
+from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import Perturbation
+from steadytree.stability.stable_tree import StableTreeClassifier
+from steadytree.stability.steady_tree import SteadyTreeClassifier
+
+SCORECARD_CONDITIONS = 6
+MOST_SCORECARD_ROWS = 50_000
+FOLDS = 3
+USUAL_DEPTH = 5  # of trees other than steady ones
+START, END = '<script type="application/json" id="steadytree-data">', "</script>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,3 +192,114 @@ def _groups(by: Any, table: Table) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"by names {quote(unknown)}, but the columns are {quote(known)}.")
     return {name: table.columns[known.index(name)] for name in names}
+
+
+def report_file(
+    rows: DataSet, model: Any, options: ReportOptions, on_progress: Callable[[str], None]
+) -> Report:
+    """Report on a model on all rows; without one, fit a tree to 70 % of them and hold out the rest.
+
+    `on_progress` is called with the next step.
+    """
+    if options.comparison_file is not None:
+        comparison = read_comparison(options.comparison_file, rows)
+        options = replace(options, comparison=comparison, compared_learners=())
+    seen, name = None, options.learner_name
+    if model is None:
+        rows.check()
+        fitting, rows = rows.split(options.seed)
+        model, options = _fit(fitting, options, on_progress)
+        seen = False
+    else:
+        if isinstance(model, Scorecard) and name is not None:
+            raise ValueError(
+                "--learner names the learner of a tree, but --model is a risk score: omit "
+                "--learner."
+            )
+        fitting = rows = replace(rows, features=rows.features.select(model.space.names))
+        if name is not None:  # else it is not known how the model was fitted
+            train = Dataset.of(rows.features, rows.labels)
+            options = replace(options, learner=_learner(name, rows, options), train=train)
+    options = _with_comparison(fitting, options, on_progress)
+    on_progress("measuring the model")
+    origin = rows.origin(options.command, seen)
+    options = replace(options, title=rows.title, groups=rows.groups, origin=origin)
+    return Report(build_report(model, rows.features, rows.labels, options))
+
+
+def _fit(
+    rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
+) -> tuple[Any, ReportOptions]:
+    """A fitted tree, and the options with all that was fitted."""
+    on_progress("fitting a tree")
+    learner = _learner(options.learner_name or "steady", rows, options)
+    model, scorecard = learner.fit(rows.features, rows.labels), None
+    if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
+        on_progress("fitting a risk score")
+        scorecard = RiskScoreClassifier(
+            tau=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
+        ).fit(rows.features, rows.labels)
+    train = Dataset.of(rows.features, rows.labels)
+    return model, replace(options, learner=learner, train=train, scorecard=scorecard)
+
+
+def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
+    depth, seed = options.max_depth or USUAL_DEPTH, options.seed
+    if name == "steady":
+        return SteadyTreeClassifier(
+            options.max_leaf_nodes, max_depth=options.max_depth, random_state=seed
+        )
+    if name == "greedy":
+        return StableTreeClassifier(depth, 0, criterion=options.criterion, random_state=seed)
+    settings = Settings(depth, options.perturbation, seed=seed)
+    return make_learner(name, rows.features, rows.labels, settings)
+
+
+def _with_comparison(
+    rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
+) -> ReportOptions:
+    """The options with a comparison of learners, where some are named and two classes have rows."""
+    classes, counts = np.unique(rows.labels, return_counts=True)
+    rare = classes[counts < FOLDS]
+    if not options.compared_learners or (len(rare) and len(classes) - len(rare) < 2):
+        return options
+    kept = rows.take(~np.isin(rows.labels, rare))
+    found = compare(
+        options.compared_learners,
+        kept.features,
+        kept.labels,
+        n_folds=FOLDS,
+        max_depth=min(options.max_depth or USUAL_DEPTH, USUAL_DEPTH),
+        max_leaf_nodes=options.max_leaf_nodes,
+        perturbation=options.perturbation,
+        schema=options.schema,
+        n_jobs=options.n_jobs,
+        random_state=options.seed,
+        progress=on_progress,
+    )
+    comparison = dict(found.formatted)
+    if len(rare):
+        names = quote([str(label) for label in rare])
+        note = f"Classes with fewer than {FOLDS} rows are left out of the comparison: {names}."
+        comparison["note"] = f"{comparison['note']} {note}".strip()
+    return replace(options, comparison=comparison)
+
+
+def read_comparison(path: str | PathLike[str], rows: DataSet) -> dict[str, Any]:
+    """The figures of an earlier comparison of the same rows, from its page or its JSON."""
+    text = Path(path).read_text("utf-8")
+    if START in text:
+        text = text.partition(START)[2].partition(END)[0]
+    try:
+        page = json.loads(text)
+        comparison, sha256 = page["comparison"], page["data_sha256"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{str(path)!r} holds no comparison: pass a page that steadytree compare wrote."
+        ) from None
+    if sha256 != hash_data(rows.features, rows.labels):
+        raise ValueError(
+            f"{str(path)!r} compares learners on other rows or columns: run steadytree compare on "
+            "these data."
+        )
+    return comparison

@@ -13,19 +13,26 @@ from steadytree.models.scorecard import RiskTable, Scorecard
 from steadytree.reporting.formatting import label_text, one_line, percent_text, rows_text
 
 
+def branch_stems(nodes: list[dict[str, Any]]) -> list[str]:
+    """What is written before each node of an indented tree."""
+    below, found = [""] * len(nodes), [""] * len(nodes)
+    for index, node in enumerate(nodes):
+        if node["parent"] is not None:
+            last, stem = node["side"] == "no", below[node["parent"]]
+            below[index] = stem + ("   " if last else "│  ")
+            found[index] = f"{stem}{'└─' if last else '├─'} {node['side']}: "
+    return found
+
+
 def indented_rules(tree: dict[str, Any]) -> str:
     """The tree as indented text, the yes branch above the no branch."""
-    lines: list[str] = []
-    stems = [""] * len(tree["nodes"])  # what stands before the lines below a node
-    for index, node in enumerate(tree["nodes"]):
-        line = _line(node, tree["classes"])
-        if node["parent"] is None:
-            lines.append(line)
-            continue
-        last = node["side"] == "no"
-        stem = stems[node["parent"]]
-        stems[index] = stem + ("   " if last else "│  ")
-        lines.append(f"{stem}{'└─' if last else '├─'} {node['side']}: {line}")
+    lines = []
+    for stem, node in zip(branch_stems(tree["nodes"]), tree["nodes"], strict=True):
+        if "question" in node:
+            missing = f" (missing: {node['missing']})" if node["missing"] else ""
+            lines.append(f"{stem}{node['question']}?{missing}")
+        else:
+            lines.append(stem + leaf_text(node, tree["classes"]))
     return "\n".join(lines)
 
 
@@ -54,21 +61,13 @@ def leaf_text(node: dict[str, Any], classes: list[str]) -> str:
     return f"{prediction} ({correct} of {rows_text(node['n_rows'])}{more})"
 
 
-def _line(node: dict[str, Any], classes: list[str]) -> str:
-    if "question" not in node:
-        return leaf_text(node, classes)
-    return f"{node['question']}?" + (f" (missing: {node['missing']})" if node["missing"] else "")
-
-
 def scorecard_text(scorecard: Scorecard) -> str:
     """A risk score as aligned text, with the risk of each total where it is known."""
     labels = [label_text(label) for label in scorecard.classes.tolist()]
     heads = [] if scorecard.is_binary else [["points for", *labels]]
     rows = [["start with", *(str(value) for value in scorecard.offset.tolist())]]
-    for text, points in zip(
-        map(one_line, scorecard.texts()), scorecard.points.tolist(), strict=True
-    ):
-        rows.append([text, *(f"{value:+d}" if value else "" for value in points)])
+    for text, points in zip(scorecard.texts(), scorecard.points.tolist(), strict=True):
+        rows.append([one_line(text), *(f"{value:+d}" if value else "" for value in points)])
     lines = _aligned(heads + rows)
     if scorecard.n_conditions == 0:
         lines.append("no conditions: every row gets the same prediction")
@@ -87,28 +86,19 @@ def _risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
     rows = [head if is_binary else ["class", *head]]
     for row in table.rows:
         low, high = (percent_text(end) for end in row.interval)
-        line = [
-            str(row.total),
-            percent_text(row.risk),
-            percent_text(row.share),
-            f"{low} to {high}",
-            f"{row.n_rows:,.6g}",
-        ]
+        line = [str(row.total), percent_text(row.risk), percent_text(row.share)]
+        line += [f"{low} to {high}", f"{row.n_rows:,.6g}"]
         rows.append(line if is_binary else [label_text(row.label), *line])
     return rows
 
 
 def _aligned(rows: list[list[str]]) -> list[str]:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [
-                row[0].ljust(max(widths[0], 12)),
-                *map(str.rjust, row[1:], (w + 2 for w in widths[1:])),
-            ]
-        ).rstrip()
-        for row in rows
-    ]
+    lines = []
+    for first, *others in rows:
+        numbers = [cell.rjust(width + 2) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(max(widths[0], 12)), *numbers]).rstrip())
+    return lines
 
 
 MOST_CLASSES = 8  # more make the confusion matrix too wide for a terminal
@@ -125,10 +115,7 @@ SECTIONS = {
 
 def terminal_view(data: dict[str, Any]) -> RenderableType:
     """What a rich console shows for a report."""
-    parts: list[RenderableType] = [
-        Text(data["title"], style="bold"),
-        Text(data["headline"]),
-    ]
+    parts: list[RenderableType] = [Text(data["title"], style="bold"), Text(data["headline"])]
     if data["origin"]["seen"]:
         noun = "risk score" if data["kind"] == "card" else "tree"
         seen = f"These appear to be the rows the {noun} was fitted to."
@@ -149,9 +136,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         lines = [data["change"]["headline"], *data["change"]["classes_text"]]
         parts += _titled("Changes since the previous tree", Text("\n".join(lines)))
     if data["comparison"] is not None:
-        parts += _titled(
-            "Comparison with other learners", comparison_view(data["comparison"], NARROW)
-        )
+        view = comparison_view(data["comparison"], NARROW)
+        parts += _titled("Comparison with other learners", view)
     if data["tree"] is None:
         return Group(*parts, *_titled("Risk score", Text(data["card"]["text"], no_wrap=True)))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
@@ -175,14 +161,17 @@ def _plain(view: RenderableType, width: int) -> str:
 
 def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
     """What a rich console shows for a comparison; some columns of it, or all."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = _table(gap=2)
     table.add_column("learner", no_wrap=True)
     shown = [not keys or column["key"] in keys for column in formatted["columns"]]
     for column in compress(formatted["columns"], shown):
         table.add_column(column["head"], justify="right")
     for row in formatted["rows"]:
-        cells = [_comparison_cell(cell) for cell in compress(row["cells"], shown)]
-        table.add_row(Text(row["name"], style="bold"), *cells)
+        texts = [
+            Text(cell["shown"] + "*", style="bold green") if cell["best"] else Text(cell["shown"])
+            for cell in compress(row["cells"], shown)
+        ]
+        table.add_row(Text(row["name"], style="bold"), *texts)
     folds = f"{formatted['n_folds']}-fold cross-validation on {rows_text(formatted['n_rows'])}."
     notes = [
         Text(f"{row['name']}: {note}.", style="dim")
@@ -190,16 +179,10 @@ def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> Re
         for note in row["notes"]
     ]
     noise = "" if formatted["perturbation_stated"] else " Perturbation: 2 % of each column's range."
-    below = Text(
-        f"{folds} {formatted['note']}".strip() + f"{noise} * best of the column, ≈ sampled.",
-        style="dim",
-    )
-    return Group(table, Text(), Text(formatted["headline"]), below, *notes)
-
-
-def _comparison_cell(cell: dict[str, Any]) -> Text:
-    mark = "*" if cell["best"] else ""
-    return Text(cell["shown"] + mark, style="bold green" if cell["best"] else "")
+    below = f"{folds} {formatted['note']}".strip() + f"{noise} * best of the column, ≈ sampled."
+    cautions = [Text(caution) for caution in formatted.get("cautions", ())]
+    headline = Text(formatted["headline"])
+    return Group(table, Text(), headline, *cautions, Text(below, style="dim"), *notes)
 
 
 def comparison_text(formatted: dict[str, Any], width: int = 140) -> str:
@@ -211,13 +194,12 @@ def _titled(title: str, body: RenderableType) -> list[RenderableType]:
     return [Text(), Text(title, style="italic"), body]
 
 
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+def _table(*heads: str, gap: int = 3) -> Table:
+    return Table(*heads, box=None, pad_edge=False, padding=(0, gap, 0, 0))
 
 
 def _measurements(measurements: list[dict[str, Any]]) -> Table:
-    table = _table()
-    table.add_column("")
+    table = _table("")
     table.add_column("value", justify="right", no_wrap=True)
     with_interval = any(measurement["interval"] for measurement in measurements)
     if with_interval:
@@ -232,9 +214,7 @@ def _measurements(measurements: list[dict[str, Any]]) -> Table:
 
 
 def _verdict(verdict: list[dict[str, Any]]) -> Table:
-    table = _table()
-    for head in ("verdict", "limit", "required", "measured"):
-        table.add_column(head)
+    table = _table("verdict", "limit", "required", "measured")
     styles = {"pass": "green", "fail": "bold red"}
     for one in verdict:
         flag = Text(one["verdict"], style=styles.get(one["verdict"], "yellow"))
@@ -243,8 +223,7 @@ def _verdict(verdict: list[dict[str, Any]]) -> Table:
 
 
 def _confusion(confusion: dict[str, Any]) -> Table:
-    table = _table()
-    table.add_column("")
+    table = _table("")
     for label in confusion["labels"]:
         table.add_column(Text(label), justify="right")
     for label, counts in zip(confusion["labels"], confusion["counts"], strict=True):

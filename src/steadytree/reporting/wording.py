@@ -10,13 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree.data.column import Column
 from steadytree.models.tree import LEAF, Tree
-from steadytree.reporting.formatting import (
-    label_text,
-    number_text,
-    one_line,
-    plain_text,
-    shorten,
-)
+from steadytree.reporting.formatting import label_text, number_text, one_line, plain_text, shorten
 
 FINEST = 1e-3  # share of a column's range that rounding may move a threshold by
 MOST_CATEGORIES = 4
@@ -64,16 +58,11 @@ def conditions(tree: Tree, node: int) -> list[str]:
 
     Repeated splits on a feature are merged: ``43 < age ≤ 60``.
     """
-    path = tree.path(node)
-    phrases = {}
-    for feature in dict.fromkeys(int(tree.feature[step]) for step in path[:-1]):
-        steps = [
-            (above, below)
-            for above, below in itertools.pairwise(path)
-            if tree.feature[above] == feature
-        ]
-        phrases[feature] = _phrase(tree, feature, steps)
-    return list(phrases.values())
+    by_feature: dict[int, list[tuple[int, bool]]] = {}
+    for above, below in itertools.pairwise(tree.path(node)):
+        step = above, bool(tree.left[above] == below)
+        by_feature.setdefault(int(tree.feature[above]), []).append(step)
+    return [_phrase(tree, tree.space[feature], steps) for feature, steps in by_feature.items()]
 
 
 def _list_text(names: list[str], most: int, longest: int) -> str:
@@ -86,10 +75,8 @@ def _list_text(names: list[str], most: int, longest: int) -> str:
 def _number_tests(
     column: Column, threshold: float, thresholds: NDArray[np.float64]
 ) -> tuple[str, str]:
-    if threshold == math.inf:
-        return "is present", "is present"
-    if threshold == -math.inf:
-        return "is missing", "is missing"
+    if math.isinf(threshold):
+        return ("is present",) * 2 if threshold > 0 else ("is missing",) * 2
     if column.kind == "binary" and 0 <= threshold < 1:
         return "= 0", "= 0"
     text = _threshold_text(column, threshold, thresholds)
@@ -127,16 +114,10 @@ def _category_tests(column: Column, subset: NDArray[np.bool_]) -> tuple[str, str
     return f"in {{{_list_text(inside, MOST_CATEGORIES, LONGEST_CATEGORY)}}}", exact
 
 
-def _phrase(tree: Tree, feature: int, steps: list[tuple[int, int]]) -> str:
-    column = tree.space[feature]
-    missing = column.missing and all(
-        tree.missing_left[above] == (tree.left[above] == below) for above, below in steps
-    )
-    nodes = [(above, tree.left[above] == below) for above, below in steps]
-    if column.is_categorical:
-        phrase = _category_phrase(tree, column, nodes)
-    else:
-        phrase = _number_phrase(tree, column, nodes)
+def _phrase(tree: Tree, column: Column, steps: list[tuple[int, bool]]) -> str:
+    """The condition of all nodes on a path that split a column; True where the path goes left."""
+    missing = column.missing and all(tree.missing_left[node] == yes for node, yes in steps)
+    phrase = (_category_phrase if column.is_categorical else _number_phrase)(tree, column, steps)
     if phrase == "":
         name = one_line(column.name)
         return f"{name} is missing" if missing else f"impossible: no value of {name} fits"

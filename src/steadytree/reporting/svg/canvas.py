@@ -23,10 +23,10 @@ def class_colours(counts: list[int]) -> list[int]:
     """
     if len(counts) <= N_COLOURS:
         return list(range(len(counts)))
-    ranked = sorted(range(len(counts)), key=lambda place: (-counts[place], place))
+    ranked = sorted(range(len(counts)), key=lambda index: (-counts[index], index))
     colours = [N_COLOURS] * len(counts)
-    for colour, place in enumerate(ranked[:N_COLOURS]):
-        colours[place] = colour
+    for colour, index in enumerate(ranked[:N_COLOURS]):
+        colours[index] = colour
     return colours
 
 
@@ -45,9 +45,9 @@ def colour_style(prefix: str) -> str:
     Lines get the same colours by the classes ``s0`` to ``s7``.
     """
     return "\n".join(
-        f"{prefix} .c{place} {{ fill: {colour}; background: {colour}; }}"
-        f"\n{prefix} .s{place} {{ stroke: {colour}; }}"
-        for place, colour in enumerate((*OKABE_ITO, OTHERS))
+        f"{prefix} .c{index} {{ fill: {colour}; background: {colour}; }}"
+        f"\n{prefix} .s{index} {{ stroke: {colour}; }}"
+        for index, colour in enumerate((*OKABE_ITO, OTHERS))
     )
 
 
@@ -123,19 +123,18 @@ def stack(parts: Sequence[Part], gap: float = 10) -> Part:
 
 def frame_picture(part: Part, label: str) -> Markup:
     """An ``<svg>`` element around a drawn part; `label` describes it for screen readers."""
-    width, height = part.width, part.height
+    least = SMALLEST * part.width
+    size = (
+        round(part.width),
+        round(part.height),
+        round(min(least, 320) if part.width <= 480 else least),
+    )
+    style = Markup(STYLE + colour_style(".steadytree-picture"))
     return Markup(
         '<svg class="steadytree-picture" '
-        'viewBox="0 0 {w} {h}" width="{w}" height="{h}" style="min-width:{least}px" '
-        'role="img" aria-label="{label}"><style>{style}</style>{body}</svg>'
-    ).format(
-        w=round(width),
-        h=round(height),
-        least=round(min(SMALLEST * width, 320) if width <= 480 else SMALLEST * width),
-        label=label,
-        style=Markup(STYLE + colour_style(".steadytree-picture")),
-        body=part.body,
-    )
+        'viewBox="0 0 {0} {1}" width="{0}" height="{1}" style="min-width:{2}px" '
+        'role="img" aria-label="{3}"><style>{4}</style>{5}</svg>'
+    ).format(*size, label, style, part.body)
 
 
 def text_at(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> Markup:
@@ -215,43 +214,30 @@ class Chart:
 
     x: Axis
     y: Axis
-    width: float = WIDTH
-    height: float = HEIGHT
 
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Pixels of a point."""
-        across, up = self.x.share(x), self.y.share(y)
-        return (
-            LEFT + across * (self.width - LEFT - RIGHT),
-            self.height - BOTTOM - up * (self.height - TOP - BOTTOM),
-        )
+        across = self.x.share(x) * (WIDTH - LEFT - RIGHT)
+        return LEFT + across, HEIGHT - BOTTOM - self.y.share(y) * (HEIGHT - TOP - BOTTOM)
 
     def draw(self) -> Markup:
         """Grid, ticks and the names of the axes."""
-        bottom, right = self.height - BOTTOM, self.width - RIGHT
+        bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         parts = []
         for tick in self.y.ticks:
-            _, y = self.at(self._any_x, tick)
+            _, y = self.at(self.x.ticks[0], tick)
             parts += [line_at(LEFT, y, right, y, "grid")]
             parts += [text_at(LEFT - 6, y + 4, self.y.text(tick), "small", "end")]
-        for tick in _thinned(self.x, self.width - LEFT - RIGHT):
-            x, _ = self.at(tick, self._any_y)
+        for tick in _thinned(self.x, WIDTH - LEFT - RIGHT):
+            x, _ = self.at(tick, self.y.ticks[0])
             parts += [line_at(x, bottom, x, bottom + 4, "axis")]
             parts += [text_at(x, bottom + 17, self.x.text(tick), "small", "middle")]
         parts += [line_at(LEFT, bottom, right, bottom, "axis")]
-        parts += [text_at((LEFT + right) / 2, self.height - 10, self.x.label, "small", "middle")]
+        parts += [text_at((LEFT + right) / 2, HEIGHT - 10, self.x.label, "small", "middle")]
         middle = (TOP + bottom) / 2
         name = text_at(12, middle, self.y.label, "small", "middle")
         parts += [Markup('<g transform="rotate(-90 12 {:.1f})">{}</g>').format(middle, name)]
         return Markup("").join(parts)
-
-    @property
-    def _any_x(self) -> float:
-        return self.x.ticks[0]
-
-    @property
-    def _any_y(self) -> float:
-        return self.y.ticks[0]
 
 
 def _step(rough: float) -> float:
@@ -265,8 +251,8 @@ def _thinned(axis: Axis, room: float) -> list[float]:
     kept: list[float] = []
     end = -math.inf
     for tick in axis.ticks:
-        place, half = axis.share(tick) * room, text_width(axis.text(tick), 11) / 2
-        if place - half > end + 6:
+        middle, half = axis.share(tick) * room, text_width(axis.text(tick), 11) / 2
+        if middle - half > end + 6:
             kept.append(tick)
-            end = place + half
+            end = middle + half
     return kept

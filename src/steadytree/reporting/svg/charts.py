@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from markupsafe import Markup
 
 from steadytree.reporting.formatting import percent_text
+from steadytree.reporting.svg import canvas
 from steadytree.reporting.svg.canvas import (
-    LEFT,
     RECT,
-    RIGHT,
     Axis,
     Chart,
     Part,
@@ -47,14 +47,12 @@ def curve(series: Sequence[Series], x: Axis, y: Axis) -> Part:
     Each line has a colour and a dash of its own, so that they differ in print too.
     """
     chart = Chart(x, y)
-    legend, lines = _legend(series, chart.width) if len(series) > 1 else (Markup(""), 0)
-    parts = [chart.draw()]
-    for index, one in enumerate(series):
-        parts.append(_line(one, chart, DASHES[index % len(DASHES)]))
+    legend, lines = _legend(series) if len(series) > 1 else (Markup(""), 0)
+    parts = [_line(one, chart, dash) for one, dash in zip(series, cycle(DASHES), strict=False)]
     body = Markup('{}<g transform="translate(0 {})">{}</g>').format(
-        legend, lines * LEGEND, Markup("").join(parts)
+        legend, lines * LEGEND, Markup("").join([chart.draw(), *parts])
     )
-    return Part(body, chart.width, chart.height + lines * LEGEND)
+    return Part(body, canvas.WIDTH, canvas.HEIGHT + lines * LEGEND)
 
 
 def _line(series: Series, chart: Chart, dash: str) -> Markup:
@@ -74,15 +72,14 @@ def _line(series: Series, chart: Chart, dash: str) -> Markup:
     return Markup("").join(parts)
 
 
-def _legend(series: Sequence[Series], width: float) -> tuple[Markup, int]:
+def _legend(series: Sequence[Series]) -> tuple[Markup, int]:
     """Names beside a piece of their line; how many lines of text it takes."""
-    parts, x, line = [], float(LEFT), 0
-    for index, one in enumerate(series):
+    parts, x, line = [], float(canvas.LEFT), 0
+    for one, dash in zip(series, cycle(DASHES), strict=False):
         room = 34 + text_width(one.name, 12.5) + 16
-        if x + room > width and x > LEFT:
-            x, line = float(LEFT), line + 1
+        if x + room > canvas.WIDTH and x > canvas.LEFT:
+            x, line = float(canvas.LEFT), line + 1
         y = LEGEND * (line + 0.5) + 2
-        dash = DASHES[index % len(DASHES)]
         if one.line:
             parts.append(PATH.format(one.colour, dash, f"M{x:.1f} {y:.1f}h26"))
         else:
@@ -154,22 +151,22 @@ def _strip(strip: Strip, y: float) -> Markup:
     left, right = STRIP_NAMES + 8, STRIP_WIDTH - NOTES - 8
     span = (strip.high - strip.low) or 1.0
 
-    def place(value: float) -> float:
+    def across(value: float) -> float:
         return left + (right - left) * min(max((value - strip.low) / span, 0.0), 1.0)
 
     parts = [
         text_at(0, y + 13, fit_text(strip.name, STRIP_NAMES, 12.5)),
         RECT.format("empty", left, y + 2, right - left, 14, 2),
     ]
-    parts += [line_at(place(v), y + 2, place(v), y + 16, "cut") for v in strip.values]
-    parts += [line_at(place(v), y, place(v), y + 18, "own") for v in strip.own]
+    parts += [line_at(x, y + 2, x, y + 16, "cut") for x in map(across, strip.values)]
+    parts += [line_at(x, y, x, y + 18, "own") for x in map(across, strip.own)]
     parts.append(text_at(left, y + 27, strip.low_text, "small"))
     parts.append(text_at(right, y + 27, strip.high_text, "small", "end"))
     parts.append(text_at(right + 8, y + 13, fit_text(strip.note, NOTES, 11), "small"))
-    shown = f"{strip.name}: {len(strip.values)} values"
-    return titled(Markup("").join(parts), shown)
+    return titled(Markup("").join(parts), f"{strip.name}: {len(strip.values)} values")
 
 
+Box = tuple[float, float, float, float]  # left, top, right and bottom
 LEAST, MOST = 5.0, 15.0  # radius of points
 
 
@@ -181,7 +178,6 @@ class Point:
     x: float
     y: float
     weight: float = 1.0  # drawn as the area
-    x_interval: tuple[float, float] | None = None
     y_interval: tuple[float, float] | None = None
     colour: int = 0
     note: str = ""  # tooltip
@@ -190,46 +186,31 @@ class Point:
 def scatter(points: Sequence[Point], x: Axis, y: Axis) -> Part:
     """Named points; names are moved up or down where they would overlap."""
     chart = Chart(x, y)
-    parts = [chart.draw()]
     heaviest = max((point.weight for point in points), default=1.0) or 1.0
+    radii = [LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5 for point in points]
+    circles = [(*chart.at(p.x, p.y), radius) for p, radius in zip(points, radii, strict=True)]
+    parts = [chart.draw()]
     for point in points:
-        parts.append(_whiskers(point, chart))
-    for point in sorted(points, key=lambda one: -one.weight):
-        px, py = chart.at(point.x, point.y)
-        radius = LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5
+        if point.y_interval is not None:
+            (px, low), (_, high) = (chart.at(point.x, end) for end in point.y_interval)
+            parts.append(line_at(px, low, px, high, "whisker"))
+    drawn = sorted(zip(points, circles, strict=True), key=lambda one: -one[0].weight)
+    for point, circle in drawn:
         dot = Markup(
             '<circle class="c{} ring" cx="{:.1f}" cy="{:.1f}" r="{:.1f}" fill-opacity=".8"/>'
-        ).format(point.colour, px, py, radius)
+        ).format(point.colour, *circle)
         parts.append(titled(dot, point.note or point.name))
-    parts += _names(points, chart, heaviest)
-    return Part(Markup("").join(parts), chart.width, chart.height)
+    parts += _names(points, circles)
+    return Part(Markup("").join(parts), canvas.WIDTH, canvas.HEIGHT)
 
 
-def _whiskers(point: Point, chart: Chart) -> Markup:
-    parts = []
-    if point.y_interval is not None:
-        (x, low), (_, high) = (chart.at(point.x, end) for end in point.y_interval)
-        parts.append(line_at(x, low, x, high, "whisker"))
-    if point.x_interval is not None:
-        (left, y), (right, _) = (chart.at(end, point.y) for end in point.x_interval)
-        parts.append(line_at(left, y, right, y, "whisker"))
-    return Markup("").join(parts)
-
-
-def _names(points: Sequence[Point], chart: Chart, heaviest: float) -> list[Markup]:
+def _names(points: Sequence[Point], circles: Sequence[tuple[float, float, float]]) -> list[Markup]:
     """Names beside their points, each where it hides no other name and no other point."""
-    taken: list[tuple[float, float, float, float]] = []
-    for point in points:
-        px, py = chart.at(point.x, point.y)
-        radius = LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5
-        taken.append((px - radius, py - radius, px + radius, py + radius))
+    taken = [(px - radius, py - radius, px + radius, py + radius) for px, py, radius in circles]
     parts = []
-    for index, point in enumerate(points):
-        px, py = chart.at(point.x, point.y)
-        radius = taken[index][2] - px
+    for index, (point, (px, py, radius)) in enumerate(zip(points, circles, strict=True)):
         wide = text_width(point.name, 12.5, bold=True)
-        others = taken[:index] + taken[index + 1 :]
-        box = _free_box(px, py, radius, wide, chart, others)
+        box = _free_box(px, py, radius, wide, taken[:index] + taken[index + 1 :])
         taken.append(box)
         if abs(box[1] + 8 - py) > radius + 12:
             parts.append(line_at(px, py, (box[0] + box[2]) / 2, box[1] + 8, "axis"))
@@ -237,14 +218,7 @@ def _names(points: Sequence[Point], chart: Chart, heaviest: float) -> list[Marku
     return parts
 
 
-def _free_box(
-    px: float,
-    py: float,
-    radius: float,
-    wide: float,
-    chart: Chart,
-    taken: Sequence[tuple[float, float, float, float]],
-) -> tuple[float, float, float, float]:
+def _free_box(px: float, py: float, radius: float, wide: float, taken: list[Box]) -> Box:
     """The nearest free box for a name; the last one tried where none is free."""
     box = (px, py, px, py)
     for away in range(0, 200, 8):
@@ -254,13 +228,13 @@ def _free_box(
                     continue  # it would hide its own point
                 top = py - 8 + sign * away
                 box = (x, top, x + wide, top + 16)
-                inside = box[0] > 58 and box[2] < chart.width - RIGHT and box[1] > 4
-                if inside and box[3] < chart.height - 48 and not _hits(box, taken):
+                inside = box[0] > 58 and box[2] < canvas.WIDTH - canvas.RIGHT and box[1] > 4
+                if inside and box[3] < canvas.HEIGHT - 48 and not _hits(box, taken):
                     return box
     return box
 
 
-def _hits(box: tuple[float, ...], taken: Sequence[tuple[float, ...]]) -> bool:
+def _hits(box: Box, taken: list[Box]) -> bool:
     return any(
         box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
         for other in taken

@@ -5,17 +5,11 @@ from typing import Any
 from markupsafe import Markup
 
 from steadytree.reporting.formatting import plain_text, rows_text
+from steadytree.reporting.svg import tree
 from steadytree.reporting.svg.canvas import RECT, fit_text, read_style, text_at, text_width
-from steadytree.reporting.svg.tree import (
-    BOX_HEIGHT,
-    PADDING,
-    SMALL,
-    TEXT,
-    Layout,
-    branches,
-    lay_out,
-)
+from steadytree.reporting.svg.tree import BOX_HEIGHT, PADDING, SMALL, TEXT, Layout
 
+Values = dict[str, Any]
 HEAD = 40
 TALLEST, PER_LEAF = 260.0, 24.0
 SPACE = 8.0  # between leaves
@@ -23,34 +17,30 @@ LINE = 15.0  # between labels
 BAR = 8
 
 
-def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, float]:
+def draw_flow(rows: Values, width: float, top: float) -> tuple[Markup, float]:
     """Bands from old to new leaves, and their height; changed predictions are red."""
     leaves = {side: [x for x in rows[f"{side}_leaves"] if x["n_rows"]] for side in ("old", "new")}
     tall = max(TALLEST, PER_LEAF * max(map(len, leaves.values())))
     x = {"old": 0.32 * width, "new": 0.68 * width}
     start = top + HEAD
     scale = {s: (tall - SPACE * (len(own) - 1)) / rows["n_rows"] for s, own in leaves.items()}
-    parts = [_head(rows, width, top)]
+    n, total = rows["n_flipped"], rows["n_rows"]
+    title = f"Old and new leaves of {rows_text(total)}: {n:,} predictions change ({n / total:.1%})"
+    head = Markup("").join(
+        [
+            text_at(width / 2, top + 12, title, "name", "middle"),
+            text_at(x["old"] - 10, top + 30, "old leaves", "small", "end"),
+            text_at(x["new"] + 10, top + 30, "new leaves", "small"),
+        ]
+    )
     edge = {side: _stack(own, start, scale[side]) for side, own in leaves.items()}
-    parts += _bands(rows["flows"], leaves, edge, scale, x)
+    parts = [head, *_bands(rows["flows"], leaves, edge, scale, x)]
     for side, own in leaves.items():
         parts += _labels(own, edge[side], scale[side], x[side], side, width)
     return Markup("\n").join(parts), HEAD + tall + 10
 
 
-def _head(rows: dict[str, Any], width: float, top: float) -> Markup:
-    n, total = rows["n_flipped"], rows["n_rows"]
-    title = f"Old and new leaves of {rows_text(total)}: {n:,} predictions change ({n / total:.1%})"
-    return Markup("").join(
-        [
-            text_at(width / 2, top + 12, title, "name", "middle"),
-            text_at(0.32 * width - 10, top + 30, "old leaves", "small", "end"),
-            text_at(0.68 * width + 10, top + 30, "new leaves", "small"),
-        ]
-    )
-
-
-def _stack(leaves: list[dict[str, Any]], start: float, scale: float) -> dict[int, float]:
+def _stack(leaves: list[Values], start: float, scale: float) -> dict[int, float]:
     """Upper edge of each leaf's bar."""
     edge = {}
     for leaf in leaves:
@@ -60,23 +50,17 @@ def _stack(leaves: list[dict[str, Any]], start: float, scale: float) -> dict[int
 
 
 def _bands(
-    flows: list[dict[str, Any]],
-    leaves: dict[str, list[dict[str, Any]]],
+    flows: list[Values],
+    leaves: dict[str, list[Values]],
     edge: dict[str, dict[int, float]],
     scale: dict[str, float],
     x: dict[str, float],
 ) -> list[Markup]:
     """One band for each pair of leaves, in the order in which the leaves stand."""
-    order = {side: [leaf["node"] for leaf in own] for side, own in leaves.items()}
     numbers = {side: {leaf["node"]: leaf["number"] for leaf in own} for side, own in leaves.items()}
     at = {side: dict(edges) for side, edges in edge.items()}
-    ranked = sorted(
-        flows,
-        key=lambda flow: (
-            order["old"].index(flow["old_leaf"]),
-            order["new"].index(flow["new_leaf"]),
-        ),
-    )
+    old, new = numbers["old"], numbers["new"]
+    ranked = sorted(flows, key=lambda flow: (old[flow["old_leaf"]], new[flow["new_leaf"]]))
     left, right = x["old"] + BAR / 2, x["new"] - BAR / 2
     middle = (left + right) / 2
     parts = []
@@ -89,7 +73,7 @@ def _bands(
             f"M{left:.1f} {y1:.2f}C{middle:.1f} {y1:.2f} {middle:.1f} {y2:.2f} {right:.1f} {y2:.2f}"
             f"V{low2:.2f}C{middle:.1f} {low2:.2f} {middle:.1f} {low1:.2f} {left:.1f} {low1:.2f}Z"
         )
-        title = f"{rows_text(n)} from old {numbers['old'][a]} to new {numbers['new'][b]}"
+        title = f"{rows_text(n)} from old {old[a]} to new {new[b]}"
         title += ": the prediction changes" if flow["flips"] else ""
         parts.append(
             Markup('<path class="{}" d="{}" data-rows="{}"><title>{}</title></path>').format(
@@ -100,12 +84,7 @@ def _bands(
 
 
 def _labels(
-    leaves: list[dict[str, Any]],
-    edge: dict[int, float],
-    scale: float,
-    x: float,
-    side: str,
-    width: float,
+    leaves: list[Values], edge: dict[int, float], scale: float, x: float, side: str, width: float
 ) -> list[Markup]:
     """Bars with their leaves; labels are pushed apart where bars are thin."""
     parts, lowest = [], -1e9
@@ -136,22 +115,23 @@ LEGEND = (
 STYLE = read_style("diff.css")
 
 
-def draw_diff(data: dict[str, Any]) -> Markup:
+def draw_diff(data: Values) -> Markup:
     """Draw what `build_diff` returned, as one picture.
 
     Grey boxes are the same, amber ones moved, vermilion ones replaced, green ones grown and pink
     ones cut; what no longer holds is struck through.
     """
     nodes = shown_nodes(data["nodes"])
-    layout = lay_out([_as_laid_out(node) for node in nodes])
+    layout = tree.lay_out([_as_laid_out(node) for node in nodes])
     width = max(layout.leaves_x + 2 * PREDICTION + ROWS + PADDING, NARROWEST)
     classes = data["classes_text"]
     top = TOP + CLASS_LINE * len(classes)
-    parts = [
-        _legend(data["headline"], classes, width),
-        branches(nodes, layout, _share, _is_one_sided),
-        _heads(layout),
-    ]
+    shares = [max(node["old_share"], node["new_share"]) for node in nodes]
+    one_sided = [node["old"] is None or node["new"] is None for node in nodes]
+    x = layout.leaves_x + PADDING
+    heads = {"old prediction": x, "new prediction": x + PREDICTION, "rows": x + 2 * PREDICTION}
+    parts = [_legend(data["headline"], classes, width)]
+    parts += [tree.branches(nodes, layout, shares, one_sided), tree.column_heads(heads)]
     parts += [_split(node, layout) if "left" in node else _leaf(node, layout) for node in nodes]
     height = layout.height
     if data["rows"] is not None:
@@ -168,45 +148,38 @@ def draw_diff(data: dict[str, Any]) -> Markup:
     ).format(*full, *full, spoken, Markup(STYLE), MARGIN, MARGIN + top, body)
 
 
-def shown_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def shown_nodes(nodes: list[Values]) -> list[Values]:
     """The places of the upper levels that a picture has room for, numbered anew."""
     deepest = max(node["depth"] for node in nodes)
-    while deepest > 1 and _n_ends(nodes, deepest) > MOST_LEAVES:
+    ends = [node["depth"] for node in nodes if "left" not in node]
+    splits = [node["depth"] for node in nodes if "left" in node]
+    while deepest > 1 and sum(d <= deepest for d in ends) + splits.count(deepest) > MOST_LEAVES:
         deepest -= 1
     kept = [node for node in nodes if node["depth"] <= deepest]
-    place = {node["place"]: new for new, node in enumerate(kept)} | {None: None}
+    indices = {node["place"]: new for new, node in enumerate(kept)} | {None: None}
     shown = []
     for node in kept:
-        node = node | {"place": place[node["place"]], "parent": place[node["parent"]]}
+        node = node | {"place": indices[node["place"]], "parent": indices[node["parent"]]}
         if "left" in node and node["depth"] < deepest:
-            node |= {"left": place[node["left"]], "right": place[node["right"]]}
+            node |= {"left": indices[node["left"]], "right": indices[node["right"]]}
         else:
             node = {key: part for key, part in node.items() if key not in ("left", "right")}
         shown.append(node)
     return shown
 
 
-def _n_ends(nodes: list[dict[str, Any]], deepest: int) -> int:
-    ends = [node for node in nodes if node["depth"] == deepest or "left" not in node]
-    return sum(node["depth"] <= deepest for node in ends)
-
-
-def _as_laid_out(node: dict[str, Any]) -> dict[str, Any]:
+def _as_laid_out(node: Values) -> Values:
     """The node with its longest text where the layout looks for it."""
     texts = [_line(node, side) for side in ("old", "new")]
     longest = max(texts, key=lambda text: text_width(text, TEXT, bold=True))
     return node | {"feature": longest, "test": "", "missing": ""}
 
 
-def _line(node: dict[str, Any], side: str) -> str:
+def _line(node: Values, side: str) -> str:
     formatted = node[side]
-    if formatted is None:
-        return ""
-    return (
-        formatted["text"]
-        if formatted["question"]
-        else f"{side} {formatted['number']}: {formatted['text']}"
-    )
+    if formatted is None or formatted["question"]:
+        return "" if formatted is None else str(formatted["text"])
+    return f"{side} {formatted['number']}: {formatted['text']}"
 
 
 def _legend(headline: str, classes: list[str], width: float) -> Markup:
@@ -223,34 +196,18 @@ def _legend(headline: str, classes: list[str], width: float) -> Markup:
     return Markup("").join(parts)
 
 
-def _heads(layout: Layout) -> Markup:
-    x = layout.leaves_x + PADDING
-    heads = {"old prediction": x, "new prediction": x + PREDICTION, "rows": x + 2 * PREDICTION}
-    return Markup("").join(text_at(place, -9, head, "small") for head, place in heads.items())
-
-
-def _share(node: dict[str, Any]) -> float:
-    return max(node["old_share"], node["new_share"])
-
-
-def _is_one_sided(node: dict[str, Any]) -> bool:
-    return node["old"] is None or node["new"] is None
-
-
-def _split(node: dict[str, Any], layout: Layout) -> Markup:
+def _split(node: Values, layout: Layout) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
     width = layout.widths[node["depth"]]
     top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
     old, new = _line(node, "old"), _line(node, "new")
-    if node["status"] == "same":
-        lines = [text_at(x + PADDING, top + 27, fit_text(new, room, TEXT, bold=True), "name")]
-    else:
-        shown = [(old, "gone", 18), (new, "name", 35)] if new and old else []
-        shown = shown or [(old or new, "name" if new else "gone", 27)]
-        lines = [
-            text_at(x + PADDING, top + down, fit_text(text, room, TEXT, bold=True), kind)
-            for text, kind, down in shown
-        ]
+    shown = [(new or old, "name" if new else "gone", 27)]
+    if node["status"] != "same" and old and new:
+        shown = [(old, "gone", 18), (new, "name", 35)]
+    lines = [
+        text_at(x + PADDING, top + down, fit_text(text, room, TEXT, bold=True), kind)
+        for text, kind, down in shown
+    ]
     foot = [
         text_at(x + PADDING, top + 51, node["status"], "small"),
         text_at(x + width - PADDING, top + 51, _rows(node), "small", anchor="end"),
@@ -259,35 +216,35 @@ def _split(node: dict[str, Any], layout: Layout) -> Markup:
     return Markup("<g>{}{}{}</g>").format(_title(node), box, Markup("").join(lines + foot))
 
 
-def _leaf(node: dict[str, Any], layout: Layout) -> Markup:
+def _leaf(node: Values, layout: Layout) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
     inner = x + PADDING
     changed = node["status"] != "same"
     parts = [
         _box(x, y - LEAF_HEIGHT / 2, 2 * PREDICTION + ROWS + PADDING, LEAF_HEIGHT, node["status"])
     ]
-    for side, place, kind in (("old", inner, "gone"), ("new", inner + PREDICTION, "name")):
+    for side, start, kind in (("old", inner, "gone"), ("new", inner + PREDICTION, "name")):
         formatted = node[side]
         text = "—" if formatted is None else formatted["text"]
         if formatted is not None and not formatted["question"]:
             text = f"{formatted['number']}: {text}"
         kind = kind if formatted is not None and (changed or side == "new") else "small"
         parts.append(
-            text_at(place, y + 4.5, fit_text(text, PREDICTION - 12, TEXT, bold=True), kind)
+            text_at(start, y + 4.5, fit_text(text, PREDICTION - 12, TEXT, bold=True), kind)
         )
     rows = fit_text(_rows(node), ROWS - 4, SMALL)
     parts.append(text_at(inner + 2 * PREDICTION, y + 4, rows, "small"))
     return Markup("<g>{}{}</g>").format(_title(node), Markup("").join(parts))
 
 
-def _rows(node: dict[str, Any]) -> str:
+def _rows(node: Values) -> str:
     """Rows before and now; one number where they are the same."""
     numbers = [node["old_rows"], node["new_rows"]]
     old, new = ("—" if n is None else plain_text(float(f"{n:.6g}")) for n in numbers)
     return old if old == new else f"{old} → {new}"
 
 
-def _title(node: dict[str, Any]) -> Markup:
+def _title(node: Values) -> Markup:
     """The tooltip of a box: nothing shortened."""
     lines = [node["status"]]
     lines += [f"{side}: {node[side]['full']}" for side in ("old", "new") if node[side]]

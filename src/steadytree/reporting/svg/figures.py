@@ -6,15 +6,7 @@ from markupsafe import Markup
 
 from steadytree.reporting.formatting import COLUMNS, percent_text, value_text
 from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
-from steadytree.reporting.svg.charts import (
-    Point,
-    Series,
-    Strip,
-    curve,
-    heat,
-    scatter,
-    strips,
-)
+from steadytree.reporting.svg.charts import Point, Series, Strip, curve, heat, scatter, strips
 
 SPLITS = {"root": "first split", "left": "next, if yes", "right": "next, if no"}
 FARTHEST = 4.0  # times the budget that a curve is drawn to
@@ -23,16 +15,12 @@ GREY = 7
 
 def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
     """Certified accuracy by size of perturbation, beside the majority baseline."""
-    sizes, shares = robustness["curve"]["size"], robustness["curve"]["certified_accuracy"]
     budget = robustness["perturbation"].get("budget")
     row = robustness["perturbation"].get("scope", "row") == "row"
-    most = FARTHEST * budget if budget and row else sizes[-1]
-    kept = [(x, y) for x, y in zip(sizes, shares, strict=True) if x <= most]
-    kept.append((most, kept[-1][1]))
-    x, y = zip(*kept, strict=True)
+    most = FARTHEST * budget if budget and row else robustness["curve"]["size"][-1]
     baseline = next(r["value"] for r in robustness["readings"] if r["name"] == "majority baseline")
     series = [
-        Series(f"this {kind}", x, y, steps=True),
+        _certified(f"this {kind}", robustness["curve"], most),
         Series("majority class", (0.0, most), (baseline,) * 2, colour=GREY),
     ]
     label = "size of perturbation" + (" (1 is the stated one)" if budget == 1 and row else "")
@@ -40,6 +28,14 @@ def certified_curve(robustness: dict[str, Any], kind: str = "tree") -> Markup:
     return frame_picture(
         curve(series, Axis.over([0.0, most or 1.0], label), up), "Certified accuracy"
     )
+
+
+def _certified(name: str, found: dict[str, Any], most: float, colour: int = 0) -> Series:
+    """Certified accuracy up to a size of perturbation."""
+    pairs = zip(found["size"], found["certified_accuracy"], strict=True)
+    kept = [(x, y) for x, y in pairs if x <= most] or [(0.0, 0.0)]
+    x, y = zip(*kept, (most, kept[-1][1]), strict=True)
+    return Series(name, x, y, steps=True, colour=colour)
 
 
 def separation_curve(separation: dict[str, Any]) -> Markup:
@@ -65,7 +61,7 @@ def distance_strip(stability: dict[str, Any]) -> Markup:
 def first_splits(stability: dict[str, Any]) -> Markup:
     """How often each feature is used in the first splits."""
     first = stability["first"]
-    heads = [SPLITS[place] for place in first["places"]]
+    heads = [SPLITS[node] for node in first["places"]]
     return frame_picture(
         heat(first["features"], heads, first["shares"]), "Features of the first splits"
     )
@@ -78,35 +74,20 @@ def threshold_chart(thresholds: list[dict[str, Any]], kind: str = "tree") -> Mar
 
 def threshold_strips(thresholds: list[dict[str, Any]], kind: str = "tree") -> list[Strip]:
     """One strip a feature, with the share of models that use it."""
-    return [
-        Strip(
-            one["feature"],
-            one["cuts"],
-            one["low"],
-            one["high"],
-            one["own"],
-            f"{percent_text(one['share'])} of {kind}s",
-            one["low_text"],
-            one["high_text"],
-        )
-        for one in thresholds
-    ]
+    found = []
+    for one in thresholds:
+        values, texts = (one["cuts"], one["low"], one["high"]), (one["low_text"], one["high_text"])
+        note = f"{percent_text(one['share'])} of {kind}s"
+        found.append(Strip(one["feature"], *values, one["own"], note, *texts))
+    return found
 
 
 def epsilon_chart(privacy: dict[str, Any]) -> Markup:
     """Accuracy against epsilon, whiskers from the lowest to the highest of several seeds."""
-    points = privacy["curve"]
-    x = [point["epsilon"] for point in points]
-    line = Series(
-        "private tree",
-        x,
-        [point["accuracy"] for point in points],
-        [point["least"] for point in points],
-        [point["greatest"] for point in points],
-        dots=True,
-    )
-    ends = [*line.low, *line.high]  # type: ignore[misc]
-    up = Axis.over(ends, "accuracy on held-out rows", percent=True)
+    keys = ("epsilon", "accuracy", "least", "greatest")
+    x, y, low, high = ([point[key] for point in privacy["curve"]] for key in keys)
+    line = Series("private tree", x, y, low, high, dots=True)
+    up = Axis.over([*low, *high], "accuracy on held-out rows", percent=True)
     return frame_picture(
         curve([line], Axis.over_ratios(x, "epsilon"), up), "Accuracy against epsilon"
     )
@@ -115,40 +96,34 @@ def epsilon_chart(privacy: dict[str, Any]) -> Markup:
 def calibration_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
     """Observed frequency against predicted probability; on the diagonal they agree."""
     bins = found["bins"]
-    line = Series(
-        f"this {kind}",
-        [one["stated"] for one in bins],
-        [one["observed"] for one in bins],
-        [one["interval"][0] for one in bins],
-        [one["interval"][1] for one in bins],
-        dots=True,
-        line=False,
-    )
+    x, y = ([one[key] for one in bins] for key in ("stated", "observed"))
+    low, high = ([one["interval"][end] for one in bins] for end in (0, 1))
+    line = Series(f"this {kind}", x, y, low, high, dots=True, line=False)
     equal = Series("well calibrated", (0.0, 1.0), (0.0, 1.0), colour=GREY)
     across = Axis.over([0.0, 1.0], "predicted probability", percent=True)
     up = Axis.over([0.0, 1.0], "observed frequency", percent=True)
     return frame_picture(curve([line, equal], across, up), "Calibration")
 
 
-NAMES = ("retraining distance", "changed answers")
+CAPTIONS = {
+    "retraining distance": "Trees: accurate and stable is up and to the left. "
+    "A larger point is a larger model.",
+    "changed answers": "All learners: how often predictions change on retraining.",
+}
 FARTHEST_COMPARED = 3.0  # times the budget that a curve is drawn to
 
 
 def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:
     """Captions and pictures of a comparison."""
     learners = formatted["learners"]
-    captions = {
-        "retraining distance": "Trees: accurate and stable is up and to the left. "
-        "A larger point is a larger model.",
-        "changed answers": "All learners: how often predictions change on retraining.",
-    }
-    found = []
-    for key in NAMES:
-        shown = [one for one in learners if key in one["readings"]]
-        if len(shown) > 1:
-            found.append((captions[key], _scatter(learners, key)))
+    found = [
+        (caption, _scatter(learners, key))
+        for key, caption in CAPTIONS.items()
+        if sum(key in one["readings"] for one in learners) > 1
+    ]
     budget = formatted["perturbation"].get("budget")
-    if budget and len(learners) <= 8:
+    certified = [one for one in learners if one["curve"]["size"]]
+    if budget and certified and len(certified) <= 8:
         found.append(("Certified accuracy by size of perturbation.", _curves(learners, budget)))
     return found
 
@@ -156,44 +131,31 @@ def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:
 def _scatter(learners: list[dict[str, Any]], key: str) -> Markup:
     label = COLUMNS[key][0]
     points = []
-    for place, one in enumerate(learners):
-        measurements = one["readings"]
-        if key not in measurements:
+    for index, one in enumerate(learners):
+        if key not in one["readings"]:
             continue
-        right, size = measurements["accuracy"], measurements["size"]
+        x, correct = one["readings"][key], one["readings"]["accuracy"]
+        size = one["readings"].get("size", {"value": 1.0, "unit": "ensemble"})
         note = (
-            f"{one['name']}: accuracy {value_text('accuracy', right['value'])}, {label} "
-            f"{value_text(key, measurements[key]['value'])}, {size['value']:g} {size['unit']}"
+            f"{one['name']}: accuracy {value_text('accuracy', correct['value'])}, {label} "
+            f"{value_text(key, x['value'])}, {size['value']:g} {size['unit']}"
         )
-        interval = tuple(right["interval"])
-        points.append(
-            Point(
-                one["name"],
-                measurements[key]["value"],
-                right["value"],
-                size["value"],
-                y_interval=interval,
-                colour=place % N_COLOURS,
-                note=note,
-            )
-        )
+        values = x["value"], correct["value"], size["value"], tuple(correct["interval"])
+        points.append(Point(one["name"], *values, index % N_COLOURS, note))
     ends = [end for point in points for end in point.y_interval or ()]
-    across = Axis.over(
-        [0.0, *(point.x * 1.08 for point in points)], label, percent=key == "changed answers"
-    )
+    widest = [0.0, *(point.x * 1.08 for point in points)]
+    across = Axis.over(widest, label, percent=key == "changed answers")
     up = Axis.over(ends, "accuracy", percent=True)
     return frame_picture(scatter(points, across, up), f"Accuracy against {label}")
 
 
 def _curves(learners: list[dict[str, Any]], budget: float) -> Markup:
     most = FARTHEST_COMPARED * budget
-    series = []
-    for place, one in enumerate(learners):
-        pairs = zip(one["curve"]["size"], one["curve"]["certified_accuracy"], strict=True)
-        kept = [(x, y) for x, y in pairs if x <= most] or [(0.0, 0.0)]
-        kept.append((most, kept[-1][1]))
-        x, y = zip(*kept, strict=True)
-        series.append(Series(one["name"], x, y, steps=True, colour=place % N_COLOURS))
+    series = [
+        _certified(one["name"], one["curve"], most, index % N_COLOURS)
+        for index, one in enumerate(learners)
+        if one["curve"]["size"]
+    ]
     values = [value for one in series for value in one.y]
     across = Axis.over([0.0, most], "size of perturbation (1 is the stated one)")
     up = Axis.over([min(values), max(values)], "certified accuracy", percent=True)

@@ -29,8 +29,8 @@ def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: 
         text_at(left, y + 97, "rows", "quiet"),
     ]
     base, tall = y + 62, 30
-    for layout, row in enumerate(rows):
-        x = left + NAMES + (layout + 0.5) * CELL
+    for index, row in enumerate(rows):
+        x = left + NAMES + (index + 0.5) * CELL
         high = max(tall * row.risk, 1)
         low, top = (base - tall * end for end in row.interval)
         parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
@@ -47,6 +47,11 @@ WIDEST_NAME = 150
 GAP = 40  # between strips
 NOTE = "thin lines: 95 % interval of the observed share"
 EMPTY = "no conditions: every row gets the same prediction"
+SHEET = Markup(
+    '<svg class="steadytree-card" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" '
+    'width="{0}" height="{1}" role="img" aria-label="{2}"><style>{3}</style>'
+    '<rect class="paper" x="1" y="1" width="{4}" height="{5}" rx="8"/>{6}</svg>'
+)
 
 
 @dataclass(frozen=True)
@@ -67,20 +72,15 @@ class Layout:
     def of(cls, scorecard: Scorecard, widest_strip: float) -> "Layout":
         """Columns as wide as their names need, conditions as wide as theirs."""
         labels = [label_text(label) for label in scorecard.classes.tolist()]
-        names = (
-            [""] if scorecard.is_binary else [fit_text(n, WIDEST_NAME, TEXT, True) for n in labels]
-        )
+        shown = [""] if scorecard.is_binary else labels
+        names = [fit_text(name, WIDEST_NAME, TEXT, True) for name in shown]
         given = [f"{value:+d}" for value in (*scorecard.points.ravel(), *scorecard.offset)]
         points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
         columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
-        texts = [
-            *map(one_line, scorecard.texts()),
-            *([EMPTY] if scorecard.n_conditions == 0 else []),
-        ]
-        wanted = max((text_width(text, TEXT) for text in texts), default=0) + 30
+        texts = [one_line(text) for text in scorecard.texts()] or [EMPTY]
+        wanted = max(text_width(text, TEXT) for text in texts) + 30
         room = min(max(wanted, NARROWEST), WIDEST)
-        needed = 2 * MARGIN + room + sum(columns)
-        width = max(needed, 2 * MARGIN + widest_strip)
+        width = 2 * MARGIN + max(room + sum(columns), widest_strip)
         ends = [width - MARGIN - sum(columns[k + 1 :]) for k in range(len(columns))]
         return cls(names, ends, width, points)
 
@@ -93,9 +93,8 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
     labels = [label_text(label) for label in scorecard.classes.tolist()]
     strips = _strips(scorecard.risk_table, scorecard.is_binary)
     layout = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
-    heading = one_line(title) or (
-        f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
-    )
+    usual = f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
+    heading = one_line(title) or usual
     room = layout.width - 2 * MARGIN
     parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
     y: float = MARGIN + 34
@@ -105,11 +104,8 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
             for name, end in zip(layout.names, layout.ends, strict=True)
         ]
         y += ROW
-    lines = [
-        ("start with", scorecard.offset),
-        *zip(map(one_line, scorecard.texts()), scorecard.points, strict=True),
-    ]
-    for text, points in lines:
+    texts = ["start with", *map(one_line, scorecard.texts())]
+    for text, points in zip(texts, [scorecard.offset, *scorecard.points], strict=True):
         parts.append(_row(y, layout, text, [int(value) for value in points]))
         y += ROW
     if scorecard.n_conditions == 0:
@@ -118,8 +114,9 @@ def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
     parts.append(_total(y, layout, labels))
     y += ROW + 26
     below, y = _below(strips, layout, y)
-    body = Markup("\n").join([*parts, *below])
-    return _sheet(layout.width, y + 4, scorecard.n_conditions, body)
+    width, height, body = round(layout.width), round(y + 4), Markup("\n").join([*parts, *below])
+    label = f"Risk score with {scorecard.n_conditions} conditions"
+    return SHEET.format(width, height, label, Markup(STYLE), width - 2, height - 2, body)
 
 
 def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
@@ -152,16 +149,14 @@ def _below(
 
 def _row(y: float, layout: Layout, text: str, points: list[int]) -> Markup:
     """A condition with its points, and a box for every class that it gives points to."""
-    starts = text == "start with"
     parts = [
         line_at(MARGIN, y + ROW, layout.width - MARGIN, y + ROW, "line"),
         text_at(MARGIN, y + 23, fit_text(text, layout.room, TEXT)),
     ]
     for end, value in zip(layout.ends, points, strict=True):
-        if value or starts or len(points) == 1:
-            parts.append(
-                text_at(end - BOX - 10, y + 23, f"{value:+d}" if value else "0", "points", "end")
-            )
+        if value or text == "start with" or len(points) == 1:
+            shown = f"{value:+d}" if value else "0"
+            parts.append(text_at(end - BOX - 10, y + 23, shown, "points", "end"))
             parts.append(RECT.format("paper", end - BOX, y + 5, BOX, 24, 4))
     return Markup("").join(parts)
 
@@ -175,19 +170,3 @@ def _total(y: float, layout: Layout, labels: list[str]) -> Markup:
     parts.append(text_at(layout.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
     parts += [RECT.format("paper", end - BOX, y + 6, BOX, 24, 4) for end in layout.ends]
     return Markup("").join(parts)
-
-
-def _sheet(width: float, height: float, n_conditions: int, body: Markup) -> Markup:
-    return Markup(
-        '<svg class="steadytree-card" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" '
-        'width="{w}" height="{h}" role="img" aria-label="{label}"><style>{style}</style>'
-        '<rect class="paper" x="1" y="1" width="{iw}" height="{ih}" rx="8"/>{body}</svg>'
-    ).format(
-        w=round(width),
-        h=round(height),
-        iw=round(width) - 2,
-        ih=round(height) - 2,
-        label=f"Risk score with {n_conditions} conditions",
-        style=Markup(STYLE),
-        body=body,
-    )

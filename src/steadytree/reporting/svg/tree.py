@@ -1,22 +1,15 @@
 """Tree SVG: a tree drawn as one picture that needs nothing else."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from markupsafe import Markup
 
 from steadytree.reporting.formatting import percent_text, rows_text
-from steadytree.reporting.svg.canvas import (
-    RECT,
-    Part,
-    bar_parts,
-    class_colours,
-    fit_text,
-    frame_picture,
-    text_at,
-    text_width,
-)
+from steadytree.reporting.svg import canvas
+from steadytree.reporting.svg.canvas import RECT, Part, fit_text, text_at, text_width
 
 BOX_HEIGHT = 58
 SLOT = 35  # from leaf to leaf
@@ -54,14 +47,13 @@ def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
     starts = [sum(widths[:level]) + GAP * level for level in range(len(widths) + 1)]
     y = [0.0] * len(nodes)
     n_leaves = 0
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         if "left" not in node:
-            y[place] = SLOT * (n_leaves + 0.5)
+            y[index] = SLOT * (n_leaves + 0.5)
             n_leaves += 1
-    for place in range(len(nodes) - 1, -1, -1):  # children come later
-        node = nodes[place]
+    for index, node in reversed(list(enumerate(nodes))):  # children come later
         if "left" in node:
-            y[place] = (y[node["left"]] + y[node["right"]]) / 2
+            y[index] = (y[node["left"]] + y[node["right"]]) / 2
     x = [starts[node["depth"]] if "left" in node else starts[-1] for node in nodes]
     return Layout(x, y, widths, starts[-1], max(SLOT * n_leaves, float(BOX_HEIGHT)))
 
@@ -97,13 +89,12 @@ def draw_tree(tree: dict[str, Any]) -> Markup:
     """Draw what `build_nodes` returned, as one picture."""
     nodes = tree["nodes"]
     layout = lay_out(nodes)
-    colours = class_colours(nodes[0]["counts"])
+    colours = canvas.class_colours(nodes[0]["counts"])
     leaf_width = _leaf_width(tree)
     width, height = _size(layout, leaf_width)
-    parts = [
-        branches(nodes, layout, lambda node: node["share"]),
-        _heads(layout.leaves_x + PADDING, leaf_width),
-    ]
+    x = layout.leaves_x + PADDING
+    heads = {"prediction": x, "actual classes": x + leaf_width, "rows": x + leaf_width + BAR}
+    parts = [branches(nodes, layout, [node["share"] for node in nodes]), column_heads(heads)]
     for node in nodes:
         if "left" in node:
             parts.append(_split(node, layout, tree["classes"], colours))
@@ -113,7 +104,7 @@ def draw_tree(tree: dict[str, Any]) -> Markup:
         MARGIN, MARGIN + TOP, Markup("\n").join(parts)
     )
     label = f"Decision tree with {tree['n_leaves_shown']} leaves"
-    return frame_picture(Part(body, width, height), label)
+    return canvas.frame_picture(Part(body, width, height), label)
 
 
 def picture_size(tree: dict[str, Any]) -> tuple[int, int]:
@@ -140,34 +131,31 @@ def _size(layout: Layout, leaf_width: float) -> tuple[int, int]:
 
 
 def branches(
-    nodes: list[dict[str, Any]],
-    layout: Layout,
-    share: Callable[[dict[str, Any]], float],
-    dashed: Callable[[dict[str, Any]], bool] = lambda node: False,
+    nodes: list[dict[str, Any]], layout: Layout, shares: list[float], dashed: Iterable[bool] = ()
 ) -> Markup:
     """Lines from splits to their children, as wide as the share of rows."""
     parts, labels = [], []
-    for node in nodes:
+    for node, share, is_dashed in zip_longest(nodes, shares, dashed):
         if node["parent"] is None:
             continue
         path, x, y = layout.edge(nodes[node["parent"]], node)
-        dashes = Markup(' stroke-dasharray="5 4"' if dashed(node) else "")
+        dashes = Markup(' stroke-dasharray="5 4"' if is_dashed else "")
         line = Markup('<path class="edge" stroke-width="{:.1f}"{} d="{}"/>')
-        parts.append(line.format(1 + (THICKEST - 1) * share(node), dashes, path))
+        parts.append(line.format(1 + (THICKEST - 1) * share, dashes, path))
         labels.append(text_at(x, y + 4, node["side"], "small side"))
     return Markup("").join(parts + labels)
 
 
-def _heads(x: float, leaf_width: float) -> Markup:
-    positions = {"prediction": x, "actual classes": x + leaf_width, "rows": x + leaf_width + BAR}
-    return Markup("").join(text_at(place, -9, head, "small") for head, place in positions.items())
+def column_heads(positions: dict[str, float]) -> Markup:
+    """Headings above the columns of leaves."""
+    return Markup("").join(text_at(x, -9, head, "small") for head, x in positions.items())
 
 
 def _split(node: dict[str, Any], layout: Layout, classes: list[str], colours: list[int]) -> Markup:
     x, y = layout.x[node["place"]], layout.y[node["place"]]
     width = layout.widths[node["depth"]]
     top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
-    rows = _short_rows(node["n_rows"])
+    rows = rows_text(node["n_rows"]) if node["n_rows"] < 10_000 else f"{node['n_rows']:,}"
     bar = room - text_width(rows, SMALL) - 6
     return Markup("<g>{}{}{}{}{}{}</g>").format(
         _title(node, classes),
@@ -199,7 +187,7 @@ def _leaf(
 def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]) -> Markup:
     """Shares of the classes side by side."""
     parts = [RECT.format("empty", x, y, width, BAR_HEIGHT, 0)]
-    for colour, share in bar_parts(counts, colours):
+    for colour, share in canvas.bar_parts(counts, colours):
         parts.append(RECT.format(f"c{colour}", x, y, width * share, BAR_HEIGHT, 0))
         x += width * share
     return Markup("").join(parts)
@@ -214,7 +202,3 @@ def _title(node: dict[str, Any], classes: list[str]) -> Markup:
     if node.get("conditions"):
         lines.append("if " + " and ".join(node["conditions"]))
     return Markup("<title>{}</title>").format("\n".join(lines))
-
-
-def _short_rows(count: int) -> str:
-    return rows_text(count) if count < 10_000 else f"{count:,}"

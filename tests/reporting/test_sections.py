@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import steadytree as st
-from steadytree.reporting.limits import RULES
-from steadytree.robustness.perturbation import usual_perturbation
+from steadytree.comparison.learners import usual_perturbation
+from steadytree.reporting.options import RULES
 
 SCRIPT = "<script>alert(1)</script>"
 START, END = 'id="steadytree-data">', "</script>"
@@ -350,9 +350,9 @@ def test_html_in_names_and_values_is_escaped():
 
 
 def test_large_data_are_sampled_and_the_note_states_it(monkeypatch, case):
-    monkeypatch.setattr("steadytree.reporting.sections.stability.MOST_ROWS", 50)
-    monkeypatch.setattr("steadytree.reporting.sections.model.MOST_CERTIFIED", 50)
-    monkeypatch.setattr("steadytree.reporting.sections.model.MOST_SEPARATED", 40)
+    monkeypatch.setattr("steadytree.reporting.sections.MOST_ROWS", 50)
+    monkeypatch.setattr("steadytree.reporting.sections.MOST_CERTIFIED", 50)
+    monkeypatch.setattr("steadytree.reporting.sections.MOST_SEPARATED", 40)
     found = st.report(case["model"], *case["rows"], train=case["train"])
     sampled = "Measured on 50 of 120 rows, drawn by chance."
     assert found.data["robustness"]["note"].startswith(sampled)

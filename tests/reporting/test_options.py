@@ -2,7 +2,7 @@
 
 import pytest
 
-from steadytree.reporting.limits import Limits
+from steadytree.reporting.options import Limits
 
 
 def test_shares_are_read_as_numbers():

@@ -1,0 +1,371 @@
+"""Sections of the report: each from a model, its rows and the options to plain values."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadytree.comparison.compare import thin_curve
+from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
+from steadytree.data.column import Column
+from steadytree.data.dataset import Dataset, Sampled
+from steadytree.distance.collection import PLACES, CollectionFacts
+from steadytree.metrics.accuracy import accuracy, label_indices
+from steadytree.metrics.calibration import calibration
+from steadytree.metrics.groups import by_group
+from steadytree.models.documents import card_to_dict
+from steadytree.models.export import card_to_tree
+from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import Tree
+from steadytree.privacy.simulation import epsilon_curve
+from steadytree.reporting.diff import diff
+from steadytree.reporting.formatting import (
+    label_text,
+    number_text,
+    one_line,
+    plain,
+    plain_measurements,
+)
+from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.text import scorecard_text
+from steadytree.reporting.wording import build_nodes
+from steadytree.robustness.certify import certify
+from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.separation import MOST_CLASSES, separation
+from steadytree.stability.refits import (
+    KEPT,
+    Refits,
+    ScorecardRefits,
+    columns_used,
+    refits,
+    thresholds,
+)
+from steadytree.stability.removal import is_repeatable
+from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
+
+MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
+MOST_PRIVATE = 5_000  # rows for accuracy against epsilon
+MOST_CERTIFIED = 20_000
+MOST_SEPARATED = 3_000  # rows of which all pairs are compared
+MOST_ATTACKS = 5
+MOST_NAMES = 8
+NEARER = "Over all rows the classes can only be closer."
+MOST_ROWS = 10_000
+REPEATS = 20
+SAMPLED = 20  # removals where leaving out every row takes too long
+MOST_FEATURES = 8
+MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
+MOST_COLUMNS = 15
+MOST_ALTERNATIVES = 3
+SMALLER = "All {}s compared are fitted to this sample, not to all rows."
+
+
+def build_groups(
+    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+) -> list[dict[str, Any]]:
+    """Accuracy and rates in each group of each grouping."""
+    found = []
+    for name, labels in options.groups.items():
+        groups = by_group(fitted, X, y, labels, one_line(name))
+        shown = plain(groups.to_dict())
+        for one in shown["groups"]:
+            one["name"] = label_text(one["name"])
+        measurements = plain_measurements(groups.measurements())
+        found.append(shown | {"label": label_text(shown["label"]), "readings": measurements})
+    return found
+
+
+def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+    """Predicted probabilities beside observed frequencies."""
+    found = calibration(fitted, X, y)
+    shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
+    return shown | {"label": label_text(shown["label"]), "readings": measurements}
+
+
+def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
+    """A risk score for the same decision, as text and plain values."""
+    scorecard = as_card(options.scorecard)
+    if scorecard is None:
+        return None
+    table = scorecard.risk_table
+    return {
+        "text": scorecard_text(scorecard),
+        "card": plain(card_to_dict(scorecard)),
+        "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
+        "readings": plain_measurements(accuracy(scorecard, X, y).measurements()),
+    }
+
+
+def build_change(
+    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+) -> dict[str, Any] | None:
+    """Changes since the previous tree; a small scorecard is written as a tree."""
+    if options.previous is None:
+        return None
+    tree = card_to_tree(fitted) if isinstance(fitted, Scorecard) else fitted
+    found = diff(options.previous, tree, X, y)
+    shown = plain(found.formatted)
+    rows = shown["rows"]
+    if rows is not None:
+        rows["flipped"] = rows["flipped"][:MOST_LISTED]
+    return shown | {"text": str(found)}
+
+
+def build_privacy(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
+    """Privacy statement, ledger, and accuracy against epsilon; None without either of the first."""
+    statement = getattr(model, "privacy_", None)
+    ledger = options.ledger if options.ledger is not None else getattr(model, "ledger", None)
+    if statement is not None:
+        epsilon = statement.epsilon
+    elif ledger is not None:
+        epsilon = ledger.spent
+    else:
+        return None
+    schema = options.schema or getattr(model, "schema", None)
+    found: dict[str, Any] = {
+        "epsilon": epsilon,
+        "statement": None if statement is None else plain(statement.to_dict()),
+        "ledger": None if ledger is None else _ledger(ledger),
+        "curve": None,
+        "note": "",
+    }
+    if schema is not None and not options.quick:
+        train = options.train or Dataset.of(X, y)
+        rows = Sampled.of(train, train.labels, MOST_PRIVATE, options.seed)
+        method = getattr(model, "method", "gibbs")
+        points = epsilon_curve(schema, rows.features, rows.labels, method, options.seed)
+        found["curve"] = [plain(vars(point)) for point in points]
+        found["note"] = rows.note
+    return found
+
+
+def _ledger(ledger: Any) -> dict[str, Any]:
+    entries = [
+        {"what": one_line(entry.what), "mechanism": one_line(entry.mechanism)}
+        | {"epsilon": plain(float(entry.epsilon))}
+        for entry in ledger.entries
+    ]
+    sums = {"budget": ledger.budget, "spent": ledger.spent, "left": ledger.left}
+    return {**sums, "entries": entries}
+
+
+def build_robustness(
+    model: Any, fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+) -> dict[str, Any] | None:
+    """Certified accuracy by size, worst case, and the smallest changes that overturn predictions.
+
+    The model itself is certified, since the tree of a scikit-learn model has kinds from these rows.
+    """
+    rows = Sampled.of(X, y, MOST_CERTIFIED, options.seed)
+    noise = options.perturbation or usual_perturbation(rows.features)
+    if options.perturbation is None and not noise.radius:
+        return None  # only text and 0/1 columns: there is no default perturbation
+    found = certify(model, rows.features, rows.labels, noise)
+    sizes, shares = thin_curve(found.right, found.distance)
+    return {
+        "note": " ".join(filter(None, [rows.note, _fixed_note(fitted, noise)])),
+        "n_rows": len(rows.labels),
+        "stated": options.perturbation is not None,
+        "usual_share": NOISE_SHARE,
+        "perturbation": plain(noise.to_dict()),
+        "readings": plain_measurements(found.measurements()),
+        "n_attacked": len(found.attacked) if noise.budget is not None else None,
+        "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
+        "attacks": [
+            {
+                "row": example.row,
+                "size": example.size,
+                "answer": label_text(example.answer),
+                "other": label_text(example.other),
+                "steps": [one_line(str(step)) for step in example.steps],
+            }
+            for example in found.counterexamples(MOST_ATTACKS)
+        ],
+    }
+
+
+def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
+    """A sentence where columns are used about that the noise does not touch."""
+    if isinstance(fitted, Tree):
+        noun, features = "tree", fitted.feature[fitted.feature >= 0]
+    else:
+        noun, features = "risk score", np.array([c.feature for c in fitted.conditions], np.int64)
+    used = np.unique(features)
+    moves = noise.moves(fitted.space)
+    fixed = used[np.isinf(np.minimum(moves.up, moves.down))[used]]
+    if not len(fixed):
+        return ""
+    names = [one_line(fitted.space.names[k]) for k in fixed[:MOST_NAMES]]
+    more = f" and {len(fixed) - MOST_NAMES} more" if len(fixed) > MOST_NAMES else ""
+    return (
+        f"The perturbation does not change {len(fixed)} of the {len(used)} columns that the {noun} "
+        f"uses: {', '.join(names)}{more}."
+    )
+
+
+def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
+    """How far apart the classes are, whatever the model."""
+    rows = Sampled.of(X, y, MOST_SEPARATED, options.seed)
+    if not 2 <= len(np.unique(rows.labels)) <= MOST_CLASSES:
+        return None
+    found = separation(rows.features, rows.labels, time_limit=10.0)
+    near = np.sort(found.nearest_other_class)
+    indices = np.linspace(0, len(near) - 1, min(len(near), 200)).round().astype(np.int64)
+    return {
+        "note": f"{rows.note} {NEARER}" if rows.note else "",
+        "n_rows": len(rows.labels),
+        "readings": plain_measurements(found.measurements()),
+        "nearest_other_class": plain(near[indices]),
+        "share": plain((len(near) - indices) / len(near)),
+    }
+
+
+def _refitted(
+    options: ReportOptions, most_rows: int, repeats: int, noun: str
+) -> tuple[Sampled, Any, dict[str, Any]] | None:
+    """Training rows, refits to parts of them, and what both sections on stability show of that.
+
+    None where the learner or its training rows are not known.
+    """
+    learner = options.learner
+    if learner is None or options.train is None:
+        return None
+    rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
+    again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
+    note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
+    shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
+    return rows, again, shown
+
+
+def build_stability(options: ReportOptions) -> dict[str, Any] | None:
+    """Leave-one-out, refits, first splits, thresholds and alternative trees."""
+    refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
+    if refitted is None:
+        return None
+    rows, again, shown = refitted
+    if isinstance(again, ScorecardRefits):
+        raise ValueError(
+            "learner fits risk scores, but the model is a tree: pass the learner of the tree."
+        )
+    repeats = None if is_repeatable(options.learner) else SAMPLED
+    found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
+    return shown | {
+        "exact": found.exact,
+        "n_removals": int(found.distances.shape[1]),
+        "readings": plain_measurements(found.measurements),
+        "refit_readings": plain_measurements(again.measurements()),
+        "kept": KEPT,
+        "distances": plain(again.distances),
+        "worst": [
+            {"row": int(removed[0]), "distance": distance}
+            for removed, distance in found.worst(5)
+            if distance > 0
+        ],
+        "first": _first_splits(again.facts),
+        "cuts": tree_thresholds(again),
+        "alternatives": _alternatives(found, rows),
+    }
+
+
+def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
+    """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
+    refitted = _refitted(options, MOST_SCORECARD_ROWS, SCORECARD_REPEATS, "risk score")
+    if refitted is None:
+        return None
+    _, again, shown = refitted
+    if not isinstance(again, ScorecardRefits):
+        raise ValueError("learner fits trees, but the model is a risk score: pass its own learner.")
+    return (
+        shown
+        | {
+            "n_cards": len(again.scorecards),
+            "kept": KEPT,
+            "readings": [],  # single rows are not left out
+            "refit_readings": plain_measurements(again.measurements()),
+            "columns": [
+                {"name": one_line(name), "share": share, "own": name in columns_used(again.whole)}
+                for name, share in list(again.columns().items())[:MOST_COLUMNS]
+            ],
+            "cuts": scorecard_thresholds(again),
+        }
+    )
+
+
+def scorecard_thresholds(again: ScorecardRefits) -> list[dict[str, Any]]:
+    """Thresholds of the refitted scorecards, for the numeric columns of the scorecard itself."""
+    shares, found = again.columns(), []
+    for column in again.whole.space:
+        own = thresholds(again.whole, column.name) if column.name in shares else np.empty(0)
+        if len(own) and column.high > column.low:
+            values = again.thresholds(column.name)
+            found.append(_strip(column, values, own, shares[column.name]))
+    return found
+
+
+def _first_splits(facts: CollectionFacts) -> dict[str, Any]:
+    """How often each feature is used at the root and its children."""
+    shares = facts.first_splits / facts.n_trees
+    names = [*(one_line(name) for name in facts.space.names), "(leaf)"]
+    order = np.argsort(-shares.max(axis=0), kind="stable")[:MOST_FEATURES]
+    kept = [int(k) for k in order if shares[:, k].max() > 0]
+    return {
+        "n_trees": facts.n_trees,
+        "places": list(PLACES),
+        "features": [names[k] for k in kept],
+        "shares": [plain(shares[:, k]) for k in kept],
+    }
+
+
+def tree_thresholds(again: Refits) -> list[dict[str, Any]]:
+    """Thresholds of the most important features over all trees, and those of the tree itself."""
+    trees = (again.whole, *again.trees)
+    used = np.array([[len(_own_thresholds(t, n)) > 0 for n in t.space.names] for t in trees])
+    return collection_thresholds(again.facts, used.mean(axis=0), again.whole)
+
+
+def collection_thresholds(
+    facts: CollectionFacts, shares: NDArray[np.float64], own: Tree | None = None
+) -> list[dict[str, Any]]:
+    """Thresholds of the most important features; those of the tree `own` are marked.
+
+    `shares` holds the share of trees that use each feature.
+    """
+    found: list[dict[str, Any]] = []
+    columns = dict(zip(facts.space.names, zip(facts.space, shares, strict=True), strict=True))
+    for name in facts.columns()["feature"].tolist():
+        values, (column, share) = facts.thresholds.get(name, np.empty(0)), columns[name]
+        if len(values) and column.high > column.low:
+            marked = np.empty(0) if own is None else _own_thresholds(own, name)
+            found.append(_strip(column, values, marked, share))
+    return found[:MOST_FEATURES]
+
+
+def _strip(column: Column, values: Any, own: Any, share: float) -> dict[str, Any]:
+    """Thresholds of one column, with the ends of its range as text."""
+    tolerance = (column.high - column.low) * 1e-3
+    return {
+        "feature": one_line(column.name),
+        "low": column.low,
+        "high": column.high,
+        "low_text": number_text(column.low, tolerance),
+        "high_text": number_text(column.high, tolerance),
+        "cuts": plain(values),
+        "own": plain(own),
+        "share": share,
+    }
+
+
+def _own_thresholds(tree: Tree, name: str) -> Any:
+    found = tree.threshold[tree.feature == tree.space.names.index(name)]
+    return np.sort(found[np.isfinite(found)])
+
+
+def _alternatives(found: Sensitivity, rows: Sampled) -> list[dict[str, Any]]:
+    """The most frequent other trees that are fitted without one row."""
+    shown = []
+    for one in [one for one in found.alternatives if one.distance > 0][:MOST_ALTERNATIVES]:
+        tree = as_tree(one.tree, rows.features)
+        nodes = build_nodes(tree, rows.features, label_indices(tree.classes, rows.labels))
+        shown.append({"share": one.share, "distance": one.distance, "tree": nodes})
+    return shown

@@ -1,0 +1,93 @@
+"""Learners that exist for comparisons only: cross-validated CART and a boosted ensemble."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import StratifiedKFold
+
+import steadytree as st
+from steadytree.comparison.learners import BoostedTrees, CrossValidatedCart
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {"n": random.normal(size=240), "town": random.choice(["Ulm", "Bonn", None], 240)}
+    )
+    X.loc[::17, "n"] = np.nan
+    y = np.where((X["n"].fillna(0) > 0.3) ^ (X["town"] == "Ulm"), "ill", "well")
+    return X, np.where(random.random(240) < 0.1, "ill", y)
+
+
+def test_cross_validated_cart_is_the_best_of_its_settings_on_held_out_rows(rows):
+    X, y = rows
+    model = CrossValidatedCart(8, 0).fit(X, y)
+    assert model.tree_.n_leaves <= 8
+    counts = {}
+    for depth in (1, 2, 3):
+        for least in (20, 5):
+            learner = st.StableTreeClassifier(
+                depth, 0, grid="midpoint", criterion="gini", min_samples_leaf=least, random_state=0
+            )
+            folds = StratifiedKFold(5, shuffle=True, random_state=0).split(y, y)
+            counts[depth, least] = sum(
+                int((learner.fit(X.iloc[a], y[a]).predict(X.iloc[b]) == y[b]).sum())
+                for a, b in folds
+            )
+    depth, least = max(counts, key=counts.get)  # the first of equals
+    expected = st.StableTreeClassifier(
+        depth, 0, grid="midpoint", criterion="gini", min_samples_leaf=least, random_state=0
+    ).fit(X, y)
+    assert model.tree_ == expected.tree_
+
+
+def test_a_class_of_one_row_leaves_nothing_to_cross_validate(rows):
+    X, y = rows
+    assert CrossValidatedCart(4, 0).fit(X[:40], ["rare", *y[1:40]]).tree_.n_leaves <= 4
+
+
+def test_the_ensemble_is_scikit_learns_on_encoded_columns(rows):
+    X, y = rows
+    model = BoostedTrees(0).fit(X, y)
+    codes = np.column_stack([X["n"], pd.Categorical(X["town"]).codes]).astype(float)
+    codes[codes[:, 1] < 0, 1] = np.nan
+    peer = HistGradientBoostingClassifier(categorical_features=[False, True], random_state=0)
+    np.testing.assert_allclose(
+        model.predict_proba(X), peer.fit(codes, y).predict_proba(codes), atol=1e-12
+    )
+
+
+def test_an_ensemble_is_compared_by_its_predictions(rows):
+    found = st.compare(["steady", "boosted"], *rows, n_folds=3)
+    measured = set(found["boosted"].measurements)
+    assert measured == {"accuracy", "AUC", "changed answers", "fit time"}
+    X, y = rows
+    correct = 0
+    for a, b in StratifiedKFold(3, shuffle=True, random_state=0).split(y, y):
+        correct += (BoostedTrees(0).fit(X.iloc[a], y[a]).predict(X.iloc[b]) == y[b]).sum()
+    assert found["boosted"].measurements["accuracy"].value == correct / len(y)
+    assert "Price of being readable" in str(found)
+    assert "steady" in found.html
+    assert "boosted" in found.html
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "overlap"),
+    [((0.9, 0.96), (0.85, 0.92), True), ((0.9, 0.96), (0.8, 0.88), False)],
+)
+def test_overlapping_intervals_are_said(best, other, overlap):
+    from steadytree.reporting.formatting import _comparison_cautions
+
+    def learner(name, interval):
+        accuracy = {"value": sum(interval) / 2, "interval": interval}
+        return {"name": name, "readings": {"accuracy": accuracy, "size": {"value": 8}}}
+
+    found = _comparison_cautions([learner("one", other), learner("two", best)])
+    assert (found == []) is not overlap
+    if overlap:
+        assert found == [
+            "The accuracy intervals of two and of one overlap: these rows do not tell which of "
+            "them is more accurate."
+        ]
