@@ -19,14 +19,9 @@ from steadytree.models.scorecard import Scorecard, as_card
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
+from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
-from steadytree.reporting.formatting import (
-    label_text,
-    number_text,
-    one_line,
-    plain,
-    plain_measurements,
-)
+from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -348,8 +343,8 @@ def _strip(column: Column, values: Any, own: Any, share: float) -> dict[str, Any
         "feature": one_line(column.name),
         "low": column.low,
         "high": column.high,
-        "low_text": number_text(column.low, tolerance),
-        "high_text": number_text(column.high, tolerance),
+        "low_text": formatting.number_text(column.low, tolerance),
+        "high_text": formatting.number_text(column.high, tolerance),
         "cuts": plain(values),
         "own": plain(own),
         "share": share,

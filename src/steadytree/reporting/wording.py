@@ -76,7 +76,8 @@ def _number_tests(
     column: Column, threshold: float, thresholds: NDArray[np.float64]
 ) -> tuple[str, str]:
     if math.isinf(threshold):
-        return ("is present",) * 2 if threshold > 0 else ("is missing",) * 2
+        text = "is present" if threshold > 0 else "is missing"
+        return text, text
     if column.kind == "binary" and 0 <= threshold < 1:
         return "= 0", "= 0"
     text = _threshold_text(column, threshold, thresholds)
@@ -117,7 +118,8 @@ def _category_tests(column: Column, subset: NDArray[np.bool_]) -> tuple[str, str
 def _phrase(tree: Tree, column: Column, steps: list[tuple[int, bool]]) -> str:
     """The condition of all nodes on a path that split a column; True where the path goes left."""
     missing = column.missing and all(tree.missing_left[node] == yes for node, yes in steps)
-    phrase = (_category_phrase if column.is_categorical else _number_phrase)(tree, column, steps)
+    describe = _category_phrase if column.is_categorical else _number_phrase
+    phrase = describe(tree, column, steps)
     if phrase == "":
         name = one_line(column.name)
         return f"{name} is missing" if missing else f"impossible: no value of {name} fits"

@@ -123,12 +123,9 @@ def stack(parts: Sequence[Part], gap: float = 10) -> Part:
 
 def frame_picture(part: Part, label: str) -> Markup:
     """An ``<svg>`` element around a drawn part; `label` describes it for screen readers."""
-    least = SMALLEST * part.width
-    size = (
-        round(part.width),
-        round(part.height),
-        round(min(least, 320) if part.width <= 480 else least),
-    )
+    shrunk = SMALLEST * part.width
+    least = min(shrunk, 320) if part.width <= 480 else shrunk
+    size = round(part.width), round(part.height), round(least)
     style = Markup(STYLE + colour_style(".steadytree-picture"))
     return Markup(
         '<svg class="steadytree-picture" '
