@@ -114,31 +114,52 @@ def swap_values(codes, hashes, n_copies, rate, quantiles, seed):
 
 
 # ---- the small tree ----
-def grow_small(codes, targets, weights, n_bins, kinds, directions, n_leaves, least, near):
-    data = codes, targets, weights, n_bins, kinds, directions
+def grow_small(
+    codes,
+    targets,
+    weights,
+    n_bins,
+    kinds,
+    directions,
+    roundness,
+    n_leaves,
+    least,
+    near,
+    coarse,
+    root,
+):
+    data = codes, targets, weights, n_bins, kinds, directions, roundness
+
+    def small_split(rows, only):
+        gains, bins = best_splits(*data, rows, least, coarse)
+        best = gains.max()
+        j = next(j for j, g in enumerate(gains) if g >= (1 - near) * (1 - TIE) * best)
+        j = only if only >= 0 else j
+        return (gains[j] if gains[j] > TIE * weights.sum() else 0.0), j, int(bins[j])
+
     inside = [[r for r in range(len(codes)) if weights[r] > 0]]
-    feature, bins, left, open_ = [-1], [0], [-1], {0: small_split(*data, inside[0], least, near)}
+    feature, bins, left, open_ = [-1], [0], [-1], {0: small_split(inside[0], root)}
     while len(open_) < n_leaves:
         best = max(gain for gain, _, _ in open_.values())
         if best <= 0:
             break
         node = min(v for v, (gain, _, _) in open_.items() if gain >= best * (1 - TIE))
-        _, feature[node], chosen = open_.pop(node)
-        bins[node], left[node] = sum(1 << b for b in chosen), len(left)
-        for side in (True, False):
-            rows = [r for r in inside[node] if (codes[r, feature[node]] in chosen) == side]
+        _, feature[node], bins[node] = open_.pop(node)
+        left[node] = len(left)
+        for side in (1, 0):
+            rows = [r for r in inside[node] if bins[node] >> codes[r, feature[node]] & 1 == side]
             inside.append(rows)
-            open_[len(left)] = small_split(*data, rows, least, near)
+            open_[len(left)] = small_split(rows, -1)
             feature, bins, left = [*feature, -1], [*bins, 0], [*left, -1]
     return np.array(feature), np.array(bins, np.uint64), np.array(left)
 
 
-def small_split(codes, targets, weights, n_bins, kinds, directions, rows, least, near):
-    """(gain, column, bins that go left)."""
-    total, gains = weights.sum(), []
+def best_splits(codes, targets, weights, n_bins, kinds, directions, roundness, rows, least, coarse):
+    total, found = weights.sum(), []
     for j in range(codes.shape[1]):
-        best, chosen = 0.0, ()
+        best = 0.0, ()
         for order in cut_orders(codes[:, j], targets, weights, n_bins[j], kinds[j], rows, total):
+            cuts = []
             for size in range(1, len(order)):
                 left = [r for r in rows if codes[r, j] in order[:size]]
                 right = [r for r in rows if codes[r, j] not in order[:size]]
@@ -146,14 +167,151 @@ def small_split(codes, targets, weights, n_bins, kinds, directions, rows, least,
                     continue
                 if not left or not right or wrong_way(targets, weights, left, right, directions[j]):
                     continue
+                if not weights[[r for r in rows if codes[r, j] == order[size - 1]]].any():
+                    continue  # the same cut as the one before
                 gain = gain_by(targets, weights, left, right)
-                if gain > best * (1 + TIE):
-                    best, chosen = gain, tuple(order[:size])
-        gains.append((best, j, chosen))
-    best = max(gain for gain, _, _ in gains)
-    if best <= TIE * total:
-        return 0.0, 0, ()
-    return next(found for found in gains if found[0] >= (1 - near) * (1 - TIE) * best)
+                cuts.append((gain, roundness[j, order[size - 1]], tuple(order[:size])))
+            share = 0.0 if kinds[j] == 2 else coarse
+            gain, chosen = roundest_of(cuts, share, weights[rows].sum())
+            if gain > best[0] * (1 + TIE):
+                best = gain, chosen
+        found.append(best)
+    return np.array([gain for gain, _ in found]), np.array(
+        [sum(1 << b for b in chosen) for _, chosen in found], np.uint64
+    )
+
+
+def roundest_of(cuts, coarse, weight):
+    """(gain, bins) of (gain, roundness, bins): the roundest of those near the best."""
+    best = max((gain for gain, _, _ in cuts), default=0.0)
+    near = [c for c in cuts if c[0] > TIE * weight and c[0] >= (1 - coarse) * (1 - TIE) * best]
+    top = max((round_ for _, round_, _ in near), default=0.0)
+    level = [c for c in near if c[1] == top]
+    best = max((gain for gain, _, _ in level), default=0.0)
+    return next(((g, bins) for g, _, bins in level if g >= best * (1 - TIE)), (0.0, ()))
+
+
+def refine_small(
+    codes,
+    targets,
+    weights,
+    n_bins,
+    kinds,
+    directions,
+    roundness,
+    feature,
+    bins,
+    left,
+    least,
+    coarse,
+):
+    feature, bins = feature.copy(), [int(b) for b in bins]
+    tree, moved = (feature, bins, left), True
+    for _ in range(3):
+        if not moved:
+            break
+        moved = False
+        for node in range(len(left)):
+            if left[node] < 0 or directions[feature[node]]:
+                continue
+            cost = side_costs(codes, targets, weights, tree, node)
+            data = codes, weights, n_bins, kinds, directions, roundness, list(cost), cost
+            before = feature[node], bins[node]
+            asked = better_question(*data, *before, least, coarse, weights.sum())
+            feature[node], bins[node] = asked
+            if min(weights[rows].sum() for rows in members(codes, tree).values()) < least:
+                feature[node], bins[node] = before
+            moved = moved or (feature[node], bins[node]) != before
+    return feature, np.array(bins, np.uint64)
+
+
+def side_costs(codes, targets, weights, tree, node):
+    """Of rows at a node: what the left side loses more than the right one."""
+    left, cost = tree[2], {}
+    means = {
+        leaf: weights[rows] @ targets[rows] / weights[rows].sum() if weights[rows].any() else 0.0
+        for leaf, rows in members(codes, tree).items()
+    }
+    for r, row in enumerate(codes):
+        if weights[r] > 0 and node in walk(0, row, *tree):
+            sides = [means[walk(left[node] + side, row, *tree)[-1]] for side in (0, 1)]
+            losses = [((targets[r] - m) ** 2).sum() for m in sides]
+            cost[r] = weights[r] * (losses[0] - losses[1])
+    return cost
+
+
+def walk(node, row, feature, bins, left):
+    """Nodes from a node to the row's leaf."""
+    path = [node]
+    while left[path[-1]] >= 0:
+        inside = int(bins[path[-1]]) >> int(row[feature[path[-1]]]) & 1
+        path.append(left[path[-1]] + 1 - inside)
+    return path
+
+
+def members(codes, tree):
+    """Rows of each leaf."""
+    found = [walk(0, row, *tree)[-1] for row in codes]
+    return {
+        v: [r for r, leaf in enumerate(found) if leaf == v]
+        for v, child in enumerate(tree[2])
+        if child < 0
+    }
+
+
+def better_question(
+    codes,
+    weights,
+    n_bins,
+    kinds,
+    directions,
+    roundness,
+    here,
+    cost,
+    own,
+    bins,
+    least,
+    coarse,
+    total,
+):
+    whole = weights[here].sum()
+
+    def price(j, chosen):
+        return sum(cost[r] for r in here if codes[r, j] in chosen)
+
+    def weight(j, chosen):
+        return sum(weights[r] for r in here if codes[r, j] in chosen)
+
+    current = [b for b in range(n_bins[own]) if bins >> b & 1]
+    now, alone = price(own, current), min(sum(cost.values()), 0.0)
+    worth, best, asked = max(alone - now, 0.0), now, (own, bins)
+    for j in (own, *(j for j in range(codes.shape[1]) if j != own)):
+        if directions[j]:
+            continue
+        if kinds[j] == 2:
+            kept = 0.02 * worth if j == own else -1.0
+            chosen = [
+                b
+                for b in range(n_bins[j])
+                if (bins >> b & 1 if abs(price(j, [b])) <= kept else price(j, [b]) < 0)
+            ]
+        else:
+            found = []
+            for order in cut_orders(codes[:, j], None, weights, n_bins[j], kinds[j], here, total):
+                cuts = [
+                    (alone - price(j, order[:size]), roundness[j, order[size - 1]], order[:size])
+                    for size in range(1, len(order))
+                    if weight(j, [order[size - 1]]) > 0
+                    and min(weight(j, order[:size]), whole - weight(j, order[:size])) >= least
+                ]
+                found.append(roundest_of(cuts, coarse, whole))
+            chosen = found[-1][1] if found[-1][0] > found[0][0] + TIE * whole else found[0][1]
+        if not chosen or min(weight(j, chosen), whole - weight(j, chosen)) < least:
+            continue
+        must = 0.02 if j == own else 0.2
+        if price(j, chosen) < best - must * worth - TIE * whole:
+            best, asked = price(j, chosen), (j, sum(1 << b for b in chosen))
+    return asked
 
 
 def wrong_way(targets, weights, left, right, direction):
@@ -179,13 +337,7 @@ def cut_orders(column, targets, weights, n_bins, kind, rows, total):
 
 
 def find_small_leaves(codes, feature, bins, left):
-    def walk(row, node=0):
-        if left[node] < 0:
-            return node
-        inside = int(bins[node]) >> int(row[feature[node]]) & 1
-        return walk(row, left[node] + 1 - inside)
-
-    return np.array([walk(row) for row in codes], np.int64)
+    return np.array([walk(0, row, feature, bins, left)[-1] for row in codes], np.int64)
 
 
 # ---- what to call them with: few values, so that ties and empty bins abound ----
@@ -210,8 +362,35 @@ def small_case(case):
         codes, targets, weights = np.zeros((1, 3), np.uint8), np.zeros((1, 1)), np.ones(1)
     directions = case.rng.integers(-1, 2, 3) if targets.shape[1] == 1 else np.zeros(3, np.int64)
     n_leaves, least = int(case.rng.integers(2, 6)), float(case.rng.choice([0.5, 2.0]))
-    kinds, near = case.rng.integers(0, 3, 3), float(case.rng.choice([0.0, 0.3]))
-    return codes, targets, weights, np.full(3, 5), kinds, directions, n_leaves, least, near
+    kinds, near, coarse = case.rng.integers(0, 3, 3), *case.rng.choice([0.0, 0.3], 2).tolist()
+    roundness = case.rng.choice([0.0, 0.5, 1.0, np.inf], (3, 64))
+    columns = np.full(3, 5), kinds, directions, roundness
+    return (codes, targets, weights, *columns), n_leaves, least, near, coarse
+
+
+def grow_case(case):
+    data, *sizes = small_case(case)
+    return *data, *sizes, int(case.rng.integers(-1, 3))
+
+
+def splits_case(case):
+    data, _, least, _, coarse = small_case(case)
+    rows = np.flatnonzero(data[2] > 0)
+    return *data, rows, least, coarse
+
+
+def refine_case(case):
+    """A tree that is not the best: its bins are drawn, its leaves are not empty."""
+    case.n = 25  # fewer rows have nothing to ask anew
+    data, n_leaves, least, near, coarse = small_case(case)
+    feature, bins, left = grow_small(*data, n_leaves, least, near, coarse, -1)
+    for node in np.flatnonzero(left >= 0):
+        tried = bins.copy()
+        tried[node] = case.rng.integers(1, 31)
+        leaves = find_small_leaves(data[0], feature, tried, left)
+        if np.bincount(leaves, data[2], len(left))[left < 0].min() >= least:
+            bins = tried
+    return *data, feature, bins, left, least, coarse
 
 
 def tree_case(case, bins):
@@ -241,12 +420,22 @@ CASES = {
         case.rng.integers(0, 5, (3, 8)).astype(np.uint8),
         np.uint64(case.rng.integers(99)),
     ),
-    "grow_small": small_case,
+    "grow_small": grow_case,
+    "best_splits": splits_case,
+    "refine_small": refine_case,
     "find_small_leaves": lambda case: tree_case(
         case, lambda rng, n: rng.integers(0, 32, n).astype(np.uint64)
     ),
 }
+
+
+def alike(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
 COMPARE = {
+    "best_splits": alike,
     "grow_deep": lambda found, expected: [
         np.testing.assert_allclose(one, other, rtol=1e-12)
         for one, other in zip(found, expected, strict=True)

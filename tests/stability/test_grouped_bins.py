@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.stability.grouped_bins import GroupedBins, rounded_cuts
+from steadytree.stability.grouped_bins import GroupedBins, rounded_cuts, roundest_number, step_of
 
 
 def test_rare_categories_share_a_bin_and_unseen_ones_follow_the_larger_side():
@@ -29,7 +29,7 @@ def test_cuts_are_few_rise_and_part_numbers_as_single_precision_does(scale):
     rng = np.random.default_rng(0)
     x = rng.normal(3, 2, 1000).round(2) * scale
     cuts = rounded_cuts(x, np.ones(1000))
-    assert 8 < len(cuts) <= 16
+    assert 16 < len(cuts) <= 32
     assert (np.diff(cuts) > 0).all()
     single = x.astype(np.float32)
     for cut in cuts:
@@ -43,3 +43,45 @@ def test_cuts_stay_when_a_tenth_of_the_rows_goes():
     whole = rounded_cuts(x, np.ones(3000))
     part = rounded_cuts(x[300:], np.ones(2700))
     assert len(np.intersect1d(whole, part)) >= 0.6 * len(whole)
+
+
+def test_the_tail_of_a_column_with_many_equal_values_has_cuts():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(2000) < 0.92, 0.0, rng.exponential(5000, 2000).round())
+    cuts = rounded_cuts(x, np.ones(2000))
+    assert cuts[0] == 0
+    assert (cuts > 0).sum() >= 8
+    counts = np.bincount(np.searchsorted(cuts, x))
+    assert counts[1:].min() >= 5
+
+
+def test_an_offset_does_not_take_the_cuts_away():
+    x = np.random.default_rng(0).normal(1012, 10, 2000).round(1)
+    cuts = rounded_cuts(x, np.ones(2000))
+    assert len(cuts) >= 24
+    assert {1000, 1010, 1020} <= set(cuts)
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        ((-0.1, 0.02, 0.3), 0.0),
+        ((0.13, 0.17, 0.26), 0.2),
+        ((12.0, 13.0, 14.0), 12.0),
+        ((97.0, 98.0, 104.0), 100.0),
+        ((-7.3, -6.1, -5.2), -6.0),
+        ((5119.0, 5160.0, 5200.0), 5150.0),
+    ],
+)
+def test_the_roundest_number_between_two(interval, expected):
+    low, _, high = interval
+    found = roundest_number(*interval)
+    assert found == pytest.approx(expected)
+    assert low <= found < high
+    assert step_of(found) >= max(map(step_of, np.linspace(low, high, 8)[:-1]))
+
+
+def test_how_round_a_number_is():
+    numbers = [0.0, 300.0, 50.0, 20.0, 7.0, 2.5, 0.3, float(np.float32(0.1)), 1012.5]
+    steps = [np.inf, 100.0, 50.0, 20.0, 1.0, 0.5, 0.1, 0.1, 0.5]
+    assert [step_of(number) for number in numbers] == pytest.approx(steps)

@@ -12,7 +12,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from steadytree.models.files import load
-from steadytree.stability._kernels.steady import GROUPED, draw_poisson, grow_small
+from steadytree.stability._kernels.small_tree import grow_small
+from steadytree.stability._kernels.steady import GROUPED, draw_poisson
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 from tests.stability.reference_steady import squared_error
 
@@ -130,7 +131,8 @@ def test_a_split_of_categories_is_the_best_of_all_groups(seed):
     codes = rng.integers(0, 6, (40, 1)).astype(np.uint8)
     p, w = rng.random((40, 1)), rng.integers(1, 4, 40).astype(float)
     kind, none = np.array([GROUPED]), np.zeros(1, np.int64)
-    _, bins, _ = grow_small(codes, p, w, np.array([6]), kind, none, 2, 1.0, 0.0)
+    flat = np.zeros((1, 64))
+    _, bins, _ = grow_small(codes, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1)
 
     def loss(chosen):
         goes = np.isin(codes[:, 0], chosen)

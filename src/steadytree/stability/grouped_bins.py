@@ -1,5 +1,6 @@
 """GroupedBins: few bins a column, at rounded thresholds and by categories of like outcome."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,11 +10,13 @@ from numpy.typing import NDArray
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.stability._kernels.small_tree import MOST_BINS
 from steadytree.stability._kernels.steady import GROUPED, ORDERED, WITH_MISSING
 
 Floats = NDArray[np.float64]
-N_CUTS = 16
-ROUNDING = 20.0  # cuts are whole multiples of a twentieth of their power of ten
+N_CUTS = 32
+LEAST_BETWEEN = 10.0  # rows between two cuts
+STEPS = (1.0, 0.5, 0.2)  # round numbers are multiples of these times a power of ten
 RARE, FEW = 0.02, 25.0  # categories below this share, and this weight, have a bin in common
 MOST_GROUPS = 32  # bins of categories; of more, neighbours are joined
 PRIOR = 10.0  # rows of the common share that each category's share begins with
@@ -68,6 +71,20 @@ class GroupedBins:
             groups.append(group)
         return cls(FeatureSpace(tuple(columns)), tuple(groups), np.array(n_bins), np.array(kinds))
 
+    @property
+    def roundness(self) -> Floats:
+        """How round the cut above each bin is (d, MOST_BINS); 0 where there is none.
+
+        Nothing is rounder than asking whether a value is there.
+        """
+        found = np.zeros((len(self.kinds), MOST_BINS))
+        for j, column in enumerate(self.space):
+            if not column.is_categorical:
+                found[j, : len(column.thresholds)] = [step_of(cut) for cut in column.thresholds]
+                if column.missing:
+                    found[j, len(column.thresholds) :][:2] = np.inf  # the last number; missing
+        return found
+
     def codes(self, values: Floats) -> NDArray[np.uint8]:
         """Bins (n, d) of the rows that the bins were made from."""
         codes = self.space.binned(values)
@@ -99,32 +116,61 @@ class GroupedBins:
 
 
 def rounded_cuts(values: Floats, weights: Floats) -> Floats:
-    """At most N_CUTS thresholds at rounded quantiles; between the values where these are few.
+    """At most N_CUTS thresholds near quantiles; between the values where these are few.
 
-    Rounded quantiles stay where they are when some rows go. Each is the least float32 number that
-    is not below the rounded one, so that readers in single precision decide alike.
+    A value of many rows counts as one quantile's share, so that the rest of its column gets cuts
+    too. Each cut is the roundest number nearer to its quantile than to the next, which mostly
+    stays when some rows go, as the least float32 number not below it, so that readers in single
+    precision decide alike.
     """
     known = ~np.isnan(values)
     distinct, place = np.unique(values[known], return_inverse=True)
     if len(distinct) <= N_CUTS + 1:
         return quantile_thresholds(values, N_CUTS, weights)
-    reached = np.cumsum(np.bincount(place, weights[known]))
-    reached = reached / reached[-1]
-
-    def quantile(level: Floats) -> Floats:
-        return distinct[np.searchsorted(reached, level - 1e-12).clip(0, len(distinct) - 1)]
-
-    at = quantile(np.arange(1, N_CUTS + 1) / (N_CUTS + 1))
-    tenth, nine_tenths = quantile(np.array([0.1, 0.9]))
-    size = np.maximum(np.abs(at), max((nine_tenths - tenth) / 50, 1e-300))
-    unit = 10.0 ** np.floor(np.log10(size)) / ROUNDING
+    heavy = np.bincount(place, weights[known])
+    heavy = np.minimum(heavy, heavy.sum() / N_CUTS)
+    n_cuts = int(np.clip(heavy.sum() / LEAST_BETWEEN, 2, N_CUTS))
+    reached = np.cumsum(heavy) / heavy.sum()
+    levels = np.arange(0.5, n_cuts + 1, 0.5) / (n_cuts + 1)
+    # the tolerance keeps weights and repeated rows on the same side of a level
+    found = np.searchsorted(reached, levels - 1e-12).clip(0, len(distinct) - 2)
+    low, middle, high = (distinct[found[k::2][:n_cuts]] for k in range(3))
+    high = np.where(high > low, high, distinct[found[::2][:n_cuts] + 1])
+    exact = np.array([roundest_number(*each) for each in zip(low, middle, high, strict=True)])
     with np.errstate(over="ignore"):
-        exact = np.array([float(f"{cut:.10g}") for cut in np.round(at / unit) * unit])
         single = exact.astype(np.float32)
         single = np.where(single < exact, np.nextafter(single, np.float32(np.inf)), single)
-    cuts = np.where(np.isfinite(single), single.astype(np.float64), exact)
-    cuts = np.unique(cuts)
+    cuts = np.unique(np.where(np.isfinite(single), single.astype(np.float64), exact))
     return cuts[(cuts >= distinct[0]) & (cuts < distinct[-1])]
+
+
+def roundest_number(low: float, middle: float, high: float) -> float:
+    """The roundest number in [low, high), of several the one nearest to the middle."""
+    if low <= 0 < high:
+        return 0.0
+    for unit in _steps_below(max(abs(low), abs(high))):
+        first, last = np.ceil(low / unit - 1e-9), np.ceil(high / unit - 1e-9) - 1
+        if first <= last:
+            return float(f"{np.clip(np.round(middle / unit), first, last) * unit:.12g}")
+    return float(low)
+
+
+def step_of(number: float) -> float:
+    """The largest step that a number, to six digits, is a multiple of; infinite for 0."""
+    number = float(f"{number:.6g}")
+    if number == 0:
+        return np.inf
+    for unit in _steps_below(abs(number)):
+        if abs(number / unit - round(number / unit)) < 1e-5:
+            return unit
+    return 0.0
+
+
+def _steps_below(size: float) -> Iterator[float]:
+    """Steps from the power of ten above a number down to a 1e-15th of it."""
+    power = int(np.floor(np.log10(max(size, 1e-290)))) + 1
+    for k in range(16):
+        yield from (step * 10.0 ** (power - k) for step in STEPS)
 
 
 def _group_categories(

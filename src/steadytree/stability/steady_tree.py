@@ -12,20 +12,15 @@ from steadytree._base.validation import Integer, Parameters, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.tree import LEAF, Tree
-from steadytree.stability._kernels.steady import (
-    find_small_leaves,
-    grow_small,
-    hash_rows,
-    swap_values,
-)
+from steadytree.stability._kernels.steady import hash_rows, swap_values
 from steadytree.stability.grouped_bins import GroupedBins
+from steadytree.stability.small_tree import SmallTree, TaughtRows
 from steadytree.stability.teacher import BinnedRows, Teacher
 
 Floats = NDArray[np.float64]
 N_MADE = 20_000  # made-up rows at least
 MADE_WEIGHT = 50.0  # times the weight of the real rows
 SWAP_RATE = 0.25
-NEAR = 0.1  # share of the best gain that may be given up for an earlier column
 LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
 N_QUANTILES = 1024
 PARAMETERS: Parameters = {"max_leaf_nodes": Integer(2, 32), "min_samples_leaf": Integer(1)}
@@ -51,10 +46,12 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     An ensemble (100 bagged trees and a logistic regression, stacked) gives each row the
     probability it has where the row was not learned from, and labels made-up rows, copies of the
     rows with some values swapped for those of others. One tree of few leaves is grown on both, best
-    first, from few rounded thresholds; among columns that are nearly as good as the best the
-    first is asked. Where the ensemble predicts unseen rows no better than the class shares, the
-    labels themselves are learned from. Every draw is a hash of the row's content, so the same
-    rows give the same tree in whichever order they come.
+    first; of columns and thresholds that are nearly as good as the best, the first column and
+    the roundest threshold are asked. Then each question is asked anew beside the others, and a
+    tree with another first question is taken if it is clearly better. Where the ensemble predicts
+    unseen rows no better than the class shares, the labels themselves are learned from. Every
+    draw is a hash of the row's content, so the same rows give the same tree in whichever order
+    they come.
 
     Parameters
     ----------
@@ -75,7 +72,7 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     tree_ : Tree
         The fitted tree; its values are probabilities, smoothed by the teacher.
     choice_ : Choice
-        Whether a teacher was used and why.
+        Whether a teacher was used and why, and why the first question is not the greedy one.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
@@ -143,12 +140,12 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             bins.codes(values), targets, weights * scale, hashes, bins.n_bins, bins.kinds
         )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        grown, self.choice_ = self._learn(rows, directions, seed)
+        grown, self.choice_ = self._learn(rows, bins, directions, seed)
         self.tree_ = _make_tree(bins, self.classes_, rows, grown, directions, 1 / scale)
         return self
 
     def _learn(
-        self, rows: BinnedRows, directions: NDArray[np.int64], seed: int
+        self, rows: BinnedRows, bins: GroupedBins, directions: NDArray[np.int64], seed: int
     ) -> tuple["_Grown", Choice]:
         """The small tree, from a teacher if one learns anything."""
         nan = float("nan")
@@ -158,18 +155,20 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         teacher = Teacher(rows, seed)
         losses = f"log loss {teacher.loss:.3f}, that of the class shares {teacher.share_loss:.3f}"
         taught = teacher.loss < teacher.share_loss
-        grown = self._grow(rows, directions, teacher if taught else None, seed)
+        grown = self._grow(rows, bins.roundness, directions, teacher if taught else None, seed)
+        start = _why_root(grown.tree, bins.space)
         if not taught:
             reason = f"the teacher learned nothing ({losses} on unseen rows): labels as they are."
-            return grown, Choice(False, reason, teacher.loss, teacher.share_loss, nan)
+            return grown, Choice(False, reason + start, teacher.loss, teacher.share_loss, nan)
         same = _answers(grown.value[grown.leaves]) == _answers(teacher.unseen)
         agreement = float(rows.weights @ same / rows.weights.sum())
-        reason = f"the teacher predicts unseen rows ({losses})."
+        reason = f"the teacher predicts unseen rows ({losses}).{start}"
         return grown, Choice(True, reason, teacher.loss, teacher.share_loss, agreement)
 
     def _grow(
         self,
         rows: BinnedRows,
+        roundness: Floats,
         directions: NDArray[np.int64],
         teacher: Teacher | None,
         seed: int,
@@ -186,57 +185,46 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             targets, made_targets = teacher.unseen, teacher.predict(made)
             made_weights = np.repeat(weights * (MADE_WEIGHT / n_copies), n_copies)
             least *= 1 + MADE_WEIGHT
-        feature, left_bins, left = grow_small(
+        taught = TaughtRows(
             np.vstack([codes, made]),
             np.vstack([targets, made_targets]),
             np.concatenate([weights, made_weights]),
             rows.n_bins,
             rows.kinds,
             directions,
-            self.max_leaf_nodes,
-            least,
-            NEAR,
+            roundness,
         )
-        leaves = find_small_leaves(codes, feature, left_bins, left)
-        weight, sums = _node_sums(left, leaves, weights, targets)
-        if teacher is not None:
-            made_leaves = find_small_leaves(made, feature, left_bins, left)
-            made_weight, made_sums = _node_sums(left, made_leaves, made_weights, made_targets)
-            prior = np.where(made_weight > 0, LEAF_PRIOR, 0.0)
-            means = made_sums / np.where(made_weight > 0, made_weight, 1.0)[:, None]
-            value = (sums + prior[:, None] * means) / (weight + prior)[:, None]
-        else:
-            value = sums / weight[:, None]
-        return _Grown(feature, left_bins, left, value, leaves)
+        tree = SmallTree.learn(taught, self.max_leaf_nodes, least)
+        leaves = tree.leaves(codes)
+        weight, sums = tree.node_sums(leaves, weights, targets)
+        if teacher is None:
+            return _Grown(tree, sums / weight[:, None], leaves)
+        made_weight, made_sums = tree.node_sums(tree.leaves(made), made_weights, made_targets)
+        prior = np.where(made_weight > 0, LEAF_PRIOR, 0.0)
+        means = made_sums / np.where(made_weight > 0, made_weight, 1.0)[:, None]
+        return _Grown(tree, (sums + prior[:, None] * means) / (weight + prior)[:, None], leaves)
 
 
 class _Grown(NamedTuple):
-    """Nodes of the small tree, their probabilities, and the leaf of each row."""
+    """The small tree, the probabilities of its nodes, and the leaf of each row."""
 
-    feature: NDArray[np.int64]
-    bins: NDArray[np.uint64]
-    left: NDArray[np.int64]
+    tree: SmallTree
     value: Floats
     leaves: NDArray[np.int64]
 
 
 def _leaf_alone(rows: BinnedRows) -> _Grown:
     none, zero = np.array([LEAF]), np.zeros(len(rows.codes), np.int64)
-    return _Grown(none, np.zeros(1, np.uint64), none, rows.shares[None], zero)
+    return _Grown(SmallTree(none, np.zeros(1, np.uint64), none), rows.shares[None], zero)
 
 
-def _node_sums(
-    left: NDArray[np.int64], leaves: NDArray[np.int64], weights: Floats, targets: Floats
-) -> tuple[Floats, Floats]:
-    """Weight and weighted targets of the rows that pass each node."""
-    n = len(left)
-    weight: Floats = np.bincount(leaves, weights, n).astype(np.float64)
-    parts = [np.bincount(leaves, weights * y, n) for y in targets.T]
-    sums: Floats = np.column_stack(parts).astype(np.float64)
-    for node in np.flatnonzero(left != LEAF)[::-1]:  # children come later
-        pair = slice(left[node], left[node] + 2)
-        weight[node], sums[node] = weight[pair].sum(), sums[pair].sum(axis=0)
-    return weight, sums
+def _why_root(tree: SmallTree, space: FeatureSpace) -> str:
+    """A sentence where the first question is not the greedy one."""
+    if tree.better == 1.0:
+        return ""
+    asked, greedy = space[int(tree.feature[0])].name, space[tree.greedy_root].name
+    more = round(100 * (tree.better - 1))
+    return f" Asking {asked!r} first explains {more} % more than the greedy start {greedy!r}."
 
 
 def _quantiles(rows: BinnedRows) -> NDArray[np.uint8]:
@@ -261,27 +249,27 @@ def _make_tree(
     directions: NDArray[np.int64],
     scale: float,
 ) -> Tree:
-    n_nodes = len(grown.left)
-    weight = _node_sums(grown.left, grown.leaves, rows.weights, rows.targets)[0]
+    small, n_nodes = grown.tree, len(grown.tree.left)
+    weight = small.node_sums(grown.leaves, rows.weights, rows.targets)[0]
     threshold, missing_left = np.full(n_nodes, np.nan), np.zeros(n_nodes, bool)
     subset = np.zeros((n_nodes, int(bins.space.n_categories.max())), bool)
-    left, right = grown.left.copy(), np.where(grown.left == LEAF, LEAF, grown.left + 1)
+    left, right = small.left.copy(), np.where(small.left == LEAF, LEAF, small.left + 1)
     for node in np.flatnonzero(left != LEAF):
         larger_left = bool(weight[left[node]] >= weight[right[node]])
-        asked = bins.question(int(grown.feature[node]), int(grown.bins[node]), larger_left)
+        asked = bins.question(int(small.feature[node]), int(small.bins[node]), larger_left)
         threshold[node], subset[node], missing_left[node] = asked[:3]
         if asked.swapped:
             left[node], right[node] = right[node], left[node]
     value = grown.value
     if directions.any():
-        ways = np.where(np.isinf(threshold) | (left == LEAF), 0, directions[grown.feature])
+        ways = np.where(np.isinf(threshold) | (left == LEAF), 0, directions[small.feature])
         value = _monotone(value[:, 0], left, right, ways)[:, None]
     if len(classes) == 2:
         value = np.column_stack([1 - value, value])
     return Tree(
         bins.space,
         classes,
-        grown.feature,
+        small.feature,
         threshold,
         left,
         right,
