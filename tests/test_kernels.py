@@ -149,7 +149,7 @@ def case_for(name, seed):
     if from_topics("CASES", name):
         return from_topics("CASES", name)(case)
     rng, table = case.rng, case.table
-    score, min_leaf = int(rng.integers(3)), float(rng.integers(1, 3))
+    score, min_leaf = int(rng.integers(2)), float(rng.integers(1, 3))
     sizes = rng.integers(0, 6, 2).astype(float)
     bits = np.uint64(rng.integers(2**63))
     cuts = np.sort(rng.choice(50, rng.integers(0, 9), False) / 10)
@@ -233,8 +233,8 @@ def case_for(name, seed):
         ),
         "child_counts": lambda: (case.counts(), table, case.chosen()),
         "add_class": lambda: (float(rng.integers(9)), float(rng.integers(5)), score),
-        "side_score": lambda: (float(rng.integers(1, 9)), float(rng.integers(0, 9)), score, 2),
-        "split_score": lambda: (*sizes, *(sizes * 0.7), score, min_leaf, case.n_classes),
+        "side_score": lambda: (float(rng.integers(1, 9)), float(rng.integers(0, 9)), score),
+        "split_score": lambda: (*sizes, *(sizes * 0.7), sizes.sum() / 2, score, min_leaf),
         "score_splits": lambda: (
             case.counts()[0],
             table,

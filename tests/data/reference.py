@@ -174,40 +174,25 @@ def child_counts(counts, table, split):
 
 # ---- scores ----
 def add_class(sum_, count, score):
-    if score == 0:
-        return float(max(sum_, count))
-    if score == 1:
-        return float(sum_ + count**2)
-    return float(sum_ + (count * math.log(count) if count > 0 else 0.0))
+    return max(sum_, count) if score == 0 else sum_ + count**2
 
 
-def side_score(sum_, size, score, n_classes):
-    if size <= 0:
-        return 0.0
-    if score == 2 and n_classes > 1:
-        return float(size + (sum_ - size * math.log(size)) / math.log(n_classes))
-    return float({0: sum_, 1: sum_ / size, 2: size}[score])
+def side_score(sum_, size, score):
+    return 0.0 if size <= 0 else float({0: sum_, 1: sum_ / size}[score])
 
 
-def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes):
-    if min(n_left, n_right) <= 1e-10 * (n_left + n_right):
+def split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf):
+    size = n_left + n_right
+    if min(n_left, n_right) <= 1e-10 * size or (1 < min_leaf > min(n_left, n_right)):
         return -1.0
-    if min_leaf > 1 and min(n_left, n_right) < min_leaf:
-        return -1.0
-    return side_score(sum_left, n_left, score, n_classes) + side_score(
-        sum_right, n_right, score, n_classes
-    )
+    after = side_score(sum_left, n_left, score) + side_score(sum_right, n_right, score)
+    gain = after - side_score(sum_both, size, score)
+    return after if score == 0 else (gain if gain > 1e-12 * size else 0.0)
 
 
-def score_of_side(counts, score):
-    """From the definition: majority rows, or rows times one minus impurity."""
-    size, shares = counts.sum(), counts / counts.sum()
-    if score == 0:
-        return counts.max()
-    if score == 1:
-        return size * (1 - sum(p * (1 - p) for p in shares))
-    entropy = -sum(p * math.log(p) for p in shares if p > 0)
-    return size if len(counts) == 1 else size * (1 - entropy / math.log(len(counts)))
+def purity(counts):
+    """Rows times one minus Gini impurity; rounded as the kernel rounds it, for equal ties."""
+    return (counts**2).sum() / counts.sum()
 
 
 def score_splits(counts, table, score, min_leaf, scores):
@@ -217,8 +202,11 @@ def score_splits(counts, table, score, min_leaf, scores):
         least = min(side.sum() for side in sides)
         if least <= 1e-10 * totals.sum() or (min_leaf > 1 and least < min_leaf):
             scores[r] = -1.0
+        elif score == 0:
+            scores[r] = sum(side.max() for side in sides)
         else:
-            scores[r] = sum(score_of_side(side, score) for side in sides)
+            gain = purity(sides[0]) + purity(sides[1]) - purity(totals[0])
+            scores[r] = gain if gain > 1e-12 * totals.sum() else 0.0
     return scores
 
 

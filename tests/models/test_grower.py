@@ -26,7 +26,7 @@ def make_data(seed, n=300, n_classes=3, weights=False):
 
 
 def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
-    draw = SplitSampling(score, 1.0, sharpness, coupling, 5)
+    draw = SplitSampling(score, 1.0, sharpness, coupling, 5, True)
 
     def choose(counts, positions):
         return choose_splits(counts.values, positions, rules.table, draw)[:2]
@@ -61,7 +61,7 @@ def grow_literally(space, values, y, splits, depth, seed):
             binned[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
         )
         split, threshold, _ = reference_stability.choose_splits(
-            counts, np.array([position]), table, SplitSampling(0, 1.0, 0.0, GUMBEL, seed)
+            counts, np.array([position]), table, SplitSampling(0, 1.0, 0.0, GUMBEL, seed, True)
         )
         label = np.bincount(y[kept], minlength=3)
         if level == depth or split[0] < 0:

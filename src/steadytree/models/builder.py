@@ -30,8 +30,9 @@ class TreeBuilder:
         threshold: Integers | None = None,
         label: Integers | None = None,
         missing_right: bool = False,
+        merge: bool = True,
     ) -> Tree:
-        """The tree with sibling leaves of equal labels merged, upwards.
+        """The tree, with `merge` joining sibling leaves of equal labels, upwards.
 
         `split` (n_nodes,) indexes the table, -1 at leaves; parents come before children. `totals`
         (n_nodes, n_classes) are class counts; a node without any takes the shares of its parent.
@@ -43,7 +44,7 @@ class TreeBuilder:
         """
         value = self._shares(split, left, right, totals, label)
         # merged before the tree is made: making one costs as much as growing a small one
-        uniform = uniform_nodes(left, right, value.argmax(axis=1))
+        uniform = uniform_nodes(left, right, value.argmax(axis=1)) & merge
         kept, left, right = cut_back(left, right, uniform)
         weight = totals.sum(axis=1)[kept]
         node = np.flatnonzero(left != LEAF)

@@ -16,12 +16,14 @@ BLOCK_COUNTERS = 16_000_000  # counters held at once: 128 MB
 Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
-def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) -> Tree:
+def grow(
+    source: Source, choose: Choose, classes: NDArray[Any], max_depth: int, merge: bool = True
+) -> Tree:
     """Grow a tree of at most `max_depth` levels of splits, nodes in order of their levels.
 
     The source gives the counts of all open nodes once a level. ``choose(counts, positions)``
     returns a split (-1 for a leaf) and a threshold for each of them; positions are indices in the
-    full binary tree, the root's being 0.
+    full binary tree, the root's being 0. `merge` joins sibling leaves of equal labels.
     """
     source.start()
     growth = _Growth()
@@ -38,7 +40,7 @@ def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) 
             break
         source.advance(LevelSplits(split, left_node, right_node))
         nodes = first_child + which
-    return growth.to_tree(TreeBuilder(source.splits, classes))
+    return growth.to_tree(TreeBuilder(source.splits, classes), merge)
 
 
 @dataclass
@@ -70,7 +72,7 @@ class _Growth:
         self.totals.append(children)
         return first_child
 
-    def to_tree(self, builder: TreeBuilder) -> Tree:
+    def to_tree(self, builder: TreeBuilder, merge: bool) -> Tree:
         left = np.full(self.n_nodes, LEAF)
         split, threshold, node = (
             np.concatenate(part) for part in (self.split, self.threshold, self.node)
@@ -80,7 +82,7 @@ class _Growth:
         of_node = np.full((2, self.n_nodes), -1)
         of_node[:, node] = split, threshold
         totals = np.concatenate(self.totals).astype(np.float64)
-        return builder.build(of_node[0], left, right, totals, of_node[1])
+        return builder.build(of_node[0], left, right, totals, of_node[1], merge=merge)
 
 
 def _choose_level(
