@@ -1,5 +1,6 @@
 """Slow, obvious twins of every kernel. Same name, same arguments, no tricks."""
 
+import itertools
 import math
 
 import numpy as np
@@ -79,14 +80,6 @@ def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
     return binned
 
 
-def occupied_bins(binned, bin_offsets):
-    seen = {(j, int(bin_index)) for j, row in enumerate(binned) for bin_index in row}
-    sizes = np.diff(bin_offsets)
-    return np.array(
-        [(j, bin_index) in seen for j, size in enumerate(sizes) for bin_index in range(size)]
-    )
-
-
 def merge_bins(binned, bin_offsets, merged_bin, merged):
     for j, row in enumerate(binned):
         merged[j] = [merged_bin[bin_offsets[j] + bin_index] for bin_index in row]
@@ -94,30 +87,34 @@ def merge_bins(binned, bin_offsets, merged_bin, merged):
 
 
 # ---- rules ----
-def list_splits(occupied, full_offsets, n_categories, has_missing):
+def list_splits(occupied, full_offsets, n_categories, has_missing, order, grouped):
     bin_sizes, n_splits, merged_bin, splits = [], [], [], []
     for j, n in enumerate(n_categories):
-        there = occupied[full_offsets[j] : full_offsets[j + 1] - 1]
-        kept = [bin_index for bin_index in range(len(there)) if there[bin_index]]
+        own = slice(full_offsets[j], full_offsets[j + 1] - 1)
+        there, ranked = occupied[own], order[own].tolist()
+        kept = [bin_index for bin_index in ranked if there[bin_index]]
         if n:
-            asked = kept if n > 2 else [bin_index for bin_index in kept if bin_index < n - 1]
-            own = [(kept.index(bin_index), bin_index, bin_index) for bin_index in asked]
-            presence = (-1, n, n)
+            asked = [c for c in range(n if n > 2 else n - 1) if there[c]]
+            questions = [(kept.index(c), c, c, True) for c in asked]
+            groups = range(2, len(kept) - 1) if grouped[j] else ()  # two and more on both sides
+            questions += [(k - 1, n + k - 2, n + k - 2, False) for k in groups]
+            past = n + (n - 3 if grouped[j] and n > 3 else 0)
+            presence = (-1, past, past)
         else:
-            own = [(k, kept[k], kept[k + 1] - 1) for k in range(len(kept) - 1)]
+            pairs = enumerate(itertools.pairwise(kept))
+            questions = [(k, low, high - 1, False) for k, (low, high) in pairs]
             presence = (len(kept) - 1, len(there) - 1, len(there) - 1)
         sides = (False, True) if has_missing[j] else (False,)
-        listed = [(b, side, first, last) for b, first, last in own for side in sides]
+        listed = [(b, side, *rest) for b, *rest in questions for side in sides]
         if has_missing[j]:
-            listed.append((presence[0], False, *presence[1:]))
+            listed.append((presence[0], False, *presence[1:], False))
         splits += listed
         bin_sizes.append(len(kept))
         n_splits.append(len(listed))
-        merged_bin += [
-            max(sum(there[: bin_index + 1]) - 1, 0) for bin_index in range(len(there))
-        ] + [len(kept)]
-    types = (np.int64, bool, np.int64, np.int64)
-    columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(4))
+        reached = {b: sum(there[c] for c in ranked[: k + 1]) for k, b in enumerate(ranked)}
+        merged_bin += [max(reached[b] - 1, 0) for b in range(len(there))] + [len(kept)]
+    types = (np.int64, bool, np.int64, np.int64, bool)
+    columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(5))
     whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_splits, merged_bin)]
     return (*whole, columns)
 
@@ -128,9 +125,8 @@ def split_goes_left(bin_index, table, split):
         return bool(table.missing_left[split])
     if table.bin[split] < 0:
         return True
-    return bool(
-        bin_index == table.bin[split] if table.by_value[j] else bin_index <= table.bin[split]
-    )
+    limit = table.bin[split]
+    return bool(bin_index == limit if table.by_value[split] else bin_index <= limit)
 
 
 # ---- counts ----

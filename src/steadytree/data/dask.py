@@ -54,13 +54,13 @@ class DaskParts:
         looks = [self.runner.call(_look, k, x, y, grid) for k, (x, y) in enumerate(self._pairs)]
         return self.runner.get(self.runner.add_up(looks))
 
-    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Bin every partition on its worker, keep it there; tell which bins any row is in."""
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
+        """Bin every partition on its worker and keep it there; class counts of the bins."""
         shared = self.runner.share((space, classes))
         parts = [self.runner.call(_encode, k, x, y, shared) for k, (x, y) in enumerate(self._pairs)]
-        occupied = self.runner.add_up([self.runner.call(_occupied, part, shared) for part in parts])
-        *self._parts, occupied = self.runner.keep([*parts, occupied])
-        return self.runner.get(occupied) > 0
+        counts = self.runner.add_up([self.runner.call(_count, part, shared) for part in parts])
+        *self._parts, counts = self.runner.keep([*parts, counts])
+        return self.runner.get(counts)
 
     def source(self, splits: SplitTable, n_classes: int) -> "DaskRows":
         """The binned partitions as a source of counts."""
@@ -199,8 +199,8 @@ def _encode(number: int, X: Any, y: Any, shared: tuple[FeatureSpace, NDArray[Any
         raise named(f"partition {number}", error) from None
 
 
-def _occupied(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[np.int64]:
-    return shared[0].occupied(part[0]).astype(np.int64)
+def _count(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[np.int64]:
+    return shared[0].count_bins(*part, len(shared[1]))
 
 
 def _ready(part: Part, splits: SplitTable) -> Ready:

@@ -106,14 +106,14 @@ class OutOfCore(Protocol):
 
     def recall(
         self, grid: Grid, n_thresholds: int
-    ) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
-        """Space, classes and occupied bins where the rows were binned before."""
+    ) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.int64]] | None:
+        """Space, classes and class counts of the bins where the rows were binned before."""
 
     def look(self, grid: Grid) -> DataSummary:
         """First pass: ranges, categories and labels of all rows."""
 
-    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Second pass: bin and keep all rows; flag the bins that hold any."""
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
+        """Second pass: bin and keep all rows; class counts of the bins."""
 
     def source(self, splits: SplitTable, n_classes: int) -> Source:
         """The binned rows as a source of counts."""
@@ -128,6 +128,6 @@ def make_ready(
         look = parts.look(grid)
         space = look.space(grid, n_thresholds)
         known = space, look.labels, parts.encode(space, look.labels)
-    space, classes, occupied = known
-    splits = SplitTable.of(space, occupied)
+    space, classes, counts = known
+    splits = SplitTable.of(space, counts)
     return space, classes, parts.source(splits, len(classes))

@@ -59,7 +59,7 @@ class TreeBuilder:
         missing_left[node] = np.where(
             follow[feature[node]], table.missing_left[chosen], larger_left
         )
-        subset = self._subsets(len(left), node, feature[node], index)
+        subset = self._subsets(len(left), node, chosen, index)
         arrays = (feature, thresholds, left, right, value[kept], weight, missing_left, subset)
         return Tree(self.splits.space, self.classes, *arrays)
 
@@ -94,12 +94,12 @@ class TreeBuilder:
         return found
 
     def _subsets(
-        self, n_nodes: int, node: Integers, feature: Integers, index: Integers
+        self, n_nodes: int, nodes: Integers, chosen: Integers, index: Integers
     ) -> NDArray[np.bool_]:
-        """The one category that goes left, or all of them if the split asks for missing values."""
+        """The categories that go left: one, or all if the split asks for missing values."""
         sizes = self.splits.space.n_categories
         subset = np.zeros((n_nodes, sizes.max()), bool)
-        own, category = sizes[feature][:, None], np.arange(sizes.max())
-        chosen = (category == index[:, None]) | (index[:, None] == own)
-        subset[node] = chosen & (category < own)
+        for node, split, k in zip(nodes, chosen.tolist(), index.tolist(), strict=True):
+            left = self.splits.categories_left(split, k)
+            subset[node, : len(left)] = left
         return subset

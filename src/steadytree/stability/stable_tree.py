@@ -274,14 +274,14 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         space = FeatureSpace.observe(data)
         values = space.encode(data)
         space = space.with_thresholds(values, self.grid, self.n_thresholds, weights)
-        binned = space.binned(values)
-        splits = SplitTable.of(space, space.occupied(binned))
+        binned, labels = space.binned(values), labels.astype(np.int32)
+        splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights))
         binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
         _check_lookahead(splits.n_splits, binned.size, lookahead, weights)
         return PreparedFit(
             space,
             binned,
-            labels.astype(np.int32),
+            labels,
             classes,
             splits,
             self._sampling(splits),

@@ -72,6 +72,7 @@ def score_splits(counts, table, score, min_leaf, scores):
     each split would take four times as long.
     """
     n_classes, split_bin, split_missing_left = counts.shape[1], table.bin, table.missing_left
+    split_by_value = table.by_value
     totals, below = np.zeros(n_classes), np.zeros(n_classes)
     for bin_ in range(table.bin_offsets[0], table.bin_offsets[1]):
         for class_ in range(n_classes):
@@ -82,18 +83,18 @@ def score_splits(counts, table, score, min_leaf, scores):
     for feature in range(table.bin_sizes.shape[0]):
         start, size = table.bin_offsets[feature], table.bin_sizes[feature]
         has_missing = table.bin_offsets[feature + 1] - start > size
-        by_value, reached = table.by_value[feature], 0
+        reached = 0
         below[:] = 0.0
         for split in range(table.offsets[feature], table.offsets[feature + 1]):
             bin_index = split_bin[split]
             n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
             for class_ in range(n_classes):
-                if not by_value:
+                if split_by_value[split]:
+                    left = np.float64(counts[start + bin_index, class_])
+                elif bin_index >= 0:
                     for bin_ in range(start + reached, start + bin_index + 1):
                         below[class_] += counts[bin_, class_]
                     left = below[class_]
-                elif bin_index >= 0:
-                    left = np.float64(counts[start + bin_index, class_])
                 else:
                     left = totals[class_] - counts[start + size, class_]
                 if has_missing and split_missing_left[split]:
@@ -102,7 +103,8 @@ def score_splits(counts, table, score, min_leaf, scores):
                 n_left, n_right = n_left + left, n_right + right
                 sum_left = add_class(sum_left, left, score)
                 sum_right = add_class(sum_right, right, score)
-            reached = max(reached, bin_index + 1)
+            if not split_by_value[split]:
+                reached = max(reached, bin_index + 1)
             scores[split] = split_score(
                 n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf
             )

@@ -73,7 +73,7 @@ def count_left(splits, counts, table):
                 below, reached, before = 0, 0, feature
             if bin_index < 0:
                 bin_index = size - 1
-            if table.by_value[feature] and table.bin[split] >= 0:
+            if table.by_value[split]:
                 left[index, class_] = counts[start + bin_index, class_]
             else:
                 for bin_ in range(reached, bin_index + 1):
@@ -320,9 +320,9 @@ def leave_out(binned, labels, n_classes, table, sampling, rows, removed, positio
     """Sub-tree on `rows`, and for each removed row the sub-tree on the others.
 
     levels is how many levels of splits are left; position is that of the node in the full
-    binary tree. Returns (label, size, tag) of the sub-tree: label -1 unless it is a leaf, tag a hash of its whole content. Fills out = (label, size, tag, distance)
-    at each removed row for the sub-tree without it, where distance is its node distance to the
-    whole sub-tree.
+    binary tree. Returns (label, size, tag) of the sub-tree: label -1 unless it is a leaf, tag a
+    hash of its whole content. Fills out = (label, size, tag, distance) at each removed row for the
+    sub-tree without it, where distance is its node distance to the whole sub-tree.
     """
     counts = np.empty((table.bin_offsets[-1], n_classes), dtype=np.int64)
     if levels > 0:
