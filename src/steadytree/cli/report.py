@@ -125,7 +125,7 @@ def report(
     max_depth: MaxDepth = 5,
     criterion: Annotated[
         Criterion, typer.Option(help="Criterion of greedy splits.")
-    ] = Criterion.COUNT,
+    ] = Criterion.GINI,
     quick: Annotated[
         bool, typer.Option("--quick", help="Skip slow sections that were not requested.")
     ] = False,

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import label_array
 from steadytree.data.schema import Schema
@@ -124,7 +123,6 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
             noise,
             settings.time_limit,
             n_thresholds=ROBUST_THRESHOLDS,
-            cuts=_whole_cuts(X),
             random_state=seed,
         )
     if name == "score":
@@ -133,18 +131,6 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     from steadytree.privacy.private_tree import PrivateTreeClassifier
 
     return PrivateTreeClassifier(settings.epsilon, schema, testing_seed=seed)
-
-
-def _whole_cuts(X: Any) -> dict[str, Any]:
-    """As few thresholds for wide columns of whole numbers as other numbers get."""
-    table = Table.read(X)
-    space = FeatureSpace.observe(table)
-    values = space.encode(table)
-    return {
-        column.name: quantile_thresholds(values[:, place], ROBUST_THRESHOLDS)
-        for place, column in enumerate(space)
-        if column.kind == "integer" and column.high - column.low > 2 * ROBUST_THRESHOLDS
-    }
 
 
 def observed_schema(X: Any, y: Any) -> Schema:

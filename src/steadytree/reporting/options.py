@@ -38,7 +38,7 @@ class ReportOptions:
     # for `report_file`, which fits what was not given
     learner_name: str | None = None  # one of TREE_LEARNERS
     max_depth: int = 5
-    criterion: str = "count"
+    criterion: str = "gini"
     compared_learners: Sequence[str] = ()
     comparison_file: str | PathLike[str] | None = None  # a page that `compare` wrote
     n_jobs: int = 1

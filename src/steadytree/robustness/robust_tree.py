@@ -11,18 +11,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from steadytree._base.clock import CLOCK, Limit
-from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
-from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.sklearn import as_tree
 from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
 from steadytree.robustness.search.encoding import Encoding, Outcome, encoding_of, tree_of
-from steadytree.robustness.search.problem import MOST_SPLITS, Problem, make_problem
+from steadytree.robustness.search.problem import Problem, make_problem
 
 DEEPEST = 8
 PARAMETERS: Parameters = {
@@ -59,9 +58,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     regularisation : float, default=0
         R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits.
     n_thresholds : int, default=10
-        Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
-        whole numbers are split at every whole number between their bounds, or halfway between
-        these where the perturbation's `whole` lets them move by less than whole steps.
+        Most candidate thresholds of a column: between rows, at equal shares of them. Those of whole
+        numbers are whole, or halfway to the next where the perturbation's `whole` lets them move by
+        less than whole steps; every whole number between the bounds is one where these are few.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
@@ -80,6 +79,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
         the sub-trees in it, or starts from a random tree. With one thread and
         ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with those of the rows.
 
     Attributes
     ----------
@@ -131,6 +132,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         progress=None,
         random_state=None,
         max_nodes=None,
+        class_weight=None,
     ):
         self.max_depth = max_depth
         self.perturbation = perturbation
@@ -144,6 +146,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
         self.max_nodes = max_nodes
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
         """Find the tree.
@@ -163,7 +166,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : RobustTreeClassifier
         """
         self._validate()
-        data = read_rows(self, X, y, sample_weight)
+        data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         weights = data.weights
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
@@ -242,7 +245,7 @@ def _with_cuts(
     n_thresholds: int,
     weights: NDArray[np.float64] | None,
 ) -> FeatureSpace:
-    """The space with candidate thresholds: declared ones, every integer, or between rows.
+    """The space with candidate thresholds: declared ones, few integers, or between rows.
 
     Where an integer column may move by less than a step, the least move would cross a threshold at
     an integer: thresholds then lie halfway to the next.
@@ -260,14 +263,13 @@ def _with_cuts(
             columns.append(
                 column.with_thresholds(_declared_cuts(column.name, declared[column.name]))
             )
-        elif column.kind in ("integer", "binary"):
-            columns.append(
-                column.with_thresholds(_integer_thresholds(column) + (0.0 if steps[j] else 0.5))
-            )
         else:
-            columns.append(
-                column.with_thresholds(quantile_thresholds(values[:, j], n_thresholds, weights))
-            )
+            thresholds = quantile_thresholds(values[:, j], n_thresholds, weights)
+            if column.kind != "numeric":
+                few = column.high - column.low <= n_thresholds
+                whole = np.arange(column.low, column.high) if few else np.floor(thresholds)
+                thresholds = np.unique(whole) + (0.0 if steps[j] else 0.5)
+            columns.append(column.with_thresholds(thresholds))
     return FeatureSpace(tuple(columns))
 
 
@@ -276,14 +278,3 @@ def _declared_cuts(name: str, cuts: Any) -> NDArray[np.float64]:
         return np.unique(np.asarray(cuts, dtype=float))
     except (TypeError, ValueError):
         raise ValueError(f"cuts of {name!r} must be a list of numbers, got {cuts!r}.") from None
-
-
-def _integer_thresholds(column: Column) -> NDArray[np.float64]:
-    """Every integer of a column but the last; refused where a column alone has too many."""
-    if column.high - column.low > MOST_SPLITS:
-        raise UnsuitableDataError(
-            f"column {column.name!r} gives {column.high - column.low:,.0f} splits, more than "
-            f"the {MOST_SPLITS} the exact search can take: pass fewer thresholds for it in cuts, "
-            "round it to fewer values, or drop it."
-        )
-    return np.arange(column.low, column.high)

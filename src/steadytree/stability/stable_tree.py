@@ -21,7 +21,7 @@ from steadytree.data.out_of_core import OutOfCore, make_ready
 from steadytree.data.sources import Rows, Source
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
-from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.grower import grow, tree_positions
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
@@ -93,6 +93,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     merge_leaves : bool, default=False
         Merge sibling leaves with equal labels, as published: a smaller tree with the same
         predictions, but coarser probabilities.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with those of the rows.
 
     Attributes
     ----------
@@ -130,6 +132,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         previous=None,
         max_score_loss=0.01,
         merge_leaves=False,
+        class_weight=None,
     ):
         self.max_depth = max_depth
         self.epsilon = epsilon
@@ -143,6 +146,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.previous = previous
         self.max_score_loss = max_score_loss
         self.merge_leaves = merge_leaves
+        self.class_weight = class_weight
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None, client: Any = None
@@ -251,6 +255,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._validate()
         for name, given in (
             ("sample_weight", sample_weight is not None),
+            ("class_weight", self.class_weight is not None),
             ("previous", self.previous is not None),
             ("lookahead above 1", self.lookahead > 1),
         ):
@@ -268,7 +273,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything that `fit` needs; it can be repeated on some of the rows by `grow`."""
         self._validate()
-        data = read_rows(self, X, y, sample_weight)
+        data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         weights = data.weights
         classes, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
