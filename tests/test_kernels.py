@@ -76,6 +76,12 @@ def from_topics(table, name):
     return None
 
 
+@pytest.fixture(autouse=True)
+def groups_from_few_rows(monkeypatch):
+    """Groups of categories, however few rows there are."""
+    monkeypatch.setattr("steadytree.data.splits.GROUPED_ROWS", 0)
+
+
 def random_columns(rng):
     """A few columns: numeric, constant, binary, two and more categories, with and without nan."""
     kinds = [
@@ -102,7 +108,7 @@ def random_rows(rng, columns, n):
     codes = np.empty((len(columns), n), np.uint16)
     for j, column in enumerate(columns):
         # few values only, so that bins stay empty and ties abound
-        known = rng.integers(0, column.n_bins, max(1, column.n_bins // 2))
+        known = rng.integers(0, column.n_bins, rng.integers(1, column.n_bins + 1))
         codes[j] = rng.choice(known, n)
         if column.missing:
             codes[j, rng.random(n) < 0.2] = column.n_bins
@@ -118,18 +124,30 @@ class Case:
         self.n_classes = int(rng.integers(1, 4))
         self.columns = random_columns(rng)
         self.full, self.offsets = random_rows(rng, self.columns, self.n)
-        merged = None if rng.integers(2) else ALL["occupied_bins"](self.full, self.offsets)
+        self.labels = rng.integers(0, self.n_classes, self.n).astype(np.int32)
+        merged = None if rng.integers(2) else self.full_counts()
         self.rules = SplitTable.of(FeatureSpace(self.columns), merged)
         self.codes = self.rules.merge_bins(self.full)
-        self.labels = rng.integers(0, self.n_classes, self.n).astype(np.int32)
         self.slots = rng.integers(-1, 3, self.n).astype(np.int32)
         self.table = self.rules.table
+
+    def full_counts(self):
+        root = np.zeros(self.n, np.int32)
+        shape = (1, self.offsets, self.n_classes)
+        return reference.count_classes(self.full, self.labels, root, *shape)[0]
 
     def counts(self):
         offsets = self.table.bin_offsets
         return reference.count_classes(
             self.codes, self.labels, self.slots, 3, offsets, self.n_classes
         )
+
+    def order_of(self, column):
+        """Any order of categories, the missing bin last; that of numbers is their own."""
+        order = np.arange(column.n_bins + 1)
+        if column.is_categorical:
+            order[:-1] = self.rng.permutation(column.n_bins)
+        return order
 
     def chosen(self):
         top = len(self.table.feature)
@@ -155,7 +173,7 @@ def case_for(name, seed):
     if from_topics("CASES", name):
         return from_topics("CASES", name)(case)
     rng, table = case.rng, case.table
-    score, min_leaf = int(rng.integers(3)), float(rng.integers(1, 3))
+    score, min_leaf = int(rng.integers(2)), float(rng.integers(1, 3))
     sizes = rng.integers(0, 6, 2).astype(float)
     bits = np.uint64(rng.integers(2**63))
     cuts = np.sort(rng.choice(50, rng.integers(0, 9), False) / 10)
@@ -194,7 +212,6 @@ def case_for(name, seed):
             np.array([0, 0, 2]),
             np.zeros((3, case.n), np.uint8),
         ),
-        "occupied_bins": lambda: (case.full, case.offsets),
         "merge_bins": lambda: (
             case.full,
             case.offsets,
@@ -202,10 +219,12 @@ def case_for(name, seed):
             np.zeros(case.full.shape, np.uint8),
         ),
         "list_splits": lambda: (
-            ALL["occupied_bins"](case.full, case.offsets),
+            case.full_counts().any(axis=1),
             case.offsets,
             np.array([len(c.categories) for c in case.columns]),
             np.array([int(c.missing) for c in case.columns]),
+            np.concatenate([case.order_of(c) for c in case.columns]),
+            rng.random(len(case.columns)) < 0.5,
         ),
         "split_goes_left": lambda: (
             int(rng.integers(0, 4)),
@@ -239,8 +258,8 @@ def case_for(name, seed):
         ),
         "child_counts": lambda: (case.counts(), table, case.chosen()),
         "add_class": lambda: (float(rng.integers(9)), float(rng.integers(5)), score),
-        "side_score": lambda: (float(rng.integers(1, 9)), float(rng.integers(0, 9)), score, 2),
-        "split_score": lambda: (*sizes, *(sizes * 0.7), score, min_leaf, case.n_classes),
+        "side_score": lambda: (float(rng.integers(1, 9)), float(rng.integers(0, 9)), score),
+        "split_score": lambda: (*sizes, *(sizes * 0.7), sizes.sum() / 2, score, min_leaf),
         "score_splits": lambda: (
             case.counts()[0],
             table,

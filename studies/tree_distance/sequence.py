@@ -15,6 +15,7 @@ from steadytree.stability.stable_tree import StableTreeClassifier
 
 BATCHES = 8
 STABLE = {"max_depth": 4, "epsilon": 0, "criterion": "gini", "min_samples_leaf": 5}
+STABLE["merge_leaves"] = True
 
 
 def plain_cart(X, y, seed, previous, seen):

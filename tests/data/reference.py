@@ -1,5 +1,6 @@
 """Slow, obvious twins of every kernel. Same name, same arguments, no tricks."""
 
+import itertools
 import math
 
 import numpy as np
@@ -79,14 +80,6 @@ def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
     return binned
 
 
-def occupied_bins(binned, bin_offsets):
-    seen = {(j, int(bin_index)) for j, row in enumerate(binned) for bin_index in row}
-    sizes = np.diff(bin_offsets)
-    return np.array(
-        [(j, bin_index) in seen for j, size in enumerate(sizes) for bin_index in range(size)]
-    )
-
-
 def merge_bins(binned, bin_offsets, merged_bin, merged):
     for j, row in enumerate(binned):
         merged[j] = [merged_bin[bin_offsets[j] + bin_index] for bin_index in row]
@@ -94,30 +87,34 @@ def merge_bins(binned, bin_offsets, merged_bin, merged):
 
 
 # ---- rules ----
-def list_splits(occupied, full_offsets, n_categories, has_missing):
+def list_splits(occupied, full_offsets, n_categories, has_missing, order, grouped):
     bin_sizes, n_splits, merged_bin, splits = [], [], [], []
     for j, n in enumerate(n_categories):
-        there = occupied[full_offsets[j] : full_offsets[j + 1] - 1]
-        kept = [bin_index for bin_index in range(len(there)) if there[bin_index]]
+        own = slice(full_offsets[j], full_offsets[j + 1] - 1)
+        there, ranked = occupied[own], order[own].tolist()
+        kept = [bin_index for bin_index in ranked if there[bin_index]]
         if n:
-            asked = kept if n > 2 else [bin_index for bin_index in kept if bin_index < n - 1]
-            own = [(kept.index(bin_index), bin_index, bin_index) for bin_index in asked]
-            presence = (-1, n, n)
+            asked = [c for c in range(n if n > 2 else n - 1) if there[c]]
+            questions = [(kept.index(c), c, c, True) for c in asked]
+            groups = range(2, len(kept) - 1) if grouped[j] else ()  # two and more on both sides
+            questions += [(k - 1, n + k - 2, n + k - 2, False) for k in groups]
+            past = n + (n - 3 if grouped[j] and n > 3 else 0)
+            presence = (-1, past, past)
         else:
-            own = [(k, kept[k], kept[k + 1] - 1) for k in range(len(kept) - 1)]
+            pairs = enumerate(itertools.pairwise(kept))
+            questions = [(k, low, high - 1, False) for k, (low, high) in pairs]
             presence = (len(kept) - 1, len(there) - 1, len(there) - 1)
         sides = (False, True) if has_missing[j] else (False,)
-        listed = [(b, side, first, last) for b, first, last in own for side in sides]
+        listed = [(b, side, *rest) for b, *rest in questions for side in sides]
         if has_missing[j]:
-            listed.append((presence[0], False, *presence[1:]))
+            listed.append((presence[0], False, *presence[1:], False))
         splits += listed
         bin_sizes.append(len(kept))
         n_splits.append(len(listed))
-        merged_bin += [
-            max(sum(there[: bin_index + 1]) - 1, 0) for bin_index in range(len(there))
-        ] + [len(kept)]
-    types = (np.int64, bool, np.int64, np.int64)
-    columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(4))
+        reached = {b: sum(there[c] for c in ranked[: k + 1]) for k, b in enumerate(ranked)}
+        merged_bin += [max(reached[b] - 1, 0) for b in range(len(there))] + [len(kept)]
+    types = (np.int64, bool, np.int64, np.int64, bool)
+    columns = tuple(np.array([split[k] for split in splits], dtype=types[k]) for k in range(5))
     whole = [np.array(part, dtype=np.int64) for part in (bin_sizes, n_splits, merged_bin)]
     return (*whole, columns)
 
@@ -128,9 +125,8 @@ def split_goes_left(bin_index, table, split):
         return bool(table.missing_left[split])
     if table.bin[split] < 0:
         return True
-    return bool(
-        bin_index == table.bin[split] if table.by_value[j] else bin_index <= table.bin[split]
-    )
+    limit = table.bin[split]
+    return bool(bin_index == limit if table.by_value[split] else bin_index <= limit)
 
 
 # ---- counts ----
@@ -174,40 +170,25 @@ def child_counts(counts, table, split):
 
 # ---- scores ----
 def add_class(sum_, count, score):
-    if score == 0:
-        return float(max(sum_, count))
-    if score == 1:
-        return float(sum_ + count**2)
-    return float(sum_ + (count * math.log(count) if count > 0 else 0.0))
+    return max(sum_, count) if score == 0 else sum_ + count**2
 
 
-def side_score(sum_, size, score, n_classes):
-    if size <= 0:
-        return 0.0
-    if score == 2 and n_classes > 1:
-        return float(size + (sum_ - size * math.log(size)) / math.log(n_classes))
-    return float({0: sum_, 1: sum_ / size, 2: size}[score])
+def side_score(sum_, size, score):
+    return 0.0 if size <= 0 else float({0: sum_, 1: sum_ / size}[score])
 
 
-def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes):
-    if min(n_left, n_right) <= 1e-10 * (n_left + n_right):
+def split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf):
+    size = n_left + n_right
+    if min(n_left, n_right) <= 1e-10 * size or (1 < min_leaf > min(n_left, n_right)):
         return -1.0
-    if min_leaf > 1 and min(n_left, n_right) < min_leaf:
-        return -1.0
-    return side_score(sum_left, n_left, score, n_classes) + side_score(
-        sum_right, n_right, score, n_classes
-    )
+    after = side_score(sum_left, n_left, score) + side_score(sum_right, n_right, score)
+    gain = after - side_score(sum_both, size, score)
+    return after if score == 0 else (gain if gain > 1e-12 * size else 0.0)
 
 
-def score_of_side(counts, score):
-    """From the definition: majority rows, or rows times one minus impurity."""
-    size, shares = counts.sum(), counts / counts.sum()
-    if score == 0:
-        return counts.max()
-    if score == 1:
-        return size * (1 - sum(p * (1 - p) for p in shares))
-    entropy = -sum(p * math.log(p) for p in shares if p > 0)
-    return size if len(counts) == 1 else size * (1 - entropy / math.log(len(counts)))
+def purity(counts):
+    """Rows times one minus Gini impurity; rounded as the kernel rounds it, for equal ties."""
+    return (counts**2).sum() / counts.sum()
 
 
 def score_splits(counts, table, score, min_leaf, scores):
@@ -217,8 +198,11 @@ def score_splits(counts, table, score, min_leaf, scores):
         least = min(side.sum() for side in sides)
         if least <= 1e-10 * totals.sum() or (min_leaf > 1 and least < min_leaf):
             scores[r] = -1.0
+        elif score == 0:
+            scores[r] = sum(side.max() for side in sides)
         else:
-            scores[r] = sum(score_of_side(side, score) for side in sides)
+            gain = purity(sides[0]) + purity(sides[1]) - purity(totals[0])
+            scores[r] = gain if gain > 1e-12 * totals.sum() else 0.0
     return scores
 
 

@@ -21,7 +21,7 @@ def random_rows(rng, n=None, n_classes=None, missing=True, categories=True, name
         "flag": rng.integers(0, 2, n).astype(float),
     }
     if categories:
-        columns["group"] = rng.choice(["u", "v", "w", "x"][: rng.integers(1, 5)], n).astype(object)
+        columns["group"] = rng.choice(list("uvwxyz")[: rng.integers(1, 7)], n).astype(object)
         columns["side"] = rng.choice(["left", "right"], n).astype(object)
     if names is None:
         names = rng.permutation(list(columns))[: rng.integers(1, len(columns) + 1)]

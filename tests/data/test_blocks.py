@@ -315,7 +315,7 @@ def test_files_without_rows_are_refused(tmp_path):
 
 def test_what_needs_all_rows_is_refused(tmp_path):
     with pytest.raises(ValueError, match="lookahead above 1 needs the rows in memory"):
-        StableTreeClassifier(lookahead=2).fit_files(tmp_path, "y")
+        StableTreeClassifier(lookahead=2, criterion="count").fit_files(tmp_path, "y")
 
 
 def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):

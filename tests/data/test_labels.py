@@ -153,7 +153,7 @@ def test_labels_of_any_type_compile_nothing(kind):
         st.average_sensitivity(STABLE, X, y)
         st.average_sensitivity(STABLE, X, y, removed=2, repeats=2)
         st.distributional_sensitivity(STABLE, X, y, n_rows=2, n_trees=2)
-        st.StableTreeClassifier(max_depth=2, lookahead=2, random_state=0).fit(X, y)
+        st.StableTreeClassifier(2, lookahead=2, criterion="count", random_state=0).fit(X, y)
 
     def compiled():
         return {name: list(kernel.signatures) for name, kernel in KERNELS.items()}

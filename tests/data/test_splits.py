@@ -1,12 +1,14 @@
 """SplitTable: candidate splits of observed and of declared columns."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from steadytree.data._kernels import split_goes_left
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
-from steadytree.data.splits import SplitTable
+from steadytree.data.splits import SplitTable, category_order
 from steadytree.models.builder import TreeBuilder
 
 SCHEMA = Schema(
@@ -23,7 +25,7 @@ def test_merged_splits_keep_their_thresholds_and_their_number():
     X = np.array([[0.0], [0.0], [10.0], [2.5]])
     space = FeatureSpace.observe(X).with_thresholds(X, n_thresholds=21)
     binned = space.binned(X)
-    splits = SplitTable.of(space, space.occupied(binned))
+    splits = SplitTable.of(space, space.count_bins(binned, np.zeros(4, np.int32), 1))
     assert splits.n_candidates == 21
     assert list(zip(splits.table.first, splits.table.last, strict=True)) == [(0, 4), (5, 19)]
     np.testing.assert_array_equal(splits.merge_bins(binned), [[0, 0, 2, 1]])
@@ -61,3 +63,33 @@ def test_declared_splits_agree_with_kernels_and_trees():
             ],
             goes_left,
         )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_of_all_groups_begins_the_order(seed):
+    """Brute force over all divisions of six categories in two groups, by Gini's impurity."""
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(200, 900, (6, 2))  # many rows, so that the prior moves no category
+    order = category_order(counts).tolist()
+
+    def purity(group):
+        sides = counts[list(group)].sum(axis=0), counts[[*set(range(6)) - set(group)]].sum(axis=0)
+        return sum((side**2).sum() / side.sum() for side in sides)
+
+    groups = [g for size in range(1, 6) for g in itertools.combinations(range(6), size)]
+    best = max(purity(group) for group in groups)
+    assert best == pytest.approx(max(purity(order[:k]) for k in range(1, 6)))
+
+
+def test_several_classes_are_ordered_by_the_one_that_varies_most():
+    counts = np.array([[50, 9, 41], [10, 11, 79], [90, 10, 0], [30, 10, 60]])
+    assert category_order(counts).tolist() in ([1, 3, 0, 2], [2, 0, 3, 1])
+    assert category_order(np.zeros((3, 1))).tolist() == [0, 1, 2]
+
+
+def test_groups_need_rows():
+    for n_rows, n_splits in ((29, 5), (30, 7)):
+        X = np.repeat(list("abcde"), n_rows)[:, None].astype(object)
+        space = FeatureSpace.observe(X)
+        counts = space.count_bins(space.binned(space.encode(X)), np.zeros(len(X), np.int32), 1)
+        assert len(SplitTable.of(space, counts)) == n_splits

@@ -29,3 +29,29 @@ def test_a_pickle_of_another_layout_is_refused_in_one_line(learner):
         with pytest.raises(ValueError, match=r"another version .* fit the model again") as caught:
             type(model).__new__(type(model)).__setstate__(dict(state))
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        st.StableTreeClassifier(max_depth=3, random_state=0),
+        st.RobustTreeClassifier(2, n_thresholds=4, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_class_weights_multiply_those_of_the_rows(model):
+    rng = np.random.default_rng(0)
+    X, weight = rng.normal(size=(120, 3)).round(1), rng.integers(0, 3, 120)
+    y = np.where(X[:, 0] + rng.normal(size=120) > 1, "ill", "well")
+    by_class = clone(model).set_params(class_weight={"ill": 3}).fit(X, y, weight)
+    by_row = clone(model).fit(X, y, weight * np.where(y == "ill", 3, 1))
+    assert by_class.tree_ == by_row.tree_
+    balanced = clone(model).set_params(class_weight="balanced").fit(X, y, weight)
+    repeated = clone(model).set_params(class_weight="balanced")
+    repeated.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(balanced.tree_.value[0], 0.5)
+    np.testing.assert_array_equal(balanced.predict(X), repeated.predict(X))
+    with pytest.raises(ValueError, match="class_weight"):
+        clone(model).set_params(class_weight="even").fit(X, y)
+    with pytest.raises(ValueError, match="finite and not negative"):
+        clone(model).set_params(class_weight={"ill": -1}).fit(X, y)

@@ -111,7 +111,7 @@ def test_a_merged_split_takes_the_threshold_that_was_chosen():
     space = FeatureSpace.observe([[0.0], [8.0]])
     space = space.with_thresholds(np.array([[0.0], [8.0]]), n_thresholds=9)
     codes = space.binned(np.array([[0.0], [8.0]]))
-    splits = SplitTable.of(space, space.occupied(codes))
+    splits = SplitTable.of(space, space.count_bins(codes, np.zeros(2, np.int32), 1))
     assert len(splits) == 1
     nodes = np.array([[0, -1, -1], [1, -1, -1], [2, -1, -1]])
     totals = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])

@@ -26,7 +26,7 @@ def make_data(seed, n=300, n_classes=3, weights=False):
 
 
 def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
-    draw = SplitSampling(score, 1.0, sharpness, coupling, 5)
+    draw = SplitSampling(score, 1.0, sharpness, coupling, 5, True)
 
     def choose(counts, positions):
         return choose_splits(counts.values, positions, rules.table, draw)[:2]
@@ -35,7 +35,7 @@ def chooser(rules, score=0, sharpness=0.0, coupling=GUMBEL):
 
 
 @pytest.mark.parametrize(("sharpness", "coupling"), [(0.0, 0), (30.0, GUMBEL), (30.0, REJECTION)])
-@pytest.mark.parametrize("score", [0, 1, 2])
+@pytest.mark.parametrize("score", [0, 1])
 def test_trees_are_identical_for_any_number_of_sources(score, sharpness, coupling):
     space, values, y = make_data(score)
     splits = SplitTable.of(space)
@@ -45,7 +45,7 @@ def test_trees_are_identical_for_any_number_of_sources(score, sharpness, couplin
         parts = [Rows(np.ascontiguousarray(binned[:, i::k]), y[i::k], splits, 3) for i in range(k)]
         choose = chooser(splits, score, sharpness, coupling)
         trees.append(grow(Summed(parts), choose, np.arange(3), 4))
-    merged = SplitTable.of(space, space.occupied(binned))
+    merged = SplitTable.of(space, space.count_bins(binned, y, 3))
     rows = Rows(merged.merge_bins(binned), y, merged, 3)
     trees.append(grow(rows, chooser(merged, score, sharpness, coupling), np.arange(3), 4))
     assert len(set(trees)) == 1
@@ -61,7 +61,7 @@ def grow_literally(space, values, y, splits, depth, seed):
             binned[:, kept], y[kept], np.zeros(kept.sum(), int), 1, table.bin_offsets, 3
         )
         split, threshold, _ = reference_stability.choose_splits(
-            counts, np.array([position]), table, SplitSampling(0, 1.0, 0.0, GUMBEL, seed)
+            counts, np.array([position]), table, SplitSampling(0, 1.0, 0.0, GUMBEL, seed, True)
         )
         label = np.bincount(y[kept], minlength=3)
         if level == depth or split[0] < 0:

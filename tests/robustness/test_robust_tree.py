@@ -520,11 +520,24 @@ def test_wrong_parameters_are_refused_before_any_search(arguments, error, messag
         RobustTreeClassifier(**arguments).fit(X, y)
 
 
+def test_whole_numbers_get_as_many_thresholds_as_others():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 500, (300, 1)), rng.integers(0, 2, 300)
+    for scale, whole in ((1, True), (0.5, False)):
+        model = RobustTreeClassifier(1).fit(X * scale, y)
+        found = model.space_[0].thresholds
+        assert len(found) == 10
+        assert (found == np.floor(found)).all() == whole
+        assert model.n_questions_ == 10
+    few = RobustTreeClassifier(1).fit(X % 8, y).space_[0].thresholds
+    assert few.tolist() == list(range(7))
+
+
 def test_too_many_splits_are_refused():
     X, y = np.arange(1000).reshape(-1, 1), [0, 1] * 500
-    with pytest.raises(ValueError, match=r"'x0' gives 999 splits, more than the 400"):
-        RobustTreeClassifier().fit(X, y)
+    with pytest.raises(ValueError, match=r"X gives 999 splits, more than the 400"):
+        RobustTreeClassifier(n_thresholds=1000).fit(X, y)
     X = np.column_stack([X % 300, X % 200])
     with pytest.raises(ValueError, match=r"X gives 498 splits.*299 on 'x0', 199 on 'x1'"):
-        RobustTreeClassifier().fit(X, y)
+        RobustTreeClassifier(n_thresholds=300).fit(X, y)
     assert RobustTreeClassifier(1, cuts={"x0": [100, 200], "x1": [50]}).fit(X, y).n_questions_ == 3

@@ -109,8 +109,8 @@ def subtree(binned, labels, n_classes, table, sampling, rows, position, levels):
     )
 
 
-def merged(tree):
-    if isinstance(tree, int):
+def merged(tree, merge=True):
+    if isinstance(tree, int) or not merge:
         return tree
     key, left, right = tree[0], merged(tree[1]), merged(tree[2])
     return left if isinstance(left, int) and left == right else (key, left, right)
@@ -170,14 +170,14 @@ def grow_rows(binned, labels, n_classes, table, sampling, rows, max_depth):
 
     add(tree)
     key, left, right, label = np.array(nodes, dtype=np.int64).T
-    return flatten(key, left, right, label, True)
+    return flatten(key, left, right, label, sampling.merge)
 
 
 def regrow_without(binned, labels, n_classes, table, sampling, removed, max_depth):
     every = np.arange(len(labels))
     shared = (binned, labels, n_classes, table, sampling)
-    whole = merged(subtree(*shared, every, 0, max_depth))
-    others = [merged(subtree(*shared, np.setdiff1d(every, s), 0, max_depth)) for s in removed]
+    parts = [every, *(np.setdiff1d(every, part) for part in removed)]
+    whole, *others = [merged(subtree(*shared, p, 0, max_depth), sampling.merge) for p in parts]
     return (
         grow_rows(binned, labels, n_classes, table, sampling, every, max_depth),
         np.array([distance_of(whole, other) for other in others], dtype=np.int64),
@@ -187,9 +187,10 @@ def regrow_without(binned, labels, n_classes, table, sampling, removed, max_dept
 
 def leave_out(binned, labels, n_classes, table, sampling, rows, removed, position, levels, out):
     shared = (binned, labels, n_classes, table, sampling)
-    whole = merged(subtree(*shared, rows, int(position), levels))
+    at = int(position), levels
+    whole = merged(subtree(*shared, rows, *at), sampling.merge)
     for row in removed:
-        other = merged(subtree(*shared, rows[rows != row], int(position), levels))
+        other = merged(subtree(*shared, rows[rows != row], *at), sampling.merge)
         out[0][row] = other if isinstance(other, int) else -1
         out[1][row], out[2][row] = size_of(other), tag_of(other)
         out[3][row] = distance_of(whole, other)
@@ -253,6 +254,7 @@ def random_draw(rng, coupling=None):
         float(rng.choice([0.0, 0.5, 5.0, 50.0])),
         int(rng.integers(2)) if coupling is None else coupling,
         int(rng.integers(99)),
+        bool(rng.integers(2)),
     )
 
 

@@ -61,6 +61,6 @@ def test_bad_input_is_refused():
         distributional_sensitivity(LEARNER, X, y, n_trees=1)
     with pytest.raises(ValueError, match="n_rows"):
         distributional_sensitivity(LEARNER, X, y, n_rows=31)
-    ahead = StableTreeClassifier(max_depth=2, lookahead=2, n_thresholds=3)
+    ahead = StableTreeClassifier(2, lookahead=2, n_thresholds=3, criterion="count")
     with pytest.raises(ValueError, match="lookahead=1 only"):
         distributional_sensitivity(ahead, X, y)

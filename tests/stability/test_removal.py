@@ -17,6 +17,12 @@ DEPTHS = range(1, 7)
 SETTINGS = list(itertools.product(EPSILONS, CRITERIA, DEPTHS))
 
 
+@pytest.fixture(autouse=True)
+def groups_from_few_rows(monkeypatch):
+    """Groups of categories, however few rows there are."""
+    monkeypatch.setattr("steadytree.data.splits.GROUPED_ROWS", 0)
+
+
 def learner(epsilon, criterion, depth, rng):
     return StableTreeClassifier(
         max_depth=depth,
@@ -25,6 +31,7 @@ def learner(epsilon, criterion, depth, rng):
         n_thresholds=int(rng.choice([3, 20, 500])),
         grid=str(rng.choice(["equidistant", "quantile", "midpoint"])),
         min_samples_leaf=int(rng.choice([1, 1, 3])),
+        merge_leaves=bool(rng.integers(2)),
         random_state=int(rng.integers(99)),
     )
 
@@ -82,7 +89,10 @@ def test_sampled_sets_equal_refitting(coupling, removed, epsilon):
 
 def test_rejection_and_looking_ahead_leave_one_out_too():
     X, y = random_rows(np.random.default_rng(5), n=25)
-    for changes in ({"coupling": "rejection", "epsilon": 0.5}, {"lookahead": 2, "epsilon": 0}):
+    for changes in (
+        {"coupling": "rejection", "epsilon": 0.5},
+        {"lookahead": 2, "epsilon": 0, "criterion": "count"},
+    ):
         model = StableTreeClassifier(max_depth=2, n_thresholds=5, random_state=1, **changes)
         found = average_sensitivity(model, X, y, normalise=False)
         expected, _ = brute_force(model, X, y, np.arange(25)[:, None])

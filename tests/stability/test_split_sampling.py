@@ -7,14 +7,22 @@ import pytest
 from scipy import stats
 
 from steadytree import StableTreeClassifier
+from steadytree.data.splits import category_order
 from steadytree.stability._kernels.grow import grow_rows
 from tests.data.row_sets import random_rows
 
 N_SEEDS = 6000
+PUBLISHED = {"criterion": "count", "merge_leaves": True}
 LEVEL = 1e-4  # a right implementation fails one chi-square test of ten thousand; seeds are fixed
 
 
-def literal_rules(space, X):
+@pytest.fixture(autouse=True)
+def groups_from_few_rows(monkeypatch):
+    """Groups of categories, however few rows there are."""
+    monkeypatch.setattr("steadytree.data.splits.GROUPED_ROWS", 0)
+
+
+def literal_rules(space, X, y):
     """Every rule of the candidate set: what it asks, and which rows go left.
 
     Thresholds beyond all values divide nothing; presence is asked by a rule of its own.
@@ -26,7 +34,14 @@ def literal_rules(space, X):
             names = column.categories
             asked = names if len(names) > 2 else names[: len(names) - 1]
             tests = [(k, (values == name).to_numpy()) for k, name in enumerate(asked)]
-            presence = len(names)
+            counts = [
+                [((values == name) & (y == label)).sum() for label in np.unique(y)]
+                for name in names
+            ]
+            order = [names[k] for k in category_order(np.array(counts))]
+            groups = [order[:k] for k in range(2, len(names) - 1)]  # two and more on both sides
+            tests += [(len(names) + k, values.isin(g).to_numpy()) for k, g in enumerate(groups)]
+            presence = len(names) + len(groups)
         else:
             tests = [(k, (values <= cut).to_numpy()) for k, cut in enumerate(column.thresholds)]
             presence = len(column.thresholds)
@@ -41,13 +56,14 @@ def literal_rules(space, X):
 
 def literal_probabilities(space, X, y, rows, epsilon, hits=None):
     """p(rule) proportional to exp(2 log|rules| / epsilon * score / best score)."""
-    splits = list(literal_rules(space, X))
+    splits = list(literal_rules(space, X, y))
     hits = hits or majority
     scores = {}
     for split, left in splits:
         sides = rows & left, rows & ~left
         if all(side.any() for side in sides):
             scores[split] = sum(hits(y, side) for side in sides)
+            scores[split] -= hits(y, rows) if hits is purity else 0  # Gini's gain
     best = max(scores.values())
     sharpness = 2 * math.log(len(splits)) / epsilon
     heights = {split: math.exp(sharpness * (s / best - 1)) for split, s in scores.items()}
@@ -55,10 +71,10 @@ def literal_probabilities(space, X, y, rows, epsilon, hits=None):
     return {split: height / total for split, height in heights.items()}, scores
 
 
-def merged(expected, space, X):
+def merged(expected, space, X, y):
     """Probabilities, rising, of thresholds put together that divide all the data alike."""
     total = {}
-    for split, left in literal_rules(space, X):
+    for split, left in literal_rules(space, X, y):
         if split in expected:
             index = split[0], split[2], left.tobytes()
             total[index] = total.get(index, 0) + expected[split]
@@ -67,6 +83,11 @@ def merged(expected, space, X):
 
 def majority(y, rows):
     return max(np.unique(y[rows], return_counts=True)[1])
+
+
+def purity(y, rows):
+    """Rows times one minus Gini impurity."""
+    return (np.unique(y[rows], return_counts=True)[1] ** 2).sum() / rows.sum()
 
 
 def decode(key):
@@ -103,7 +124,7 @@ def test_drawn_splits_follow_the_exponential_mechanism(coupling, seed):
     names = [["few", "tenths", "group"], ["real", "side", "flag"]][seed]
     X, y = random_rows(np.random.default_rng(seed), n=40, n_classes=2 + seed, names=names)
     epsilon = 0.8
-    model = StableTreeClassifier(2, epsilon, n_thresholds=12, coupling=coupling)
+    model = StableTreeClassifier(2, epsilon, n_thresholds=12, coupling=coupling, **PUBLISHED)
     prepared = model.prepare(X, y)
     expected, _ = literal_probabilities(prepared.space, X, y, np.ones(40, bool), epsilon)
     roots, below = {}, {}
@@ -120,7 +141,7 @@ def test_drawn_splits_follow_the_exponential_mechanism(coupling, seed):
 
 def _check_child(space, X, y, below, epsilon):
     """The left child of the most frequent way to divide the rows at the root."""
-    sides = {split: left.tobytes() for split, left in literal_rules(space, X)}
+    sides = {split: left.tobytes() for split, left in literal_rules(space, X, y)}
     groups = {}
     for root, children in below.items():
         total = groups.setdefault(sides[root], {})
@@ -135,16 +156,19 @@ def _check_child(space, X, y, below, epsilon):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
-def test_split_probabilities_are_those_of_the_mechanism(seed, epsilon):
+@pytest.mark.parametrize("criterion", ["count", "gini"])
+def test_split_probabilities_are_those_of_the_mechanism(seed, epsilon, criterion):
     X, y = random_rows(np.random.default_rng(seed + 40), n=40)
-    model = StableTreeClassifier(3, epsilon, n_thresholds=15, random_state=seed).fit(X, y)
+    settings = {"criterion": criterion, "n_thresholds": 15, "random_state": seed}
+    model = StableTreeClassifier(3, epsilon, **settings).fit(X, y)
     if model.tree_.n_nodes == 1:
         return
-    expected, scores = literal_probabilities(model.space_, X, y, np.ones(40, bool), epsilon)
+    hits = majority if criterion == "count" else purity
+    expected, scores = literal_probabilities(model.space_, X, y, np.ones(40, bool), epsilon, hits)
     listed = model.split_probabilities()
     assert sum(each.probability for each in listed) == pytest.approx(1)
     ours = [each.probability for each in listed[::-1]]
-    np.testing.assert_allclose(ours, merged(expected, model.space_, X), rtol=1e-9)
+    np.testing.assert_allclose(ours, merged(expected, model.space_, X, y), rtol=1e-9)
     mean = sum(p * scores[split] for split, p in expected.items())
     assert mean >= (1 - epsilon) * max(scores.values())
 
@@ -169,14 +193,14 @@ def test_split_probabilities_name_what_is_asked():
 
 def test_split_probabilities_of_a_child():
     X, y = random_rows(np.random.default_rng(3), 40, 3, missing=False, names=["tenths", "group"])
-    model = StableTreeClassifier(3, 0.3, n_thresholds=9, random_state=2).fit(X, y)
+    model = StableTreeClassifier(3, 0.3, 9, random_state=2, **PUBLISHED).fit(X, y)
     tree = model.tree_
     child = int(tree.left[0]) if tree.left[tree.left[0]] >= 0 else int(tree.right[0])
     rows = np.zeros(40, bool)
     rows[np.asarray(tree.decision_path(X)[:, child].todense()).ravel() > 0] = True
     expected, _ = literal_probabilities(model.space_, X, y, rows, 0.3)
     ours = [each.probability for each in model.split_probabilities(child)[::-1]]
-    np.testing.assert_allclose(ours, merged(expected, model.space_, X), rtol=1e-9)
+    np.testing.assert_allclose(ours, merged(expected, model.space_, X, y), rtol=1e-9)
 
 
 @pytest.mark.parametrize("coupling", ["gumbel", "rejection"])
@@ -184,11 +208,13 @@ def test_split_probabilities_of_a_child():
 def test_training_accuracy_keeps_the_bound_on_average(coupling, epsilon):
     X, y = random_rows(np.random.default_rng(8), n=40)
     models = [
-        StableTreeClassifier(2, epsilon, coupling=coupling, random_state=seed).fit(X, y)
+        StableTreeClassifier(2, epsilon, coupling=coupling, random_state=seed, **PUBLISHED).fit(
+            X, y
+        )
         for seed in range(60)
     ]
     bound = models[0].score_bound_
-    best = StableTreeClassifier(1, 0, random_state=0).fit(X, y).score(X, y)
+    best = StableTreeClassifier(1, 0, random_state=0, **PUBLISHED).fit(X, y).score(X, y)
     assert bound == pytest.approx((1 - epsilon) * best)
     assert {model.score_bound_ for model in models} == {bound}
     assert np.mean([model.score(X, y) for model in models]) >= bound
@@ -211,8 +237,9 @@ def most_hits(y, rows, splits, levels):
 def test_looking_ahead_to_the_end_finds_the_best_tree(seed, levels):
     X, y = random_rows(np.random.default_rng(seed + 60), n=12)
     settings = {"max_depth": levels, "n_thresholds": 3, "lookahead": levels, "random_state": 0}
+    settings |= PUBLISHED
     model = StableTreeClassifier(epsilon=0, **settings).fit(X, y)
-    splits = {left.tobytes() for _, left in literal_rules(model.space_, X)}
+    splits = {left.tobytes() for _, left in literal_rules(model.space_, X, y)}
     splits = [np.frombuffer(side, bool) for side in sorted(splits)]
     best = most_hits(y, np.ones(12, bool), splits, levels)
     assert round(model.score(X, y) * 12) == best
@@ -229,9 +256,9 @@ def test_looking_ahead_to_the_end_finds_the_best_tree(seed, levels):
 def test_splits_drawn_ahead_follow_the_exponential_mechanism():
     X, y = random_rows(np.random.default_rng(75), n=12, n_classes=2)
     epsilon = 0.6
-    model = StableTreeClassifier(2, epsilon, n_thresholds=3, lookahead=2)
+    model = StableTreeClassifier(2, epsilon, n_thresholds=3, lookahead=2, **PUBLISHED)
     space = model.prepare(X, y).space
-    splits = [left for _, left in literal_rules(space, X)]
+    splits = [left for _, left in literal_rules(space, X, y)]
     expected, _ = literal_probabilities(
         space, X, y, np.ones(12, bool), epsilon, lambda y, rows: most_hits(y, rows, splits, 1)
     )
@@ -241,7 +268,7 @@ def test_splits_drawn_ahead_follow_the_exponential_mechanism():
         if m.tree_.n_nodes > 1
     )
     ours = [each.probability for each in fitted.split_probabilities()[::-1]]
-    np.testing.assert_allclose(ours, merged(expected, space, X), rtol=1e-9)
+    np.testing.assert_allclose(ours, merged(expected, space, X, y), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +276,7 @@ def test_splits_drawn_ahead_follow_the_exponential_mechanism():
     [
         ({"lookahead": 0}, None, "lookahead"),
         ({"lookahead": 2, "criterion": "gini"}, None, "use criterion='count'"),
-        ({"lookahead": 2}, [1.0, 2.0, 1.0], "lookahead=1 only"),
+        ({"lookahead": 2, "criterion": "count"}, [1.0, 2.0, 1.0], "lookahead=1 only"),
         ({"coupling": "none"}, None, "coupling must be one of"),
     ],
 )
@@ -261,4 +288,4 @@ def test_bad_parameters_are_refused(changes, weights, message):
 def test_a_look_ahead_that_would_not_end_is_refused():
     X = np.random.default_rng(0).normal(size=(2000, 20))
     with pytest.raises(ValueError, match="use a smaller lookahead"):
-        StableTreeClassifier(lookahead=4).fit(X, X[:, 0] > 0)
+        StableTreeClassifier(lookahead=4, criterion="count").fit(X, X[:, 0] > 0)

@@ -12,7 +12,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import label_array
 from steadytree.data.schema import Schema
@@ -188,7 +187,6 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
             noise,
             settings.time_limit,
             n_thresholds=ROBUST_THRESHOLDS,
-            cuts=_integer_thresholds(X),
             random_state=seed,
         )
     if name == "score":
@@ -197,18 +195,6 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     from steadytree.privacy.private_tree import PrivateTreeClassifier
 
     return PrivateTreeClassifier(settings.epsilon, schema, testing_seed=seed)
-
-
-def _integer_thresholds(X: Any) -> dict[str, Any]:
-    """As few thresholds for wide columns of whole numbers as other numbers get."""
-    table = Table.read(X)
-    space = FeatureSpace.observe(table)
-    values = space.encode(table)
-    return {
-        column.name: quantile_thresholds(values[:, index], ROBUST_THRESHOLDS)
-        for index, column in enumerate(space)
-        if column.kind == "integer" and column.high - column.low > 2 * ROBUST_THRESHOLDS
-    }
 
 
 def observed_schema(X: Any, y: Any) -> Schema:

@@ -74,17 +74,6 @@ def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
 
 
 @kernel
-def occupied_bins(binned, bin_offsets):
-    """Flag (n_bins,) every bin that holds a row of binned (p, n)."""
-    occupied = np.zeros(bin_offsets[-1], dtype=np.bool_)
-    for feature in range(binned.shape[0]):
-        start = bin_offsets[feature]
-        for row in range(binned.shape[1]):
-            occupied[start + binned[feature, row]] = True
-    return occupied
-
-
-@kernel
 def merge_bins(binned, bin_offsets, merged_bin, merged):
     """Fill merged (p, n) with merged_bin of the bin of every value."""
     for feature in range(binned.shape[0]):
@@ -128,7 +117,7 @@ def split_goes_left(bin_index, table, split):
         return table.missing_left[split]
     if table.bin[split] < 0:
         return True
-    if table.by_value[feature]:
+    if table.by_value[split]:
         return np.int64(bin_index) == table.bin[split]
     return np.int64(bin_index) <= table.bin[split]
 
@@ -301,68 +290,87 @@ def short_thresholds(values):
 
 
 class SplitArrays(NamedTuple):
-    """Bins of each feature, and the splits between them, by feature and rising bin.
+    """Bins of each feature, and the splits between them, by feature and rising threshold.
 
-    Split s sends a value left if its bin is at most bin[s], or equal to it where the feature is
-    by_value (categorical); bin -1 sends left every value that is not missing. Missing values go
-    left where missing_left[s]. A split stands for the thresholds first[s]..last[s], which divide
-    the rows alike; one past the last threshold asks whether the value is missing.
+    Split s sends a value left if its bin is at most bin[s], or equal to it where by_value[s] (one
+    category); bin -1 sends left every value that is not missing. Missing values go left where
+    missing_left[s]. A split stands for the thresholds first[s]..last[s], which divide the rows
+    alike. For a category that is its index; then come the groups of categories that begin an
+    order, and one past the last threshold asks whether the value is missing.
     """
 
     bin_offsets: np.ndarray  # (p + 1,) int64: bins of feature j, the missing one last if there
     bin_sizes: np.ndarray  # (p,) int64: bins of feature j without the missing one
-    by_value: np.ndarray  # (p,) bool
     offsets: np.ndarray  # (p + 1,) int64: splits of feature j
     feature: np.ndarray  # (n_splits,) int64
     bin: np.ndarray  # (n_splits,) int64
     missing_left: np.ndarray  # (n_splits,) bool
     first: np.ndarray  # (n_splits,) int64
     last: np.ndarray  # (n_splits,) int64
+    by_value: np.ndarray  # (n_splits,) bool
     candidate_offsets: np.ndarray  # (p + 1,) int64: splits of feature j before merging
 
 
 @kernel
-def list_splits(occupied, full_offsets, n_categories, has_missing):
-    """Merge empty bins and list the splits that remain, by feature and rising bin.
+def put_split(splits, total, split, n_sides):
+    """Write (bin, first, last, by_value) for each side of missing values; return the new total."""
+    for side in range(n_sides):
+        splits[0][total], splits[1][total] = split[0], side == 1
+        splits[2][total], splits[3][total], splits[4][total] = split[1], split[2], split[3]
+        total += 1
+    return total
 
-    occupied (n_full_bins,) bool, a feature's missing bin last; n_categories (p,) is 0 for numbers.
-    Two categories need one split, one category none. With missing values each split comes twice,
+
+@kernel
+def list_splits(occupied, full_offsets, n_categories, has_missing, order, grouped):
+    """Merge empty bins and list the splits that remain, by feature and rising threshold.
+
+    occupied (n_full_bins,) bool, a feature's missing bin last; n_categories (p,) is 0 for numbers;
+    order (n_full_bins,) lists the bins of each feature in the order of merged bins. Two categories
+    need one split, one category none. Where grouped (p,), two and more categories that begin the
+    order get a split too, if two others are left. With missing values each split comes twice,
     missing on the right and on the left, and a last one asks whether the value is there: for
     numbers that is the last bin, for categories bin -1; its threshold is one past the others.
 
     Returns bin_sizes (p,), n_splits (p,), merged_bin (n_full_bins,), and bin, missing_left, first,
-    last of each split.
+    last, by_value of each split.
     """
-    p = n_categories.shape[0]
+    p, room = n_categories.shape[0], 4 * occupied.shape[0] + n_categories.shape[0]
     bin_sizes, n_splits = np.zeros(p, np.int64), np.zeros(p, np.int64)
     merged_bin = np.zeros(occupied.shape[0], np.int64)
-    room = 2 * occupied.shape[0] + p
-    bin_, first, last = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
-    missing_left = np.zeros(room, np.bool_)
+    splits = (
+        np.empty(room, np.int64), np.zeros(room, np.bool_), np.empty(room, np.int64),
+        np.empty(room, np.int64), np.zeros(room, np.bool_),
+    )  # fmt: skip
     total = 0
     for feature in range(p):
-        start, before = full_offsets[feature], total
+        start, before, n_sides = full_offsets[feature], total, 1 + has_missing[feature]
         n_full = full_offsets[feature + 1] - start - 1
-        by_value = n_categories[feature] > 0
-        n_single = n_full if n_full > 2 else n_full - 1  # categories that get a split of their own
+        is_text = n_categories[feature] > 0
         size, previous = 0, -1
-        for bin_index in range(n_full):
+        for place in range(n_full):
+            bin_index = order[start + place]
             if occupied[start + bin_index]:
-                bounds = (bin_index, bin_index) if by_value else (previous, bin_index - 1)
-                if (by_value and bin_index < n_single) or (not by_value and size > 0):
-                    for side in range(1 + has_missing[feature]):
-                        bin_[total] = size if by_value else size - 1
-                        first[total], last[total] = bounds
-                        missing_left[total] = side == 1
-                        total += 1
+                if not is_text and size > 0:
+                    split = (size - 1, previous, bin_index - 1, False)
+                    total = put_split(splits, total, split, n_sides)
                 previous = bin_index
                 size += 1
             merged_bin[start + bin_index] = max(size - 1, 0)
         merged_bin[start + n_full] = size
+        if is_text:
+            for category in range(n_full if n_full > 2 else n_full - 1):
+                if occupied[start + category]:
+                    split = (merged_bin[start + category], category, category, True)
+                    total = put_split(splits, total, split, n_sides)
+            for last in range(1, size - 2 if grouped[feature] else 0):
+                split = (last, n_full + last - 1, n_full + last - 1, False)
+                total = put_split(splits, total, split, n_sides)
         if has_missing[feature]:
-            bin_[total] = -1 if by_value else size - 1
-            first[total] = last[total] = n_full if by_value else n_full - 1
-            total += 1
+            past = n_full - 1
+            if is_text:
+                past = n_full + max(n_full - 3, 0) * grouped[feature]
+            total = put_split(splits, total, (-1 if is_text else size - 1, past, past, False), 1)
         bin_sizes[feature], n_splits[feature] = size, total - before
-    splits = (bin_[:total], missing_left[:total], first[:total], last[:total])
-    return bin_sizes, n_splits, merged_bin, splits
+    listed = splits[0][:total], splits[1][:total], splits[2][:total], splits[3][:total]
+    return bin_sizes, n_splits, merged_bin, (*listed, splits[4][:total])

@@ -240,19 +240,19 @@ class FileParts:
         self._n_rows = total.summary.n_rows
         return total
 
-    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
         """Second pass: the bins of all rows are written to the folder."""
         self._folder.begin(space, self._n_rows)
-        occupied, n_read = np.zeros(space.bin_offsets[-1], bool), 0
+        counts, n_read = np.zeros((space.bin_offsets[-1], len(classes)), np.int64), 0
         for table, labels in self._files.blocks():
-            binned = space.bin_table(table)
-            occupied |= space.occupied(binned)
-            self._folder.append(binned, class_indices(labels, table.n_rows, classes))
+            binned, indices = space.bin_table(table), class_indices(labels, table.n_rows, classes)
+            counts += space.count_bins(binned, indices, len(classes))
+            self._folder.append(binned, indices)
             n_read += table.n_rows
             self._report("binning", n_read)
         self._known = None
-        self._new = (space, classes, occupied)
-        return occupied
+        self._new = (space, classes, counts)
+        return counts
 
     def source(self, splits: SplitTable, n_classes: int) -> MappedRows:
         """The folder as a source of counts."""

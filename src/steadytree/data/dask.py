@@ -52,12 +52,12 @@ class DaskParts:
         """What all partitions tell together; reads the data once."""
         return self.runner.get(self.runner.add_up(self._calls(DataSummary.at, grid)))
 
-    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Bin every partition on its worker, keep it there; tell which bins any row is in."""
-        parts, shared = self._calls(_encode, space, classes), self.runner.share(space)
-        occupied = self.runner.add_up([self.runner.call(_occupied, part, shared) for part in parts])
-        *self._parts, occupied = self.runner.keep([*parts, occupied])
-        return self.runner.get(occupied) > 0
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
+        """Bin every partition on its worker and keep it there; class counts of the bins."""
+        parts, shared = self._calls(_encode, space, classes), self.runner.share((space, classes))
+        counts = self.runner.add_up([self.runner.call(_count, part, shared) for part in parts])
+        *self._parts, counts = self.runner.keep([*parts, counts])
+        return self.runner.get(counts)
 
     def source(self, splits: SplitTable, n_classes: int) -> "DaskRows":
         """The binned partitions as a source of counts."""
@@ -189,8 +189,8 @@ def _encode(X: Any, y: Any, space: FeatureSpace, classes: NDArray[Any]) -> Part:
     return space.bin_table(table), class_indices(y, table.n_rows, classes)
 
 
-def _occupied(part: Part, space: FeatureSpace) -> NDArray[np.int64]:
-    return space.occupied(part[0]).astype(np.int64)
+def _count(part: Part, shared: tuple[FeatureSpace, NDArray[Any]]) -> NDArray[np.int64]:
+    return shared[0].count_bins(*part, len(shared[1]))
 
 
 def _ready(part: Part, splits: SplitTable) -> Ready:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.validation import OneOf
-from steadytree.data._kernels import encode_bins, occupied_bins
+from steadytree.data._kernels import count_classes, encode_bins, weigh_classes
 from steadytree.data.binning import (
     GRIDS,
     Grid,
@@ -224,9 +224,18 @@ class FeatureSpace:
         sizes = [column.n_bins + 1 for column in self.columns]
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
-    def occupied(self, binned: NDArray[Any]) -> NDArray[np.bool_]:
-        """For every bin, whether any row is in it."""
-        return occupied_bins(binned, self.bin_offsets)
+    def count_bins(
+        self,
+        binned: NDArray[Any],
+        labels: NDArray[np.int32],
+        n_classes: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> NDArray[Any]:
+        """Rows (or summed weights) of each class in every bin, (n_bins, n_classes)."""
+        root, shape = np.zeros(len(labels), np.int32), (1, self.bin_offsets, n_classes)
+        if weights is None:
+            return count_classes(binned, labels, root, *shape)[0]
+        return weigh_classes(binned, labels, root, weights, *shape)[0]
 
 
 def _typed(column: Column, type_: str | None, fitted: bool) -> Column:

@@ -25,7 +25,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.sources import Parted, Pass, pass_over
 from steadytree.data.splits import SplitTable
 
-VERSION = 2
+VERSION = 3
 CONTENTS = "map.json"
 NAMES = ("codes", "labels")
 OnProgress = Callable[[str], None]
@@ -139,7 +139,7 @@ class MapFolder:
 
     # ---- table of contents ----
     def keep(
-        self, marks: Any, space: FeatureSpace, classes: NDArray[Any], occupied: NDArray[np.bool_]
+        self, marks: Any, space: FeatureSpace, classes: NDArray[Any], counts: NDArray[np.int64]
     ) -> None:
         """Move a whole map to where the next fit looks for it, unless one is there already."""
         for name in NAMES:
@@ -157,7 +157,7 @@ class MapFolder:
             "columns": [_column_dict(column) for column in space],
             "classes": classes.tolist(),
             "class_type": classes.dtype.str,
-            "occupied": np.flatnonzero(occupied).tolist(),
+            "counts": counts.tolist(),
             "files": {name: _describe(self._files[name]) for name in NAMES},
         }
         with alone(self.path):
@@ -175,8 +175,8 @@ class MapFolder:
                     (self.path / f"{name}.bin").unlink(missing_ok=True)
                 raise
 
-    def recall(self, marks: Any) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]] | None:
-        """Space, classes and occupied bins of a map that was kept; None where there is none."""
+    def recall(self, marks: Any) -> tuple[FeatureSpace, NDArray[Any], NDArray[np.int64]] | None:
+        """Space, classes and class counts of a map that was kept; None where there is none."""
         with alone(self.path):
             content = _read_contents(self.path)
             if content is None:
@@ -197,9 +197,8 @@ class MapFolder:
         space = FeatureSpace(tuple(_column(each) for each in content["columns"]))
         self.sizes, self.n_features = content["sizes"], len(space)
         self.dtype = np.dtype(content["codes"]).type
-        occupied = np.zeros(sum(column.n_bins + 1 for column in space), bool)
-        occupied[content["occupied"]] = True
-        return space, np.array(content["classes"], content["class_type"]), occupied
+        counts = np.array(content["counts"], np.int64)
+        return space, np.array(content["classes"], content["class_type"]), counts
 
 
 class MappedRows(Parted):

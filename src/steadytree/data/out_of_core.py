@@ -16,7 +16,7 @@ from steadytree.data.table import Table
 
 MOST_DISTINCT = 2_000_000  # values of one column that may be kept: 32 MB
 Distinct = tuple[NDArray[np.float64], NDArray[np.int64]]
-Known = tuple[FeatureSpace, NDArray[Any], NDArray[np.bool_]]  # space, classes, occupied bins
+Known = tuple[FeatureSpace, NDArray[Any], NDArray[np.int64]]  # space, classes, class counts of bins
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +97,13 @@ class OutOfCore(Protocol):
     """Parts of the data that are read where they lie."""
 
     def recall(self, grid: Grid, n_thresholds: int) -> Known | None:
-        """Space, classes and occupied bins where the rows were binned before."""
+        """Space, classes and class counts of the bins where the rows were binned before."""
 
     def summarise(self, grid: Grid) -> DataSummary:
         """First pass: ranges, categories and labels of all rows."""
 
-    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Second pass: bin and keep all rows; flag the bins that hold any."""
+    def encode(self, space: FeatureSpace, classes: NDArray[Any]) -> NDArray[np.int64]:
+        """Second pass: bin and keep all rows; class counts of the bins."""
 
     def source(self, splits: SplitTable, n_classes: int) -> Source:
         """The binned rows as a source of counts."""
@@ -118,6 +118,6 @@ def make_ready(
         summary = parts.summarise(grid)
         space = summary.space(grid, n_thresholds)
         known = space, summary.labels, parts.encode(space, summary.labels)
-    space, classes, occupied = known
-    splits = SplitTable.of(space, occupied)
+    space, classes, counts = known
+    splits = SplitTable.of(space, counts)
     return space, classes, parts.source(splits, len(classes))

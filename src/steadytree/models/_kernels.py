@@ -211,12 +211,12 @@ def join_tag(key, left, right):
 
 
 @kernel
-def join(key, left, right):
-    """(label, size, tag) of a split from those of its children; equal labels merge.
+def join(key, left, right, merge):
+    """(label, size, tag) of a split from those of its children; `merge` joins equal labels.
 
-    label is -1 unless the merged sub-tree is a leaf.
+    label is -1 unless the sub-tree is a leaf.
     """
-    if left[0] >= 0 and left[0] == right[0]:
+    if merge and left[0] >= 0 and left[0] == right[0]:
         return left[0], np.int64(1), leaf_tag(left[0])
     return np.int64(-1), 1 + left[1] + right[1], join_tag(key, left[2], right[2])
 
@@ -233,9 +233,5 @@ def flatten(key, left, right, label, merge):
             continue
         a, b = left[node], right[node]
         one, other = (shared[a], size[a], tag[a]), (shared[b], size[b], tag[b])
-        if merge or shared[a] < 0 or shared[a] != shared[b]:
-            shared[node], size[node], tag[node] = join(key[node], one, other)
-        else:
-            size[node] = 1 + size[a] + size[b]
-            tag[node] = join_tag(key[node], tag[a], tag[b])
+        shared[node], size[node], tag[node] = join(key[node], one, other, merge)
     return FlatTree(key, left, right, shared, size, tag)

@@ -1,11 +1,13 @@
 """TreeClassifierMixin: what every fitted tree learner can do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree.data.dask import map_rows
@@ -103,6 +105,24 @@ def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Datase
     table.check_not_empty()
     weights = check_weights(sample_weight, table.n_rows)
     data = Dataset(table, check_labels(y, table.n_rows), weights)
+    return data if weights is None or weights.all() else data.take(weights > 0)
+
+
+def with_class_weight(data: Dataset, class_weight: Any) -> Dataset:
+    """The rows with their weights multiplied by those of their classes.
+
+    "balanced" gives all classes the same sum; weights of rows count as repeated rows in it.
+    """
+    if class_weight is None:
+        return data
+    weights = np.ones(data.n_rows) if data.weights is None else data.weights
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        classes, index = np.unique(data.labels, return_inverse=True)
+        factors = (weights.sum() / (len(classes) * np.bincount(index, weights)))[index]
+    else:
+        factors = compute_sample_weight(class_weight, data.labels)
+    weights = check_weights(weights * factors, data.n_rows)
+    data = replace(data, weights=weights)
     return data if weights is None or weights.all() else data.take(weights > 0)
 
 

@@ -35,8 +35,9 @@ class TreeBuilder:
         threshold: Integers | None = None,
         label: Integers | None = None,
         missing_right: bool = False,
+        merge: bool = True,
     ) -> Tree:
-        """The tree with sibling leaves of equal labels merged, upwards.
+        """The tree, with `merge` joining sibling leaves of equal labels, upwards.
 
         `split` (n_nodes,) indexes the table, -1 at leaves; parents come before children. `totals`
         (n_nodes, n_classes) are class counts; a node without any takes the shares of its parent.
@@ -48,7 +49,7 @@ class TreeBuilder:
         """
         value = self._shares(split, left, right, totals, label)
         # merged before the tree is made: making one costs as much as growing a small one
-        uniform = uniform_nodes(left, right, value.argmax(axis=1))
+        uniform = uniform_nodes(left, right, value.argmax(axis=1)) & merge
         kept, left, right = cut_back(left, right, uniform)
         weight = totals.sum(axis=1)[kept]
         node = np.flatnonzero(left != LEAF)
@@ -63,7 +64,7 @@ class TreeBuilder:
         missing_left[node] = np.where(
             follow[feature[node]], table.missing_left[chosen], larger_left
         )
-        subset = self._subsets(len(left), node, feature[node], index)
+        subset = self._subsets(len(left), node, chosen, index)
         arrays = (feature, thresholds, left, right, value[kept], weight, missing_left, subset)
         return Tree(self.splits.space, self.classes, *arrays)
 
@@ -94,23 +95,25 @@ class TreeBuilder:
         return found
 
     def _subsets(
-        self, n_nodes: int, node: Integers, feature: Integers, index: Integers
+        self, n_nodes: int, nodes: Integers, chosen: Integers, index: Integers
     ) -> NDArray[np.bool_]:
-        """The one category that goes left, or all of them if the split asks for missing values."""
+        """The categories that go left: one, or all if the split asks for missing values."""
         sizes = self.splits.space.n_categories
         subset = np.zeros((n_nodes, sizes.max()), bool)
-        own, category = sizes[feature][:, None], np.arange(sizes.max())
-        chosen = (category == index[:, None]) | (index[:, None] == own)
-        subset[node] = chosen & (category < own)
+        for node, split, k in zip(nodes, chosen.tolist(), index.tolist(), strict=True):
+            left = self.splits.categories_left(split, k)
+            subset[node, : len(left)] = left
         return subset
 
 
-def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) -> Tree:
+def grow(
+    source: Source, choose: Choose, classes: NDArray[Any], max_depth: int, merge: bool = True
+) -> Tree:
     """Grow a tree of at most `max_depth` levels of splits, nodes in order of their levels.
 
     The source gives the counts of all open nodes once a level. ``choose(counts, positions)``
     returns a split (-1 for a leaf) and a threshold for each of them; positions are indices in the
-    full binary tree, the root's being 0.
+    full binary tree, the root's being 0. `merge` joins sibling leaves of equal labels.
     """
     source.start()
     n_nodes = 1
@@ -137,7 +140,8 @@ def grow(source: Source, choose: Choose, classes: NDArray[Any], max_depth: int) 
     right = np.where(left == LEAF, LEAF, left + 1)
     of_node[:, node] = split, threshold
     totals = np.concatenate(all_totals).astype(np.float64)
-    return TreeBuilder(source.splits, classes).build(of_node[0], left, right, totals, of_node[1])
+    builder = TreeBuilder(source.splits, classes)
+    return builder.build(of_node[0], left, right, totals, of_node[1], merge=merge)
 
 
 def _choose_level(

@@ -11,16 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 
 from steadytree._base.clock import CLOCK, Limit
-from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import quantile_thresholds
-from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.sklearn import as_tree
 from steadytree.robustness.perturbation import Perturbation, check_names, check_whole
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
-from steadytree.robustness.search.problem import MOST_SPLITS, Encoding, Floats, Outcome, Problem
+from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
 
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, 8),
@@ -56,9 +54,9 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     regularisation : float, default=0
         R in [0, 1): maximises (1 - R) times the rows kept correct minus R times the splits.
     n_thresholds : int, default=10
-        Candidate thresholds of a numeric column: between rows, at equal shares of them. Columns of
-        whole numbers are split at every whole number between their bounds, or halfway between
-        these where the perturbation's `whole` lets them move by less than whole steps.
+        Most candidate thresholds of a column: between rows, at equal shares of them. Those of whole
+        numbers are whole, or halfway to the next where the perturbation's `whole` lets them move by
+        less than whole steps; every whole number between the bounds is one where these are few.
     cuts : mapping of name to thresholds, optional
         Candidate thresholds of some columns, in place of those.
     warm_start : bool, Tree or fitted tree, default=False
@@ -77,6 +75,8 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Steps after which the best tree so far is kept: each bounds a part of the search tree, lists
         the sub-trees in it, or starts from a random tree. With one thread and
         ``time_limit=math.inf`` the result is the same on every machine. Of "mio", nodes of SCIP's.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with those of the rows.
 
     Attributes
     ----------
@@ -128,6 +128,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         progress=None,
         random_state=None,
         max_nodes=None,
+        class_weight=None,
     ):
         self.max_depth = max_depth
         self.perturbation = perturbation
@@ -141,6 +142,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
         self.max_nodes = max_nodes
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RobustTreeClassifier":
         """Find the tree.
@@ -160,7 +162,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self : RobustTreeClassifier
         """
         self._validate()
-        data = read_rows(self, X, y, sample_weight)
+        data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         self.classes_, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
         values = np.asarray(space.encode(data), np.float64)
@@ -221,7 +223,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def _with_thresholds(
         self, space: FeatureSpace, values: Floats, steps: NDArray[np.bool_], weights: Floats | None
     ) -> FeatureSpace:
-        """The space with candidate thresholds: declared ones, every integer, or between rows."""
+        """The space with candidate thresholds: declared ones, few integers, or between rows."""
         # where an integer column may move by less than a step, the least move would cross a
         # threshold at an integer: thresholds then lie halfway to the next
         declared, columns = self.cuts or {}, list(space)
@@ -232,12 +234,13 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError(f"cuts of {name!r}: categories are split off one by one.")
             if column.is_categorical:
                 continue
+            thresholds = quantile_thresholds(values[:, j], self.n_thresholds, weights)
             if name in declared:
                 thresholds = _declared_thresholds(name, declared[name])
-            elif column.kind in ("integer", "binary"):
-                thresholds = _integer_thresholds(column) + (0.0 if steps[j] else 0.5)
-            else:
-                thresholds = quantile_thresholds(values[:, j], self.n_thresholds, weights)
+            elif column.kind != "numeric":
+                few = column.high - column.low <= self.n_thresholds
+                integers = np.arange(column.low, column.high) if few else np.floor(thresholds)
+                thresholds = np.unique(integers) + (0.0 if steps[j] else 0.5)
             columns[j] = column.with_thresholds(thresholds)
         return FeatureSpace(tuple(columns))
 
@@ -247,14 +250,3 @@ def _declared_thresholds(name: str, given: Any) -> Floats:
         return np.unique(np.asarray(given, dtype=float))
     except (TypeError, ValueError):
         raise ValueError(f"cuts of {name!r} must be a list of numbers, got {given!r}.") from None
-
-
-def _integer_thresholds(column: Column) -> Floats:
-    """Every integer of a column but the last; refused where a column alone has too many."""
-    if column.high - column.low > MOST_SPLITS:
-        raise UnsuitableDataError(
-            f"column {column.name!r} gives {column.high - column.low:,.0f} splits, more than "
-            f"the {MOST_SPLITS} the exact search can take: pass fewer thresholds for it in cuts, "
-            "round it to fewer values, or drop it."
-        )
-    return np.arange(column.low, column.high)

@@ -1,6 +1,7 @@
 """Sampled splits: a fit prepared once, the splits its nodes get, and their probabilities."""
 
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,8 +67,9 @@ Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
 class SplitProbability(NamedTuple):
     """A candidate split of a node and its probability.
 
-    Thresholds from `low` to `high` divide the training rows alike; both are nan for a category,
-    and infinite for the split of observed from missing values.
+    Thresholds from `low` to `high` divide the training rows alike; both are nan for categories,
+    and infinite for the split of observed from missing values. `category` names one category, or
+    those of a group with commas between.
     """
 
     feature: str
@@ -141,9 +143,10 @@ def _describe(
     first, last = int(table.first[split]), int(table.last[split])
     missing_left = bool(table.missing_left[split])
     if column.is_categorical:
-        named = first < len(column.categories)
-        category = column.categories[first] if named else None
-        bound = np.nan if named else np.inf
+        asked = table.bin[split] >= 0
+        left = splits.categories_left(split, first)
+        category = ", ".join(compress(column.categories, left)) if asked else None
+        bound = np.nan if asked else np.inf
         return SplitProbability(column.name, bound, bound, category, missing_left, probability)
     thresholds = np.append(column.thresholds, np.inf)
     low, high = float(thresholds[first]), float(thresholds[last])

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.files import UsedPath, check_apart
-from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
+from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
 from steadytree.data.dask import DaskParts
@@ -21,7 +21,7 @@ from steadytree.data.out_of_core import OutOfCore, make_ready
 from steadytree.data.sources import Rows, Source
 from steadytree.data.splits import SplitTable
 from steadytree.data.table import is_dask
-from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.builder import grow, tree_positions
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
@@ -33,7 +33,7 @@ from steadytree.stability.split_sampling import (
     split_probabilities,
 )
 
-CRITERIA = {"count": COUNT, "gini": GINI}
+CRITERIA = {"gini": GINI, "count": COUNT}
 COUPLINGS = {"gumbel": GUMBEL, "rejection": REJECTION}
 MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 DEEPEST = 30
@@ -47,6 +47,7 @@ PARAMETERS: Parameters = {
     "coupling": OneOf(*COUPLINGS),
     "lookahead": Integer(1, DEEPEST),
     "criterion": OneOf(*CRITERIA),
+    "merge_leaves": Boolean(),
 }
 
 
@@ -57,8 +58,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     ``exp(2 log(n_splits) / epsilon * score / best score)``. The noise depends on the position in
     the tree, the feature and the threshold only, so that similar data sets share it.
     With ``epsilon=0`` the best split is taken and ties are broken by the same noise.
-    Sibling leaves with equal labels are merged. Data of one class, or without any valid split,
-    give a single leaf.
+    Data of one class, or without any valid split, give a single leaf.
 
     Parameters
     ----------
@@ -71,8 +71,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     grid : {"equidistant", "quantile", "midpoint"}, default="equidistant"
         Where candidate thresholds lie: evenly between a column's bounds, at equal shares of rows,
         or between all distinct values.
-    criterion : {"count", "gini"}, default="count"
-        Rows in the majority class of their side, or rows times one minus Gini impurity.
+    criterion : {"gini", "count"}, default="gini"
+        Rows times one minus Gini impurity, or rows in the majority class of their side: the
+        published score, which stalls where no single split raises the accuracy.
     coupling : {"gumbel", "rejection"}, default="gumbel"
         How fits on similar data share their noise: hashed Gumbel noise for each threshold, or
         the published rejection sampling, which has the same distribution of trees but changes
@@ -89,6 +90,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         classes and those of ``y``.
     max_score_loss : float, default=0.01
         Accuracy on held-out rows that may be given up to stay close to `previous`.
+    merge_leaves : bool, default=False
+        Merge sibling leaves with equal labels, as published: a smaller tree with the same
+        predictions, but coarser probabilities.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, multiplied with those of the rows.
 
     Attributes
     ----------
@@ -118,13 +124,15 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         epsilon=0.1,
         n_thresholds=500,
         grid="equidistant",
-        criterion="count",
+        criterion="gini",
         coupling="gumbel",
         lookahead=1,
         min_samples_leaf=1,
         random_state=None,
         previous=None,
         max_score_loss=0.01,
+        merge_leaves=False,
+        class_weight=None,
     ):
         self.max_depth = max_depth
         self.epsilon = epsilon
@@ -137,6 +145,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.previous = previous
         self.max_score_loss = max_score_loss
+        self.merge_leaves = merge_leaves
+        self.class_weight = class_weight
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None, client: Any = None
@@ -245,6 +255,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._validate()
         for name, given in (
             ("sample_weight", sample_weight is not None),
+            ("class_weight", self.class_weight is not None),
             ("previous", self.previous is not None),
             ("lookahead above 1", self.lookahead > 1),
         ):
@@ -262,20 +273,20 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything that `fit` needs; it can be repeated on some of the rows by `grow`."""
         self._validate()
-        data = read_rows(self, X, y, sample_weight)
+        data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         weights = data.weights
         classes, labels = np.unique(data.labels, return_inverse=True)
         space = FeatureSpace.observe(data)
         values = space.encode(data)
         space = space.with_thresholds(values, self.grid, self.n_thresholds, weights)
-        binned = space.binned(values)
-        splits = SplitTable.of(space, space.occupied(binned))
+        binned, labels = space.binned(values), labels.astype(np.int32)
+        splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights))
         binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
         _check_lookahead(splits.n_splits, binned.size, lookahead, weights)
         return PreparedFit(
             space,
             binned,
-            labels.astype(np.int32),
+            labels,
             classes,
             splits,
             self._sampling(splits),
@@ -292,7 +303,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def _grow(self, prepared: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
         sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
-        tree = grow(source, sampler, prepared.classes, prepared.max_depth)
+        merge = prepared.sampling.merge
+        tree = grow(source, sampler, prepared.classes, prepared.max_depth, merge)
         return tree, sampler
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:
@@ -337,6 +349,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             float(sharpness),
             COUPLINGS[self.coupling],
             _seed(self.random_state),
+            bool(self.merge_leaves),
         )
 
     def _validate(self) -> None:

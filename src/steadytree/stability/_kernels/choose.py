@@ -17,58 +17,50 @@ class SplitSampling(NamedTuple):
     proportional to exp(sharpness * score / best score).
     """
 
-    score: int  # COUNT, GINI or ENTROPY
+    score: int  # COUNT or GINI
     min_leaf: float  # least weight of a side
     sharpness: float
     coupling: int  # GUMBEL or REJECTION
     seed: int
+    merge: bool  # make one leaf of sibling leaves with equal labels
 
 
-COUNT, GINI, ENTROPY = 0, 1, 2
+COUNT, GINI = 0, 1
 INVALID = -1.0
 EMPTY = 1e-10  # share of the rows below which a side is empty: weights do not add up exactly
+NO_GAIN = 1e-12  # a gain below this share of the rows is a rounding error
 
 
 @kernel
 def add_class(sum_, count, score):
     """Add one class of a side to the running sum of that side."""
-    if score == COUNT:
-        return max(sum_, count)
-    if score == GINI:
-        return sum_ + count * count
-    return sum_ + count * np.log(count) if count > 0.0 else sum_
+    return max(sum_, count) if score == COUNT else sum_ + count * count
 
 
 @kernel
-def side_score(sum_, size, score, n_classes):
-    """Score of one side: rows of its majority (COUNT), or rows times one minus its impurity.
-
-    GINI: size * sum p^2. ENTROPY: size * (1 - entropy / log(classes)). All are `size` for a pure
-    side, and 0 for an empty one.
-    """
+def side_score(sum_, size, score):
+    """Rows of a side's majority (COUNT), or its rows times the sum of squared shares (GINI)."""
     if size <= 0.0:
         return 0.0
-    if score == COUNT:
-        return sum_
-    if score == GINI:
-        return sum_ / size
-    if n_classes == 1:
-        return size
-    return size + (sum_ - size * np.log(size)) / np.log(n_classes)
+    return sum_ if score == COUNT else sum_ / size
 
 
 @kernel
-def split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes):
-    """Score of a split from the sizes and running sums of its sides, or INVALID.
+def split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf):
+    """Score of a split from the sizes and running sums of its sides and of both, or INVALID.
 
-    A split is invalid where a side is empty or lighter than min_leaf. With a min_leaf of 1 a side
-    must only be non-empty, so that fractional weights may be used.
+    COUNT: rows in the majority of their side. GINI: rows times the decrease of impurity. A split
+    is invalid where a side is empty or lighter than min_leaf. With a min_leaf of 1 a side must
+    only be non-empty, so that fractional weights may be used.
     """
-    lighter = min(n_left, n_right)
-    if lighter <= EMPTY * (n_left + n_right) or (min_leaf > 1 and lighter < min_leaf):
+    lighter, size = min(n_left, n_right), n_left + n_right
+    if lighter <= EMPTY * size or (min_leaf > 1 and lighter < min_leaf):
         return INVALID
-    left_score = side_score(sum_left, n_left, score, n_classes)
-    return left_score + side_score(sum_right, n_right, score, n_classes)
+    after = side_score(sum_left, n_left, score) + side_score(sum_right, n_right, score)
+    if score == COUNT:
+        return after
+    gain = after - side_score(sum_both, size, score)
+    return gain if gain > NO_GAIN * size else 0.0
 
 
 @kernel
@@ -80,25 +72,29 @@ def score_splits(counts, table, score, min_leaf, scores):
     each split would take four times as long.
     """
     n_classes, split_bin, split_missing_left = counts.shape[1], table.bin, table.missing_left
+    split_by_value = table.by_value
     totals, below = np.zeros(n_classes), np.zeros(n_classes)
     for bin_ in range(table.bin_offsets[0], table.bin_offsets[1]):
         for class_ in range(n_classes):
             totals[class_] += counts[bin_, class_]
+    sum_both = 0.0
+    for class_ in range(n_classes):
+        sum_both = add_class(sum_both, totals[class_], score)
     for feature in range(table.bin_sizes.shape[0]):
         start, size = table.bin_offsets[feature], table.bin_sizes[feature]
         has_missing = table.bin_offsets[feature + 1] - start > size
-        by_value, reached = table.by_value[feature], 0
+        reached = 0
         below[:] = 0.0
         for split in range(table.offsets[feature], table.offsets[feature + 1]):
             bin_index = split_bin[split]
             n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
             for class_ in range(n_classes):
-                if not by_value:
+                if split_by_value[split]:
+                    left = np.float64(counts[start + bin_index, class_])
+                elif bin_index >= 0:
                     for bin_ in range(start + reached, start + bin_index + 1):
                         below[class_] += counts[bin_, class_]
                     left = below[class_]
-                elif bin_index >= 0:
-                    left = np.float64(counts[start + bin_index, class_])
                 else:
                     left = totals[class_] - counts[start + size, class_]
                 if has_missing and split_missing_left[split]:
@@ -107,9 +103,10 @@ def score_splits(counts, table, score, min_leaf, scores):
                 n_left, n_right = n_left + left, n_right + right
                 sum_left = add_class(sum_left, left, score)
                 sum_right = add_class(sum_right, right, score)
-            reached = max(reached, bin_index + 1)
+            if not split_by_value[split]:
+                reached = max(reached, bin_index + 1)
             scores[split] = split_score(
-                n_left, n_right, sum_left, sum_right, score, min_leaf, n_classes
+                n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf
             )
     return scores
 

@@ -99,7 +99,7 @@ def grow_rows(binned, labels, n_classes, table, sampling, rows, max_depth):
     """Grow the tree that level-wise growth gives on the same rows, as a FlatTree.
 
     Keys are those of `split_key`, -1 at leaves; nodes come in the order root, left sub-tree, right
-    sub-tree, and equal siblings are merged.
+    sub-tree.
     """
     most = min(2 * rows.shape[0] + 1, 2 ** min(max_depth + 1, 40))
     key, label = np.full(most, -1, np.int64), np.zeros(most, np.int64)
@@ -128,7 +128,7 @@ def grow_rows(binned, labels, n_classes, table, sampling, rows, max_depth):
         to_left, to_right = partition_rows(binned, own, table, split)
         stack.append((to_right, below + np.uint64(2), depth + 1, node))
         stack.append((to_left, below + np.uint64(1), depth + 1, -1))
-    return flatten(key[:n_nodes], left[:n_nodes], right[:n_nodes], label[:n_nodes], True)
+    return flatten(key[:n_nodes], left[:n_nodes], right[:n_nodes], label[:n_nodes], sampling.merge)
 
 
 @kernel

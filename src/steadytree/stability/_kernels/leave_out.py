@@ -34,6 +34,7 @@ from steadytree.stability._kernels.grow import (
 
 SLACK = 1e-6  # candidates are kept a little beyond the bounds, against rounding errors
 BECOMES_LEAF = -1
+STEEPEST = 1e300  # the best score may fall to nothing
 
 
 @kernel
@@ -72,7 +73,7 @@ def count_left(splits, counts, table):
                 below, reached, before = 0, 0, feature
             if bin_index < 0:
                 bin_index = size - 1
-            if table.by_value[feature] and table.bin[split] >= 0:
+            if table.by_value[split]:
                 left[index, class_] = counts[start + bin_index, class_]
             else:
                 for bin_ in range(reached, bin_index + 1):
@@ -87,7 +88,7 @@ def count_left(splits, counts, table):
 @kernel
 def score_without(left, totals, class_, was_left, score, min_leaf):
     """Score of a split when one row of a class is taken from one of its sides."""
-    n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
+    n_left, n_right, sum_left, sum_right, sum_both = 0.0, 0.0, 0.0, 0.0, 0.0
     for k in range(totals.shape[0]):
         on_left = np.float64(left[k])
         on_right = np.float64(totals[k]) - on_left
@@ -98,16 +99,18 @@ def score_without(left, totals, class_, was_left, score, min_leaf):
         n_left, n_right = n_left + on_left, n_right + on_right
         sum_left = add_class(sum_left, on_left, score)
         sum_right = add_class(sum_right, on_right, score)
-    return split_score(n_left, n_right, sum_left, sum_right, score, min_leaf, totals.shape[0])
+        sum_both = add_class(sum_both, on_left + on_right, score)
+    return split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf)
 
 
 @kernel
 def score_moves(score):
-    """How much closer two scores can come, and how far one can rise, when one row is removed.
+    """How much closer two scores can come, how far one can rise, and fall, without one row.
 
-    A score changes by 0 or -1 (COUNT), or by less than 1 either way (other scores).
+    COUNT changes by 0 or -1. The rows times squared shares of a side change by less than 1 either
+    way, and so do those of the undivided node, which all splits have in common (GINI).
     """
-    return (1.0, 0.0) if score == COUNT else (2.0, 1.0)
+    return (1.0, 0.0, 1.0) if score == COUNT else (2.0, 2.0, 2.0)
 
 
 @kernel
@@ -125,9 +128,10 @@ def find_candidates(scores, table, sampling, node_bits, winner, noted):
 
     A key is linear in the slope, so its two ends are enough.
     """
-    margin, rise = score_moves(sampling.score)
+    margin, rise, fall = score_moves(sampling.score)
     best, sharp = best_score(scores), sampling.sharpness > 0.0
-    flat, steep = sampling.sharpness / (best + rise), sampling.sharpness / max(best - 1.0, 0.5)
+    flat = sampling.sharpness / (best + rise)
+    steep = sampling.sharpness / (best - fall) if best > fall else STEEPEST
     uniform = noted[0]
     to_beat = (gumbel(uniform[winner]) if sharp else uniform[winner]) - SLACK
     found = np.empty(scores.shape[0], dtype=np.int64)
@@ -265,12 +269,13 @@ def leave_leaf(out, removed, labels, totals, own):
 
 
 @kernel
-def join_rows(out, share, is_left, key, left, right, own, same_split):
+def join_rows(out, share, is_left, key, left, right, own, same_split, merge):
     """Join the other child of a split with what each row's own child became."""
     for index in range(share.shape[0]):
         row = share[index]
         mine = (out[0][row], out[1][row], out[2][row])
-        joined = join(key, mine, right) if is_left[index] else join(key, left, mine)
+        sides = (mine, right) if is_left[index] else (left, mine)
+        joined = join(key, sides[0], sides[1], merge)
         out[0][row], out[1][row], out[2][row] = joined
         set_distance(out, row, own, same_split)
 
@@ -315,10 +320,9 @@ def leave_out(binned, labels, n_classes, table, sampling, rows, removed, positio
     """Sub-tree on `rows`, and for each removed row the sub-tree on the others.
 
     levels is how many levels of splits are left; position is that of the node in the full
-    binary tree. Returns (label, size, tag) of the sub-tree with equal siblings merged: label -1
-    unless it is a leaf, tag a hash of its whole content. Fills out = (label, size, tag, distance)
-    at each removed row for the sub-tree without it, where distance is its node distance to the
-    whole sub-tree.
+    binary tree. Returns (label, size, tag) of the sub-tree: label -1 unless it is a leaf, tag a
+    hash of its whole content. Fills out = (label, size, tag, distance) at each removed row for the
+    sub-tree without it, where distance is its node distance to the whole sub-tree.
     """
     counts = np.empty((table.bin_offsets[-1], n_classes), dtype=np.int64)
     if levels > 0:
@@ -367,7 +371,7 @@ def leave_out_counted(
         )  # fmt: skip
         key = split_key(table, chosen, threshold if chosen == split else noted[1][chosen])
         if chosen == split:
-            own = join(key, left, right)
-        join_rows(out, share, is_left, key, left, right, own, chosen == split)
+            own = join(key, left, right, sampling.merge)
+        join_rows(out, share, is_left, key, left, right, own, chosen == split, sampling.merge)
     leave_leaf(out, select(removed, winners, BECOMES_LEAF), labels, totals, own)
     return own
