@@ -64,11 +64,15 @@ def statuses(old, new):
         (NO, NO, ["same"]),
         (NO, YES, ["relabelled"]),
         (("age", 40, NO, YES), ("age", 40, NO, YES), ["same"] * 3),
-        (("age", 40, NO, YES), ("age", 41, NO, NO), ["moved", "same", "relabelled"]),
+        (("age", 40, NO, YES), ("age", 41, NO, NO), ["adjusted", "same", "relabelled"]),
         (("age", 40, NO, YES), ("size", 4, NO, YES), ["replaced", "same", "same"]),
         (NO, ("age", 40, NO, YES), ["grown"] * 3),
         (("age", 40, NO, YES), NO, ["cut"] * 3),
-        (("town", {"Ulm"}, NO, YES), ("town", {"Ulm", "Kiel"}, NO, YES), ["moved", "same", "same"]),
+        (
+            ("town", {"Ulm"}, NO, YES),
+            ("town", {"Ulm", "Kiel"}, NO, YES),
+            ["adjusted", "same", "same"],
+        ),
         (("town", {"Ulm"}, NO, YES), ("town", {"Ulm"}, NO, YES), ["same"] * 3),
         (
             ("age", 40, ("size", 2, NO, YES), YES),
@@ -83,7 +87,7 @@ def test_each_place_has_its_status(old, new, expected):
 
 def test_another_side_for_missing_values_is_a_move():
     plan = ("age", 40, NO, YES)
-    assert statuses(tree_of(plan), tree_of(plan, missing_left=True))[0] == "moved"
+    assert statuses(tree_of(plan), tree_of(plan, missing_left=True))[0] == "adjusted"
 
 
 def test_categories_are_compared_by_name():

@@ -1,6 +1,7 @@
 """Diff: two trees compared, shown as text, as a picture or as plain values."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
 from os import PathLike
@@ -11,33 +12,32 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from steadytree._base.files import write_text_atomically
-from steadytree.distance.diff import (
-    NONE,
-    STATUSES,
-    ClassChange,
-    NodeChange,
-    RowChanges,
-    TreeChanges,
-    find_changes,
-)
+from steadytree.distance.alignment import STATUSES, NodeChange
+from steadytree.distance.diff import ClassChange, RowChanges, TreeChanges, find_changes
+from steadytree.distance.subtrees import NONE
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import one_line, percent_text, rows_text
-from steadytree.reporting.svg.diff import draw_diff
+from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
+from steadytree.reporting.svg.diff import draw_diff, upper_levels
 from steadytree.reporting.wording import conditions, describe_split, sum_over_leaves
 
 MOST_CLASSES = 8  # that get a line each
+MOST_VALUES = 6  # of an example
+DEEPEST = 60  # level that is still shown
 
 
 def build_diff(changes: TreeChanges) -> dict[str, Any]:
-    """All that text and picture show of the changes."""
+    """All that text and picture show of the changes; of deep trees the upper levels."""
     old, new = changes.old, changes.new
     trees = {"old": old, "new": new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
     numbers = {side: _leaf_numbers(tree) for side, tree in trees.items()}
     data = changes.to_dict()
     nodes = [
-        _node(changes, index, node, reached, numbers) for index, node in enumerate(changes.nodes)
+        _node(changes, index, node, reached, numbers)
+        for index, node in enumerate(changes.nodes)
+        if node.depth <= DEEPEST
     ]
+    _describe_moves(changes.nodes, nodes)
     rows = data["rows"]
     if rows is not None:
         rows = rows | {
@@ -47,12 +47,63 @@ def build_diff(changes: TreeChanges) -> dict[str, Any]:
     return {
         "headline": headline(changes),
         "counts": data["counts"],
+        "n_edits": data["n_edits"],
+        "alike": data["alike"],
+        "example": data["example"],
+        "alike_text": alike_text(changes),
         "distance": data["distance"],
         "classes": [one | {"label": one_line(one["label"])} for one in data["classes"]],
         "classes_text": class_texts(changes),
-        "nodes": nodes,
+        "nodes": upper_levels(nodes, DEEPEST),
+        "n_nodes": len(changes.nodes),
         "rows": rows,
     }
+
+
+def _describe_moves(changes: Sequence[NodeChange], nodes: list[dict[str, Any]]) -> None:
+    """Add to each node where what stands there came from, and where what stood there went."""
+    shown = {node["place"]: node for node in nodes}
+    for node in nodes:
+        change, notes = changes[node["place"]], []
+        if change.move in ("up", "swap"):
+            notes.append("moved up" if change.move == "up" else "swapped with a split below")
+        if change.came_from != NONE:
+            notes.append(f"moved from {_where(shown, change.came_from)}")
+        if change.went_to != NONE:
+            gone = shown.get(change.went_to)
+            node["away"] = gone["new"]["split"] if gone else "a subtree"
+            notes.append(f"{node['away']} moved to {_where(shown, change.went_to)}")
+        node["note"] = "; ".join(notes)
+
+
+def _where(shown: dict[int, dict[str, Any]], index: int) -> str:
+    """A position by the split above it."""
+    if index not in shown:
+        return "a deeper level"
+    parent = shown[index]["parent"]
+    if parent is None:
+        return "the top"
+    above = shown[parent]["new"] or shown[parent]["old"]
+    return f"“{above['split']}”: {shown[index]['side']}"
+
+
+def alike_text(changes: TreeChanges) -> str:
+    """Whether both trees decide alike on every input, with an example where not."""
+    if changes.alike is None:
+        return "Not decided within the limit of work: whether both decide alike on every input."
+    if changes.alike:
+        return ""  # the headline says so
+    values = [_value_text(*one) for one in (changes.equivalence.example or {}).items()]
+    more = f" and {len(values) - MOST_VALUES} more values" if len(values) > MOST_VALUES else ""
+    listed = ", ".join(values[:MOST_VALUES]) + more
+    return f"They decide differently, for example, where {listed or 'any value is given'}."
+
+
+def _value_text(name: str, value: Any) -> str:
+    if value is None:
+        return f"{one_line(name)} is missing"
+    text = plain_text(value) if isinstance(value, float) else one_line(value)
+    return f"{one_line(name)} = {text}"
 
 
 def headline(changes: TreeChanges) -> str:
@@ -65,6 +116,8 @@ def headline(changes: TreeChanges) -> str:
         n = changes.counts["relabelled"]
         parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
         text = f"{'Splits' if splits else 'Changes'}: {', '.join(parts)}"
+    if changes.alike and not changes.is_same:
+        text += "; the same decisions on every possible input"
     if changes.rows is None:
         return f"{text}."
     n, total = len(changes.rows.flipped), changes.rows.n_rows
@@ -119,9 +172,9 @@ def _node(
         "old_share": _share(reached["old"], node.old),
         "new_share": _share(reached["new"], node.new),
     }
-    if node.status == "moved" and found["old"]["text"] == found["new"]["text"]:
-        for side in ("old", "new"):  # rounding would hide the move
-            found[side]["text"] = found[side]["full"]
+    if node.status == "adjusted" and found["old"]["text"] == found["new"]["text"]:
+        for side in ("old", "new"):  # rounding would hide the difference
+            found[side] |= {"text": found[side]["full"], "test": found[side]["exact"]}
     if node.left != NONE:
         found |= {"left": node.left, "right": node.right}
     return found
@@ -134,7 +187,17 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
     if not tree.is_leaf[node]:
         split = describe_split(tree, node)
         missing = f" (missing: {split.missing})" if split.missing else ""
-        return {"question": True, "text": split.text + missing, "full": split.full}
+        return {
+            "question": True,
+            "feature": split.feature,
+            "test": split.test + missing,
+            "exact": split.exact + missing,
+            "sign": split.test.split(" ")[0],
+            "names": _category_names(tree, node, split.test.startswith("≠")),
+            "split": split.text,
+            "text": split.text + missing,
+            "full": split.full,
+        }
     label = one_line(tree.classes.tolist()[tree.label[node]])
     share = percent_text(float(tree.value[node].max()))
     rule = " and ".join(conditions(tree, node))
@@ -145,6 +208,13 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
         "text": f"{label} {share}",
         "full": f"{label} if {rule}" if rule else label,
     }
+
+
+def _category_names(tree: Tree, node: int, others: bool) -> list[str]:
+    """Categories that go left, or the others; none of a column of numbers."""
+    categories = tree.space[int(tree.feature[node])].categories
+    flags = tree.subset[node][: len(categories)] != others
+    return [one_line(name) for name, flag in zip(categories, flags, strict=True) if flag]
 
 
 def _leaf_numbers(tree: Tree) -> dict[int, int]:
@@ -179,15 +249,17 @@ def _leaves(
     ]
 
 
-STYLES = {
-    "same": "dim",
-    "moved": "yellow",
-    "replaced": "red",
-    "relabelled": "red",
-    "grown": "green",
-    "cut": "magenta",
+SIGNS = {  # and styles
+    "same": (" ", "dim"),
+    "moved": (">", "blue"),
+    "moved away": ("<", "blue"),
+    "adjusted": ("~", "yellow"),
+    "replaced": ("!", "red"),
+    "relabelled": ("!", "red"),
+    "grown": ("+", "green"),
+    "cut": ("-", "magenta"),
 }
-SIGNS = {"same": " ", "moved": "~", "replaced": "!", "relabelled": "!", "grown": "+", "cut": "-"}
+LEGEND = "  same   > moved   < moved away   ~ adjusted   ! replaced or relabelled   + grown   - cut"
 MOST_ROWS = 20
 
 
@@ -205,11 +277,15 @@ def diff_text(data: dict[str, Any]) -> Text:
             stem = stems[node["parent"]]
             branch = f"{'└─' if last else '├─'} {node['side']}: "
             stems[node["place"]] = stem + ("   " if last else "│  ")
-        sign = SIGNS[node["status"]]
-        text.append(f"{sign} ", style=STYLES[node["status"]])
+        sign, style = SIGNS[node["status"]]
+        text.append(f"{sign} ", style=style)
         text.append(stem + branch, style="dim")
-        text.append(_change_text(node) + "\n", style=STYLES[node["status"]])
-    text.append("\n  same   ~ moved   ! replaced or relabelled   + grown   - cut\n", style="dim")
+        text.append(_change_text(node) + "\n", style=style)
+    if len(data["nodes"]) < data["n_nodes"]:
+        text.append(f"  (the upper {DEEPEST} levels of {data['n_nodes']:,} positions)\n")
+    text.append(f"\n{LEGEND}\n", style="dim")
+    if data["alike_text"]:
+        text.append(data["alike_text"] + "\n")
     if data["rows"] is not None:
         text.append(_rows(data["rows"]))
     if data["distance"] is not None:
@@ -220,7 +296,10 @@ def diff_text(data: dict[str, Any]) -> Text:
 
 def _change_text(node: dict[str, Any]) -> str:
     old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
-    return f"{old} → {new}" if old and new and old != new else new or old
+    if node["status"] == "moved":  # only where it stands changed
+        old = ""
+    text = f"{old} → {new}" if old and new and old != new else new or old
+    return f"{text} ({node['note']})" if text and node["note"] else text or node["note"]
 
 
 def _rows(rows: dict[str, Any]) -> str:
@@ -267,9 +346,13 @@ class TreeDiff(TreeChanges):
 def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     """Changes from one tree to another, and the predictions that change with them.
 
-    The trees are aligned from the root down. A node is "same"; "moved" where the same feature has
-    another threshold; "replaced" where another feature is used; "relabelled" where a leaf predicts
-    another class; "grown" or "cut" where one tree has a split and the other a leaf.
+    The trees are laid over each other with few edits. A node is "same"; "moved" where a split or a
+    subtree stood elsewhere, and its former place is "moved away"; "adjusted" where the same feature
+    has another threshold; "replaced" where another feature is used; "relabelled" where a leaf
+    predicts another class; "grown" or "cut" where one tree has a split and the other none.
+
+    ``alike`` says whether both trees decide alike on every possible input, categories and missing
+    values included. It is exact, and None where a limit of work was reached first.
 
     Parameters
     ----------
@@ -295,7 +378,7 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> new = DecisionTreeClassifier().fit(X, ["no", "yes", "yes", "yes"])
     >>> found = diff(old, new, X)
     >>> found
-    TreeDiff(Splits: 1 moved; 1 of 4 predictions change (25.0%).)
+    TreeDiff(Splits: 1 adjusted; 1 of 4 predictions change (25.0%).)
     >>> found.rows.flipped.tolist()
     [1]
     """
