@@ -164,3 +164,73 @@ def as_tree(plan):
     add(plan)
     arrays = zip(*rows, strict=True)
     return Tree(SPACE, ["a", "b", "c"], *arrays, np.ones(len(rows)))
+
+
+def as_plan(tree, node=0):
+    """A Tree as a nested tuple; equal splits are equal, the side of missing values included."""
+    if tree.is_leaf[node]:
+        return tree.classes.tolist()[tree.label[node]]
+    below = (as_plan(tree, int(side[node])) for side in (tree.left, tree.right))
+    return split_of(tree, node), *below
+
+
+def split_of(tree, node):
+    column = tree.space[int(tree.feature[node])]
+    threshold = None if column.is_categorical else float(tree.threshold[node])
+    side = bool(column.missing and tree.missing_left[node])
+    return column.name, threshold, tree.subset[node].tobytes(), side
+
+
+def replay(found):
+    """The old tree of a diff with each of its edits done in turn, as a nested tuple.
+
+    Only an edit may take a split or a label from the new tree; all else comes from the old one.
+    """
+    nodes, old, new = found.nodes, found.old, found.new
+    below = [[k] for k in range(len(nodes))]  # positions at and below each one
+    for k in range(len(nodes) - 1, 0, -1):
+        below[nodes[k].parent] += below[k]
+
+    def holds(k, side):
+        """Whether something of a tree stands at or below a position, subtrees that came apart."""
+        if nodes[k].move == "subtree":
+            return side == "new" or nodes[k].went_to >= 0
+        own = nodes[k]
+        here = getattr(own, side) >= 0 or (side == "old" and own.went_to >= 0)
+        return here or any(holds(c, side) for c in (own.left, own.right) if c >= 0)
+
+    def build(k, tree):
+        """What stands at a position in the end; `tree` is what the edits so far made there."""
+        own = nodes[k]
+        if own.move == "subtree":
+            assert all(nodes[c].status == "same" for c in below[k] if c != k)
+            return as_plan(old, own.old)
+        if own.went_to >= 0:
+            tree = None
+        if own.left < 0:
+            if own.new < 0:
+                return None
+            if own.status == "same":
+                assert not is_split(tree)
+                return tree
+            return as_plan(new, own.new)
+        sides = own.left, own.right
+        if own.status == "cut":
+            assert is_split(tree)
+            going_on = [k for k in (0, 1) if holds(sides[k], "new")]
+            if not going_on:
+                return None if own.new < 0 else as_plan(new, own.new)
+            assert len(going_on) == 1
+            return build(sides[going_on[0]], tree[1 + going_on[0]])
+        if own.status == "grown":
+            going_on = [k for k in (0, 1) if tree is not None and holds(sides[k], "old")]
+            parts = [build(sides[k], tree if k in going_on else None) for k in (0, 1)]
+            assert len(going_on) < 2
+            return split_of(new, own.new), *parts
+        if own.status == "moved":
+            move = lifted if own.move == "up" else swapped
+            tree = move(tree, split_of(old, own.old))
+        split = tree[0] if own.status in ("same", "moved") else split_of(new, own.new)
+        return split, build(own.left, tree[1]), build(own.right, tree[2])
+
+    return build(0, as_plan(old))

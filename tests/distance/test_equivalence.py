@@ -47,7 +47,7 @@ def random_pair(rng):
         rng, int(rng.integers(1, 6)), **shape, n_classes=2, single_precision=single[0]
     )
     if rng.random() < 0.5:
-        other = random_tree(rng, int(rng.integers(1, 6)), **shape, n_classes=2)
+        other = random_tree(rng, int(rng.integers(1, 6)), **shape)
         names = dict(zip(other.space.names, old.space.names, strict=True))
         kinds = [c.is_categorical for c in old.space] == [c.is_categorical for c in other.space]
         if kinds and names:

@@ -130,8 +130,8 @@ class TreeChanges:
     # path distance; None where no bounds are known to measure it in, or too many paths
     distance: float | None
     rows: RowChanges | None  # where rows were given
-    classes: tuple[ClassChange, ...] = ()  # classes that are new, gone, or known to neither tree
-    equivalence: Equivalence = Equivalence(None)  # whether they decide alike on every input
+    classes: tuple[ClassChange, ...]  # classes that are new, gone, or known to neither tree
+    equivalence: Equivalence  # whether they decide alike on every input
 
     @property
     def alike(self) -> bool | None:
