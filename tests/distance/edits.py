@@ -186,51 +186,67 @@ def replay(found):
 
     Only an edit may take a split or a label from the new tree; all else comes from the old one.
     """
-    nodes, old, new = found.nodes, found.old, found.new
-    below = [[k] for k in range(len(nodes))]  # positions at and below each one
-    for k in range(len(nodes) - 1, 0, -1):
-        below[nodes[k].parent] += below[k]
+    return Replay(found).build(0, as_plan(found.old))
 
-    def holds(k, side):
+
+class Replay:
+    def __init__(self, found):
+        self.nodes, self.old, self.new = found.nodes, found.old, found.new
+
+    def holds(self, k, side):
         """Whether something of a tree stands at or below a position, subtrees that came apart."""
-        if nodes[k].move == "subtree":
-            return side == "new" or nodes[k].went_to >= 0
-        own = nodes[k]
-        here = getattr(own, side) >= 0 or (side == "old" and own.went_to >= 0)
-        return here or any(holds(c, side) for c in (own.left, own.right) if c >= 0)
-
-    def build(k, tree):
-        """What stands at a position in the end; `tree` is what the edits so far made there."""
-        own = nodes[k]
+        own = self.nodes[k]
         if own.move == "subtree":
-            assert all(nodes[c].status == "same" for c in below[k] if c != k)
-            return as_plan(old, own.old)
-        if own.went_to >= 0:
-            tree = None
+            return side == "new" or own.went_to >= 0
+        here = getattr(own, side) >= 0 or (side == "old" and own.went_to >= 0)
+        return here or any(self.holds(c, side) for c in (own.left, own.right) if c >= 0)
+
+    def build(self, k, tree):
+        """What stands at a position in the end; `tree` is what the edits so far made there."""
+        own = self.nodes[k]
+        if own.move == "subtree":
+            assert self.is_kept(own.left)
+            assert self.is_kept(own.right)
+            return as_plan(self.old, own.old)
+        tree = None if own.went_to >= 0 else tree
         if own.left < 0:
-            if own.new < 0:
-                return None
-            if own.status == "same":
-                assert not is_split(tree)
-                return tree
-            return as_plan(new, own.new)
-        sides = own.left, own.right
+            return self.leaf(own, tree)
         if own.status == "cut":
-            assert is_split(tree)
-            going_on = [k for k in (0, 1) if holds(sides[k], "new")]
-            if not going_on:
-                return None if own.new < 0 else as_plan(new, own.new)
-            assert len(going_on) == 1
-            return build(sides[going_on[0]], tree[1 + going_on[0]])
+            return self.cut(own, tree)
         if own.status == "grown":
-            going_on = [k for k in (0, 1) if tree is not None and holds(sides[k], "old")]
-            parts = [build(sides[k], tree if k in going_on else None) for k in (0, 1)]
-            assert len(going_on) < 2
-            return split_of(new, own.new), *parts
+            return self.grown(own, tree)
         if own.status == "moved":
             move = lifted if own.move == "up" else swapped
-            tree = move(tree, split_of(old, own.old))
-        split = tree[0] if own.status in ("same", "moved") else split_of(new, own.new)
-        return split, build(own.left, tree[1]), build(own.right, tree[2])
+            tree = move(tree, split_of(self.old, own.old))
+        split = tree[0] if own.status in ("same", "moved") else split_of(self.new, own.new)
+        return split, self.build(own.left, tree[1]), self.build(own.right, tree[2])
 
-    return build(0, as_plan(old))
+    def is_kept(self, k):
+        own = self.nodes[k]
+        below = own.left < 0 or (self.is_kept(own.left) and self.is_kept(own.right))
+        return own.status == "same" and below
+
+    def leaf(self, own, tree):
+        if own.new < 0:
+            return None
+        if own.status != "same":
+            return as_plan(self.new, own.new)
+        assert not is_split(tree)
+        return tree
+
+    def cut(self, own, tree):
+        """A split goes: one of its sides takes its place, or a new leaf, or nothing."""
+        assert is_split(tree)
+        rest = [k for k in (0, 1) if self.holds((own.left, own.right)[k], "new")]
+        if not rest:
+            return None if own.new < 0 else as_plan(self.new, own.new)
+        assert len(rest) == 1
+        return self.build((own.left, own.right)[rest[0]], tree[1 + rest[0]])
+
+    def grown(self, own, tree):
+        """A split comes: what was there stays on one of its sides, or goes."""
+        sides = own.left, own.right
+        rest = [k for k in (0, 1) if tree is not None and self.holds(sides[k], "old")]
+        assert len(rest) < 2
+        parts = [self.build(sides[k], tree if k in rest else None) for k in (0, 1)]
+        return split_of(self.new, own.new), *parts

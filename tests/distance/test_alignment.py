@@ -79,12 +79,11 @@ def test_every_single_edit_is_found_as_one():
 def test_edits_are_nearly_as_few_as_a_search_through_all_trees_finds():
     generator = random.Random(1)
     found = []
-    for start in generator.sample(SMALL, 10):
+    for start in generator.sample(SMALL, 8):
         fewest = distances(start, SPLITS, LABELS, most_splits=3)
         for other in generator.sample(SMALL, 20):
             found.append((edits_between(start, other), fewest[other]))
-    # fewer are possible only where several subtrees moved at once, which the search has to do
-    # one after the other
+    # alignments are made from the top down, so a few ways through other trees are shorter
     assert sum(edits <= fewest for edits, fewest in found) >= 0.98 * len(found)
     assert all(edits <= fewest + 1 for edits, fewest in found)
 

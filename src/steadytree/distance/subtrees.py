@@ -13,7 +13,7 @@ ROUNDING = 1e-7  # share of a threshold and its range below which it is the same
 Task = Generator[Any, Any, Any]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Subtree:
     """A leaf, or a split and what follows it."""
 

@@ -193,6 +193,7 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
             "test": split.test + missing,
             "exact": split.exact + missing,
             "sign": split.test.split(" ")[0],
+            "missing": missing,
             "names": _category_names(tree, node, split.test.startswith("≠")),
             "split": split.text,
             "text": split.text + missing,
@@ -242,9 +243,10 @@ def _share(reached: NDArray[np.float64], node: int) -> float:
 def _leaves(
     tree: Tree, reached: NDArray[np.float64], numbers: dict[int, int]
 ) -> list[dict[str, Any]]:
+    labels = tree.classes[tree.label].tolist()
     return [
         {"node": node, "number": number, "n_rows": int(reached[node])}
-        | {"label": one_line(tree.classes.tolist()[tree.label[node]])}
+        | {"label": one_line(labels[node])}
         for node, number in numbers.items()
     ]
 

@@ -138,7 +138,7 @@ MARGIN, TOP = 8, 92
 TEXT_LINE = 19  # height of a sentence above the legend
 BOX_HEIGHT, LEAF_HEIGHT = 70, 26
 STRETCH = 1.1  # of the heights of a plain tree, whose boxes are lower
-NARROWEST_BOX, WIDEST_BOX = 124.0, 240.0
+NARROWEST_BOX, WIDEST_BOX = 124.0, 260.0
 ROWS = 96  # width of the column with rows
 NARROWEST_LEAF, WIDEST_LEAF = 110.0, 230.0
 MOST_LEAVES = 64
@@ -153,7 +153,7 @@ LEGEND = (
     ("cut", "cut"),
 )
 # number of categories that are listed, and of letters of each, tried in this order
-SHORTER = ((4, 16), (4, 12), (4, 9), (3, 12), (3, 9), (2, 16), (2, 9), (1, 24), (1, 12), (1, 6))
+SHORTER = ((4, 16), (4, 12), (4, 9), (3, 12), (3, 9), (2, 16), (2, 9), (1, 16), (1, 9), (1, 6))
 STYLE = read_style("diff.css")
 
 
@@ -333,6 +333,7 @@ def _fit_test(own: dict[str, Any], room: float) -> str:
         more = len(own["names"]) - len(shown)
         listed = ", ".join([*shown, *([f"{more} more"] if more else [])])
         text = f"in {{{listed}}}" if own["sign"] == "in" else f"{own['sign']} {listed}"
+        text += own["missing"]
         if text_width(text, TEXT, bold=True) <= room:
             break
     return text
