@@ -8,6 +8,7 @@ An edit is a split that was adjusted, replaced, grown or cut, a leaf with anothe
 - a subtree moves when it is cut in one place and grown in another.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -248,17 +249,17 @@ class _Alignment:
             old = (self._subtrees.lift if kind == "up" else self._subtrees.swap)(old, new.key)
         return old, [*zip(old.children, new.children, strict=True)]
 
-    def _solve(self, old: Subtree, new: Subtree) -> Task:
+    def _solve(self, old: Any, new: Any) -> Task:
         """Cost of making a split and what follows it of another one."""
         self._n_pairs += 1
-        best, choice = 0, None
+        best, choice = sys.maxsize, _Option("pair")
         for bound, cost, option in sorted(self._options(old, new)):
-            if choice is not None and bound >= best:
+            if bound >= best:
                 break
-            for pair in self._pairs(old, new, option):
-                known = self._known(*pair)
-                cost += (yield self._solve(*pair)) if known is None else known
-                if choice is not None and cost >= best:
+            for one, other in self._pairs(old, new, option):
+                known = self._known(one, other)
+                cost += (yield self._solve(one, other)) if known is None else known
+                if cost >= best:
                     break
             else:
                 best, choice = cost, option

@@ -109,9 +109,9 @@ def _splits(tree: Tree) -> list[Split | None]:
     for node in (tree.left != LEAF).nonzero()[0].tolist():
         j = int(tree.feature[node])
         bits = sum(1 << k for k in tree.subset[node].nonzero()[0].tolist())
+        threshold = 0.0 if by_value[j] else thresholds[node]
         children = int(tree.left[node]), int(tree.right[node])
-        asked = (0.0, bits) if by_value[j] else (thresholds[node], 0)
-        found[node] = Split(j, *asked, bool(tree.missing_left[node]), children)
+        found[node] = Split(j, threshold, bits, bool(tree.missing_left[node]), children)
     return found
 
 

@@ -18,7 +18,12 @@ from steadytree.distance.subtrees import NONE
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
 from steadytree.reporting.svg.diff import draw_diff, upper_levels
-from steadytree.reporting.wording import conditions, describe_split, sum_over_leaves
+from steadytree.reporting.wording import (
+    MOST_CATEGORIES,
+    conditions,
+    describe_split,
+    sum_over_leaves,
+)
 
 MOST_CLASSES = 8  # that get a line each
 MOST_VALUES = 6  # of an example
@@ -71,7 +76,7 @@ def _describe_moves(changes: Sequence[NodeChange], nodes: list[dict[str, Any]]) 
             notes.append(f"moved from {_where(shown, change.came_from)}")
         if change.went_to != NONE:
             gone = shown.get(change.went_to)
-            node["away"] = gone["new"]["split"] if gone else "a subtree"
+            node["away"] = _split_text(gone["new"]) if gone else "a subtree"
             notes.append(f"{node['away']} moved to {_where(shown, change.went_to)}")
         node["note"] = "; ".join(notes)
 
@@ -84,7 +89,11 @@ def _where(shown: dict[int, dict[str, Any]], index: int) -> str:
     if parent is None:
         return "the top"
     above = shown[parent]["new"] or shown[parent]["old"]
-    return f"“{above['split']}”: {shown[index]['side']}"
+    return f"“{_split_text(above)}”: {shown[index]['side']}"
+
+
+def _split_text(own: dict[str, Any]) -> str:
+    return own["text"].removesuffix(own["missing"])
 
 
 def alike_text(changes: TreeChanges) -> str:
@@ -174,7 +183,8 @@ def _node(
     }
     if node.status == "adjusted" and found["old"]["text"] == found["new"]["text"]:
         for side in ("old", "new"):  # rounding would hide the difference
-            found[side] |= {"text": found[side]["full"], "test": found[side]["exact"]}
+            full = found[side]["full"]
+            found[side] |= {"text": full, "test": full.removeprefix(found[side]["feature"] + " ")}
     if node.left != NONE:
         found |= {"left": node.left, "right": node.right}
     return found
@@ -191,11 +201,8 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
             "question": True,
             "feature": split.feature,
             "test": split.test + missing,
-            "exact": split.exact + missing,
-            "sign": split.test.split(" ")[0],
             "missing": missing,
-            "names": _category_names(tree, node, split.test.startswith("≠")),
-            "split": split.text,
+            **_categories(tree, node, split.test),
             "text": split.text + missing,
             "full": split.full,
         }
@@ -211,11 +218,14 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
     }
 
 
-def _category_names(tree: Tree, node: int, others: bool) -> list[str]:
-    """Categories that go left, or the others; none of a column of numbers."""
+def _categories(tree: Tree, node: int, test: str) -> dict[str, Any]:
+    """The relation of a test, the first categories that it names, and how many there are."""
     categories = tree.space[int(tree.feature[node])].categories
-    flags = tree.subset[node][: len(categories)] != others
-    return [one_line(name) for name, flag in zip(categories, flags, strict=True) if flag]
+    relation = test.split(" ")[0]
+    flags = tree.subset[node][: len(categories)] != (relation == "≠")
+    names = [name for name, flag in zip(categories, flags, strict=True) if flag]
+    listed = [one_line(name) for name in names[:MOST_CATEGORIES]]
+    return {"relation": relation, "categories": listed, "n_categories": len(names)}
 
 
 def _leaf_numbers(tree: Tree) -> dict[int, int]:

@@ -326,13 +326,13 @@ def _own_lines(
 def _fit_test(own: dict[str, Any], room: float) -> str:
     """The test of a split, with fewer and shorter names of categories where room is scarce."""
     text = own["test"]
-    if not own["names"] or text_width(text, TEXT, bold=True) <= room:
+    if not own["n_categories"] or text_width(text, TEXT, bold=True) <= room:
         return fit_text(text, room, TEXT, bold=True)
     for most, longest in SHORTER:
-        shown = [shorten(name, longest) for name in own["names"][:most]]
-        more = len(own["names"]) - len(shown)
+        shown = [shorten(name, longest) for name in own["categories"][:most]]
+        more = own["n_categories"] - len(shown)
         listed = ", ".join([*shown, *([f"{more} more"] if more else [])])
-        text = f"in {{{listed}}}" if own["sign"] == "in" else f"{own['sign']} {listed}"
+        text = f"in {{{listed}}}" if own["relation"] == "in" else f"{own['relation']} {listed}"
         text += own["missing"]
         if text_width(text, TEXT, bold=True) <= room:
             break
