@@ -28,9 +28,10 @@ changes = st.diff(old, new, X, y)
 print(changes)
 
 # %%
-# Grey boxes stayed, amber ones ask the same feature for another value, red ones ask another
-# feature, green ones grew. Below, the rows run from their old leaf to their new one, red where
-# the decision changes.
+# Grey boxes stayed, blue ones stood elsewhere in the tree, amber ones have another threshold, red
+# ones use another feature, green ones grew. Below, the rows run from their old leaf to their new
+# one, red where the decision changes. The line under the headline names an input on which the
+# trees differ; trees that decide alike on every possible input are said to do so.
 
 changes
 

@@ -5,21 +5,15 @@ import itertools
 import numpy as np
 
 
-def unit_place(x, low, high):
+def unit_share(x, low, high):
     return 1.0 if x >= high else max(0.0, (x - low) / (high - low))
-
-
-def place_features(used, n_categories):
-    sizes = [max(size, 2) if used[j] else 0 for j, size in enumerate(n_categories)]
-    place = [sum(sizes[:j]) if used[j] else -1 for j in range(len(sizes))]
-    return np.array(place), sum(sizes)
 
 
 def path_vectors(nodes, columns, classes, vectors, leaves):
     feature, threshold, left, right, subset, value = nodes
-    place, low, high, n_categories = columns
-    class_place, half, by_label = classes
-    asked = [j for j in range(len(place)) if place[j] >= 0]
+    start, low, high, n_categories = columns
+    class_start, half, by_label = classes
+    asked = [j for j in range(len(start)) if start[j] >= 0]
 
     def walk(node, bounds):
         found[node] = bounds
@@ -30,7 +24,7 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
             inside = {code for code in range(n_categories[j]) if subset[node, code]}
             yes[j], no[j] = bounds[j] & inside, bounds[j] - inside
         elif low[j] < high[j]:
-            t = unit_place(threshold[node], low[j], high[j])
+            t = unit_share(threshold[node], low[j], high[j])
             yes[j] = min(bounds[j][0], t), bounds[j][1]
             no[j] = bounds[j][0], max(bounds[j][1], t)
         walk(left[node], yes)
@@ -44,20 +38,20 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
             size = n_categories[j]
             if size:
                 flags = [(code in found[node][j]) / size for code in range(size)]
-                vectors[row, place[j] : place[j] + size] = flags
+                vectors[row, start[j] : start[j] + size] = flags
             else:
-                vectors[row, place[j] : place[j] + 2] = np.array(found[node][j]) / 2
+                vectors[row, start[j] : start[j] + 2] = np.array(found[node][j]) / 2
         best = value[node].argmax()
-        for k, where in enumerate(class_place):
+        for k, where in enumerate(class_start):
             vectors[row, where] = half * (k == best if by_label else value[node, k])
 
 
-def path_weights(vectors, place, n_categories):
+def path_weights(vectors, start, n_categories):
     weights = np.zeros(len(vectors))
     for path, vector in enumerate(vectors):
-        for start, size in zip(place, n_categories, strict=True):
-            entries = vector[start : start + max(size, 2)]
-            if start < 0:
+        for first, size in zip(start, n_categories, strict=True):
+            entries = vector[first : first + max(size, 2)]
+            if first < 0:
                 continue
             if size == 0 and tuple(entries) != (0.5, 0.0):
                 weights[path] += max(0.0, 2 * (entries[0] - entries[1]))
@@ -116,10 +110,10 @@ def _columns(rng):
     used = rng.random(5) < 0.8
     used[0] = True
     sizes = np.where(used, np.maximum(n_categories, 2), 0)
-    place = np.where(used, np.cumsum(sizes) - sizes, -1)
+    start = np.where(used, np.cumsum(sizes) - sizes, -1)
     low = rng.choice([0.0, -1.0, 2.0], 5)
     high = low + rng.choice([0.0, 1.0, 3.5], 5)
-    return (place, low, high, n_categories), int(sizes.sum())
+    return (start, low, high, n_categories), int(sizes.sum())
 
 
 def _tree(case):
@@ -164,11 +158,7 @@ def _weights(case):
 
 
 CASES = {
-    "unit_place": lambda case: (float(case.rng.choice([-1.0, 0.0, 0.3, 2.0, np.inf])), 0.0, 1.7),
-    "place_features": lambda case: (
-        case.rng.random(5) < 0.6,
-        case.rng.permutation([0, 0, 3, 2, 0]),
-    ),
+    "unit_share": lambda case: (float(case.rng.choice([-1.0, 0.0, 0.3, 2.0, np.inf])), 0.0, 1.7),
     "path_vectors": _tree,
     "path_weights": _weights,
     "city_block": lambda case: (case.rng.random((3, 4)), case.rng.random((2, 4))),

@@ -11,7 +11,7 @@ from steadytree._base.jit import kernel
 
 
 @kernel
-def unit_place(x, low, high):
+def unit_share(x, low, high):
     """Where x lies between low and high: 0 and 1 at and beyond the ends."""
     if x >= high:
         return 1.0
@@ -21,79 +21,67 @@ def unit_place(x, low, high):
 
 
 @kernel
-def place_features(used, n_categories):
-    """First entry of each feature in a vector, -1 where unused, and the entries of all."""
-    place = np.full(n_categories.shape[0], -1)
-    width = 0
-    for j in range(n_categories.shape[0]):
-        if used[j]:
-            place[j] = width
-            width += max(n_categories[j], 2)
-    return place, width
-
-
-@kernel
 def path_vectors(nodes, columns, classes, vectors, leaves):
     """Fill vectors (n_leaves, width) with the paths to the leaves, and leaves with their nodes.
 
     nodes = (feature, threshold, left, right, subset, value) of a tree, parents first.
-    columns = (place, low, high, n_categories), each (p,): feature j has its entries from place[j]
+    columns = (start, low, high, n_categories), each (p,): feature j has its entries from start[j]
     on, two for a number (n_categories[j] == 0, upper bound first), else one a category. A number
     without range constrains nothing.
-    classes = (place, half, by_label): entry of each class, and what it holds: half where it is the
+    classes = (start, half, by_label): entry of each class, and what it holds: half where it is the
     leaf's label, or half times its share. vectors comes filled with zeros.
     """
     feature, threshold, left, right, subset, value = nodes
-    place, low, high, n_categories = columns
-    class_place, half, by_label = classes
+    start, low, high, n_categories = columns
+    class_start, half, by_label = classes
     n_nodes, n_leaves = feature.shape[0], 0
     state = np.zeros((n_nodes, vectors.shape[1]))
-    for j in range(place.shape[0]):
-        if place[j] >= 0 and n_categories[j] == 0:
-            state[0, place[j]] = 0.5
-        elif place[j] >= 0:
-            state[0, place[j] : place[j] + n_categories[j]] = 1.0 / n_categories[j]
+    for j in range(start.shape[0]):
+        if start[j] >= 0 and n_categories[j] == 0:
+            state[0, start[j]] = 0.5
+        elif start[j] >= 0:
+            state[0, start[j] : start[j] + n_categories[j]] = 1.0 / n_categories[j]
     for node in range(n_nodes):
         if left[node] < 0:
             vectors[n_leaves] = state[node]
             if by_label:
-                vectors[n_leaves, class_place[np.argmax(value[node])]] = half
+                vectors[n_leaves, class_start[np.argmax(value[node])]] = half
             else:
-                for class_ in range(class_place.shape[0]):
-                    vectors[n_leaves, class_place[class_]] = half * value[node, class_]
+                for class_ in range(class_start.shape[0]):
+                    vectors[n_leaves, class_start[class_]] = half * value[node, class_]
             leaves[n_leaves] = node
             n_leaves += 1
             continue
         yes, no, j = left[node], right[node], feature[node]
         state[yes], state[no] = state[node], state[node]
-        start = place[j]
+        first = start[j]
         if n_categories[j] > 0:
             for code in range(n_categories[j]):
                 side = no if subset[node, code] else yes
-                state[side, start + code] = 0.0
+                state[side, first + code] = 0.0
         elif low[j] < high[j]:
-            edge = 0.5 * unit_place(threshold[node], low[j], high[j])
-            state[yes, start] = min(state[yes, start], edge)
-            state[no, start + 1] = max(state[no, start + 1], edge)
+            edge = 0.5 * unit_share(threshold[node], low[j], high[j])
+            state[yes, first] = min(state[yes, first], edge)
+            state[no, first + 1] = max(state[no, first + 1], edge)
 
 
 @kernel
-def path_weights(vectors, place, n_categories):
+def path_weights(vectors, start, n_categories):
     """Weight of each path: what it leaves open of the features that it constrains."""
     weights = np.zeros(vectors.shape[0])
     for path in range(vectors.shape[0]):
-        for j in range(place.shape[0]):
-            start, size = place[j], n_categories[j]
-            if start < 0:
+        for j in range(start.shape[0]):
+            first, size = start[j], n_categories[j]
+            if first < 0:
                 continue
             if size == 0:
-                upper, lower = vectors[path, start], vectors[path, start + 1]
+                upper, lower = vectors[path, first], vectors[path, first + 1]
                 if upper != 0.5 or lower != 0.0:
                     weights[path] += 2.0 * max(upper - lower, 0.0)
                 continue
             n_open = 0
             for code in range(size):
-                n_open += vectors[path, start + code] > 0.0
+                n_open += vectors[path, first + code] > 0.0
             if n_open < size:
                 weights[path] += n_open / size
     return weights

@@ -16,7 +16,6 @@ from steadytree.models.tree import Tree
 
 TOP = 3
 PLACES = ("root", "left", "right")
-LEAF_NAME = "(leaf)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,21 +56,22 @@ class CollectionFacts:
         return int((self.top_counts > 0).sum())
 
     def most_chosen(self, n: int = 2) -> list[tuple[str, str, float]]:
-        """Place, feature and share of trees, for the features chosen most often at each place."""
-        names = [*self.space.names, LEAF_NAME]
-        found = []
-        for place, counts in zip(PLACES, self.first_splits, strict=True):
-            ranked = np.argsort(-counts, kind="stable")[:n]
-            found += [
-                (place, names[j], float(counts[j] / self.n_trees)) for j in ranked if counts[j]
-            ]
-        return found
+        """Node, feature and share of trees, for the features chosen most often at each node."""
+        names = [*self.space.names, "(leaf)"]
+        return [
+            (node, names[j], float(counts[j] / self.n_trees))
+            for node, counts in zip(PLACES, self.first_splits, strict=True)
+            for j in np.argsort(-counts, kind="stable")[:n]
+            if counts[j]
+        ]
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One row a feature, most important first."""
         order = np.argsort(-self.importances.mean(axis=0), kind="stable")
         names = np.array(self.space.names)
-        quartiles = np.array([self._quartiles(name) for name in names])
+        own = [self.thresholds.get(name, np.empty(0)) for name in names]
+        quarters = [0.25, 0.5, 0.75]
+        quartiles = np.array([np.quantile(t, quarters) if len(t) else [np.nan] * 3 for t in own])
         shares = self.first_splits[:, :-1] / self.n_trees
         found = {
             "feature": names,
@@ -79,7 +79,7 @@ class CollectionFacts:
             "deviation": self.importances.std(axis=0),
             "in_top_3": self.top_counts / self.n_trees,
             **dict(zip(PLACES, shares, strict=True)),
-            "n_cuts": np.array([len(self.thresholds.get(name, ())) for name in names]),
+            "n_cuts": np.array([len(t) for t in own]),
             "cut_25": quartiles[:, 0],
             "cut_50": quartiles[:, 1],
             "cut_75": quartiles[:, 2],
@@ -89,10 +89,6 @@ class CollectionFacts:
     def frame(self) -> Any:
         """`columns` as a frame: pandas', or polars' where that is what is installed."""
         return to_frame(self.columns())
-
-    def _quartiles(self, name: str) -> NDArray[np.float64]:
-        cuts = self.thresholds.get(name, np.empty(0))
-        return np.quantile(cuts, [0.25, 0.5, 0.75]) if len(cuts) else np.full(3, np.nan)
 
 
 def collection_facts(models: Sequence[Any]) -> CollectionFacts:
@@ -124,15 +120,18 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
     trees = [rebase(tree, space) for tree in trees]
     splits = np.zeros((len(PLACES), len(space) + 1), np.int64)
     for tree in trees:
-        for place, node in enumerate(_first_nodes(tree)):
-            splits[place, -1 if node < 0 else tree.feature[node]] += 1  # a leaf's feature is -1
-    cuts = {
-        column.name: np.sort(np.concatenate([_thresholds(tree, j) for tree in trees]))
+        for k, node in enumerate((0, tree.left[0], tree.right[0])):  # -1 where there is none
+            splits[k, -1 if node < 0 else tree.feature[node]] += 1  # a leaf's feature is -1
+    feature = np.concatenate([tree.feature for tree in trees])
+    threshold = np.concatenate([tree.threshold for tree in trees])
+    feature, threshold = feature[np.isfinite(threshold)], threshold[np.isfinite(threshold)]
+    thresholds = {
+        column.name: np.sort(threshold[feature == j])
         for j, column in enumerate(space)
         if not column.is_categorical
     }
     importances = np.stack([gini_importance(tree) for tree in trees])
-    return CollectionFacts(space, importances, splits, cuts)
+    return CollectionFacts(space, importances, splits, thresholds)
 
 
 def gini_importance(tree: Tree) -> NDArray[np.float64]:
@@ -142,13 +141,3 @@ def gini_importance(tree: Tree) -> NDArray[np.float64]:
     drop = impurity[inner] - impurity[tree.left[inner]] - impurity[tree.right[inner]]
     total = np.bincount(tree.feature[inner], drop, len(tree.space))
     return total / total.sum() if total.sum() > 0 else np.zeros(len(tree.space))
-
-
-def _first_nodes(tree: Tree) -> tuple[int, int, int]:
-    """Root and its children, -1 where there are none."""
-    return 0, int(tree.left[0]), int(tree.right[0])
-
-
-def _thresholds(tree: Tree, feature: int) -> NDArray[np.float64]:
-    cuts = tree.threshold[tree.feature == feature]
-    return cuts[np.isfinite(cuts)]

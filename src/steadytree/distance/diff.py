@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import value_text
+from steadytree.distance.alignment import STATUSES, NodeChange, Status, align, n_edits
+from steadytree.distance.equivalence import Equivalence, compare_decisions
 from steadytree.distance.path import path_distance
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.models.boxes import rebase, shared_space, widen
 from steadytree.models.sklearn import as_tree, from_sklearn
-from steadytree.models.tree import LEAF, Tree
+from steadytree.models.tree import Tree
 
 ClassStatus = Literal["new", "gone", "unknown"]
 
@@ -77,27 +79,7 @@ def _as_text(tree: Tree) -> Tree:
     return replace(tree, classes=np.array([*map(value_text, tree.classes.tolist())]))
 
 
-Status = Literal["same", "moved", "replaced", "relabelled", "grown", "cut"]
-STATUSES: tuple[Status, ...] = ("same", "moved", "replaced", "relabelled", "grown", "cut")
-NONE = -1
-ROUNDING = 1e-7  # share of a threshold and its range below which it has not moved
-
-
-@dataclass(frozen=True)
-class NodeChange:
-    """One position of the two trees laid over each other."""
-
-    # "same"; "moved", the same feature with another threshold, set of categories or side for
-    # missing values; "replaced", another feature; "relabelled", a leaf with another label;
-    # "grown", there is more in the new tree; "cut", there is less
-    status: Status
-    old: int  # node of each tree at this position, -1 where it has none
-    new: int
-    parent: int  # position above, -1 at the root
-    side: str  # "yes" or "no" by the split above, empty at the root
-    depth: int
-    left: int  # positions below, -1 where both trees end
-    right: int
+MOST_PATHS = 4_000_000  # pairs of paths up to which the path distance is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +128,21 @@ class TreeChanges:
     old: Tree  # over one space
     new: Tree
     nodes: tuple[NodeChange, ...]  # in the order root, left, right; positions are indices into it
-    distance: float | None  # path distance; None where no bounds are known to measure it in
+    # path distance; None where no bounds are known to measure it in, or too many paths
+    distance: float | None
     rows: RowChanges | None  # where rows were given
-    classes: tuple[ClassChange, ...] = ()  # classes that are new, gone, or known to neither tree
+    classes: tuple[ClassChange, ...]  # classes that are new, gone, or known to neither tree
+    equivalence: Equivalence  # whether they decide alike on every input
+
+    @property
+    def alike(self) -> bool | None:
+        """Whether both trees decide alike on every possible input; None where not decided."""
+        return self.equivalence.alike
+
+    @property
+    def n_edits(self) -> int:
+        """Number of edits that make the new tree of the old one; a move is one."""
+        return n_edits(self.nodes)
 
     @property
     def counts(self) -> dict[Status, int]:
@@ -165,6 +159,9 @@ class TreeChanges:
         """Plain values for JSON."""
         return {
             "counts": dict(self.counts),
+            "n_edits": self.n_edits,
+            "alike": self.alike,
+            "example": self.equivalence.example,
             "distance": self.distance,
             "classes": [one.to_dict() for one in self.classes],
             "nodes": [dict(vars(node)) for node in self.nodes],
@@ -173,7 +170,7 @@ class TreeChanges:
 
 
 def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChanges:
-    """Lay two trees over each other from the root down, and send rows through both."""
+    """Lay two trees over each other, and send rows through both."""
     if y is not None and X is None:
         raise ValueError("y was given without X: pass the rows that the labels belong to.")
     trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)
@@ -184,13 +181,14 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
         space = widen(bounds[0], trees)
     before, after = (rebase(tree, space) for tree in trees)
     distance = None
-    if bounds:
+    if bounds and before.n_leaves * after.n_leaves <= MOST_PATHS:
         distance = path_distance(before, after, space=space).value
     classes = [*dict.fromkeys([*before.classes.tolist(), *after.classes.tolist()])]
     truth = None if y is None else _truth(classes, y)
     rows = None if X is None else _row_changes(before, after, X, truth)
     found = class_changes(before, after, classes, truth, None if rows is None else rows.new_leaf)
-    return TreeChanges(before, after, _overlay(before, after), distance, rows, found)
+    nodes, alike = align(before, after), compare_decisions(before, after)
+    return TreeChanges(before, after, nodes, distance, rows, found, alike)
 
 
 def _read(model: Any, X: Any) -> tuple[Tree, bool]:
@@ -198,65 +196,6 @@ def _read(model: Any, X: Any) -> tuple[Tree, bool]:
     if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
         return as_tree(model), True
     return from_sklearn(model, X), X is not None
-
-
-def _overlay(old: Tree, new: Tree) -> tuple[NodeChange, ...]:
-    """Positions of both trees, root first, then all to the left, then all to the right."""
-    nodes: list[NodeChange] = []
-    _visit(old, new, nodes, (0, 0), NONE, "", 0)
-    return tuple(nodes)
-
-
-def _visit(
-    old: Tree,
-    new: Tree,
-    nodes: list[NodeChange],
-    pair: tuple[int, int],
-    parent: int,
-    side: str,
-    depth: int,
-) -> int:
-    """Add a position and all below it; returns its index."""
-    index = len(nodes)
-    status = _status(old, new, *pair)
-    nodes.append(NodeChange(status, *pair, parent, side, depth, NONE, NONE))
-    below = [_children(tree, node) for tree, node in zip((old, new), pair, strict=True)]
-    if any(child != NONE for children in below for child in children):
-        lefts, rights = ((below[0][k], below[1][k]) for k in (0, 1))
-        left = _visit(old, new, nodes, lefts, index, "yes", depth + 1)
-        right = _visit(old, new, nodes, rights, index, "no", depth + 1)
-        nodes[index] = NodeChange(status, *pair, parent, side, depth, left, right)
-    return index
-
-
-def _children(tree: Tree, node: int) -> tuple[int, int]:
-    if node == NONE or tree.left[node] == LEAF:
-        return NONE, NONE
-    return int(tree.left[node]), int(tree.right[node])
-
-
-def _status(old: Tree, new: Tree, a: int, b: int) -> Status:
-    if a == NONE or b == NONE:
-        return "grown" if a == NONE else "cut"
-    if old.is_leaf[a] != new.is_leaf[b]:
-        return "grown" if old.is_leaf[a] else "cut"
-    if old.is_leaf[a]:
-        same = old.classes[old.label[a]] == new.classes[new.label[b]]
-        return "same" if same else "relabelled"
-    if old.feature[a] != new.feature[b]:
-        return "replaced"
-    return "same" if _same_split(old, new, a, b) else "moved"
-
-
-def _same_split(old: Tree, new: Tree, a: int, b: int) -> bool:
-    column = old.space[int(old.feature[a])]
-    if column.missing and old.missing_left[a] != new.missing_left[b]:
-        return False
-    if column.is_categorical:
-        return bool((old.subset[a] == new.subset[b]).all())
-    one, other = float(old.threshold[a]), float(new.threshold[b])
-    scale = abs(one) + column.high - column.low  # float32 and float64 forms of one threshold agree
-    return one == other or abs(one - other) <= ROUNDING * scale
 
 
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:

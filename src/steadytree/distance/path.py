@@ -16,7 +16,6 @@ from steadytree.distance._kernels import (
     path_distance_matrix,
     path_vectors,
     path_weights,
-    place_features,
 )
 from steadytree.models.boxes import rebase, shared_space, widen
 from steadytree.models.sklearn import as_tree
@@ -61,9 +60,10 @@ class PathFrame:
             used[tree.feature] = True  # LEAF marks the last entry, which stands for nothing
             for label in tree.classes.tolist():
                 classes.setdefault(label, len(classes))
-        place, width = place_features(used, space.n_categories)
-        columns = (place, *space.bounds, space.n_categories)
-        return cls(space, columns, int(width), classes, float(class_weight), leaves)
+        sizes = np.where(used[:-1], np.maximum(space.n_categories, 2), 0)
+        start = np.where(used[:-1], np.cumsum(sizes) - sizes, -1)
+        columns = (start, *space.bounds, space.n_categories)
+        return cls(space, columns, int(sizes.sum()), classes, float(class_weight), leaves)
 
     def paths(self, trees: Sequence[Tree]) -> Paths:
         """Vectors, weights and leaves of all paths of the trees."""
@@ -73,11 +73,11 @@ class PathFrame:
         leaves = np.empty(offsets[-1], np.int64)
         half, by_label = self.class_weight / 2, self.leaves == "label"
         for tree, start, end in zip(trees, offsets[:-1], offsets[1:], strict=True):
-            place = np.array([self.width + self.classes[label] for label in tree.classes.tolist()])
+            own = np.array([self.width + self.classes[label] for label in tree.classes.tolist()])
             path_vectors(
                 (tree.feature, tree.threshold, tree.left, tree.right, tree.subset, tree.value),
                 self.columns,
-                (place, half, by_label),
+                (own, half, by_label),
                 vectors[start:end],
                 leaves[start:end],
             )
@@ -231,19 +231,20 @@ def _check_options(class_weight: float, matching: str, leaves: str) -> None:
     OneOf(*LEAVES).check(leaves, "leaves")
 
 
-def _divisor(normalise: bool | int, trees: Sequence[Tree], class_weight: float) -> float:
-    """The largest distance that trees of one depth can have."""
-    if normalise is False:
-        return 1.0
-    if not isinstance(normalise, Integral) or normalise < 1:
-        raise ValueError(
-            f"normalise must be True, False or a depth of at least 1, got {normalise!r}."
-        )
+def largest_depth(normalise: bool | int, trees: Sequence[Tree]) -> int:
+    """The depth to normalise by: that of the deepest tree, or one that is given and no less."""
     deepest = max(tree.depth for tree in trees)
-    depth = max(deepest, 1) if normalise is True else int(normalise)
-    if depth < deepest:
+    if isinstance(normalise, bool):
+        return deepest
+    if not isinstance(normalise, Integral) or normalise < deepest:
         raise ValueError(
-            f"normalise={depth} is less than the depth of a tree, {deepest}: "
+            f"normalise must be True, False or a depth of at least {deepest}, got {normalise!r}: "
             "give the largest depth of the study."
         )
-    return float(2**depth * (2 * depth + class_weight))
+    return int(normalise)
+
+
+def _divisor(normalise: bool | int, trees: Sequence[Tree], class_weight: float) -> float:
+    """The largest distance that trees of one depth can have."""
+    depth = max(largest_depth(normalise, trees), 1)
+    return 1.0 if normalise is False else float(2**depth * (2 * depth + class_weight))

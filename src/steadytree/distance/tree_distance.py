@@ -1,48 +1,25 @@
 """tree_distance: how far two trees are apart."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.validation import OneOf
-from steadytree.data.table import quote
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.path import (
     Leaves,
     Matching,
     check_any_trees,
+    largest_depth,
     path_distance,
     path_distances,
 )
 from steadytree.models._kernels import FlatTree, flatten
+from steadytree.models.boxes import shared_space
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-
-
-@dataclass(frozen=True)
-class NodeDistance:
-    """Number of nodes outside the common top of two trees, and the pairs where they part."""
-
-    value: float  # normalised if that was requested
-    parted: tuple[tuple[int, int], ...]  # nodes of the first and of the second tree
-
-
-def measure_node_distance(
-    a: Any, b: Any, features_only: bool = False, normalise: bool | int = False
-) -> NodeDistance:
-    """Compare two trees from the root down for as long as their splits are equal.
-
-    With `features_only` two splits are equal where they are on the same feature.
-    """
-    first, second = as_tree(a), as_tree(b)
-    check_same_features(first, second)
-    numbers = TreeNumbers([first, second], features_only)
-    distance, pairs = node_distance(numbers.flat(first), numbers.flat(second))
-    value = float(distance) / largest_distance(normalise, first, second)
-    return NodeDistance(value, tuple((int(one), int(other)) for one, other in pairs))
 
 
 class TreeNumbers:
@@ -83,34 +60,6 @@ class TreeNumbers:
             chosen = frozenset(np.array(column.categories)[flags].tolist())
             return column.name, chosen, side
         return column.name, float(tree.threshold[node]), side
-
-
-def largest_distance(normalise: bool | int, *trees: Tree) -> float:
-    """The largest node distance of trees of a depth, or 1 where nothing is normalised."""
-    if normalise is False:
-        return 1.0
-    depth = max(tree.depth for tree in trees) if normalise is True else int(normalise)
-    if depth < max(tree.depth for tree in trees):
-        raise ValueError(
-            f"normalise={normalise} is a depth that a tree exceeds: give at least "
-            f"{max(tree.depth for tree in trees)}."
-        )
-    return float(2 ** (depth + 2) - 2)
-
-
-def check_same_features(a: Tree, b: Tree) -> None:
-    """Refuse trees over different columns; the error names these."""
-    only_a, only_b = (
-        set(a.space.names) - set(b.space.names),
-        set(b.space.names) - set(a.space.names),
-    )
-    if only_a or only_b:
-        parts = [
-            f"only the {which} has {quote(sorted(names))}"
-            for which, names in (("first", only_a), ("second", only_b))
-            if names
-        ]
-        raise ValueError(f"the trees are over different features: {'; '.join(parts)}.")
 
 
 KINDS = ("path", "node", "node-features")
@@ -216,12 +165,27 @@ def tree_distance(
         matched = path_distance(a, b, **options)
         distance = TreeDistance(matched.value)
         distance.matching, distance.costs = matched.matching, matched.costs
-    else:
-        found = measure_node_distance(a, b, kind == "node-features", normalise)
-        distance = TreeDistance(found.value)
-        distance.parted = found.parted
-    distance.kind = kind
-    return distance
+        distance.kind = kind
+        return distance
+    return measure_node_distance(a, b, kind == "node-features", normalise)
+
+
+def measure_node_distance(
+    a: Any, b: Any, features_only: bool = False, normalise: bool | int = False
+) -> TreeDistance:
+    """Compare two trees from the root down for as long as their splits are equal.
+
+    With `features_only` two splits are equal where they are on the same feature.
+    """
+    first, second = as_tree(a), as_tree(b)
+    shared_space([first.space, second.space])  # refuses other features
+    numbers = TreeNumbers([first, second], features_only)
+    distance, pairs = node_distance(numbers.flat(first), numbers.flat(second))
+    depth = largest_depth(normalise, [first, second])
+    found = TreeDistance(distance / (1 if normalise is False else 2 ** (depth + 2) - 2))
+    found.kind = "node-features" if features_only else "node"
+    found.parted = tuple((int(one), int(other)) for one, other in pairs)
+    return found
 
 
 def _matrix(
@@ -234,8 +198,8 @@ def _matrix(
     if normalise is True:
         normalise = max(tree.depth for tree in (*first, *second))
     relaxed = kind == "node-features"
-    rows = [[measure_node_distance(a, b, relaxed, normalise).value for b in second] for a in first]
-    return np.array(rows)
+    rows = [[measure_node_distance(a, b, relaxed, normalise) for b in second] for a in first]
+    return np.array(rows, dtype=np.float64)
 
 
 def measure_distance(a: Tree, b: Tree, distance: Distance) -> float:

@@ -1,6 +1,7 @@
 """Diff: two trees compared, shown as text, as a picture or as plain values."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property
 from os import PathLike
@@ -11,41 +12,107 @@ from numpy.typing import NDArray
 from rich.text import Text
 
 from steadytree._base.files import write_text_atomically
-from steadytree.distance.diff import (
-    NONE,
-    STATUSES,
-    ClassChange,
-    RowChanges,
-    TreeChanges,
-    find_changes,
-)
+from steadytree.distance.alignment import STATUSES, NodeChange
+from steadytree.distance.diff import ClassChange, RowChanges, TreeChanges, find_changes
+from steadytree.distance.subtrees import NONE
 from steadytree.models.tree import Tree
-from steadytree.reporting.formatting import one_line, percent_text, rows_text
-from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.text import branch_stems
-from steadytree.reporting.wording import conditions, describe_split, sum_over_leaves
+from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
+from steadytree.reporting.svg.diff import draw_diff, upper_levels
+from steadytree.reporting.wording import (
+    MOST_CATEGORIES,
+    conditions,
+    describe_split,
+    sum_over_leaves,
+)
 
 MOST_CLASSES = 8  # that get a line each
+MOST_VALUES = 6  # of an example
+DEEPEST = 60  # level that is still shown
 
 
 def build_diff(changes: TreeChanges) -> dict[str, Any]:
-    """All that text and picture show of the changes."""
-    trees = {"old": changes.old, "new": changes.new}
+    """All that text and picture show of the changes; of deep trees the upper levels."""
+    old, new = changes.old, changes.new
+    trees = {"old": old, "new": new}
     reached = {side: _rows_at_nodes(tree, changes, side) for side, tree in trees.items()}
     numbers = {side: _leaf_numbers(tree) for side, tree in trees.items()}
     data = changes.to_dict()
-    if data["rows"] is not None:
-        for side, tree in trees.items():
-            data["rows"][f"{side}_leaves"] = _leaves(tree, reached[side], numbers[side])
+    nodes = [
+        _node(changes, index, node, reached, numbers)
+        for index, node in enumerate(changes.nodes)
+        if node.depth <= DEEPEST
+    ]
+    _describe_moves(changes.nodes, nodes)
+    rows = data["rows"]
+    if rows is not None:
+        rows = rows | {
+            "old_leaves": _leaves(old, reached["old"], numbers["old"]),
+            "new_leaves": _leaves(new, reached["new"], numbers["new"]),
+        }
     return {
         "headline": headline(changes),
         "counts": data["counts"],
+        "n_edits": data["n_edits"],
+        "alike": data["alike"],
+        "example": data["example"],
+        "alike_text": alike_text(changes),
         "distance": data["distance"],
         "classes": [one | {"label": one_line(one["label"])} for one in data["classes"]],
         "classes_text": class_texts(changes),
-        "nodes": [_node(changes, index, reached, numbers) for index in range(len(changes.nodes))],
-        "rows": data["rows"],
+        "nodes": upper_levels(nodes, DEEPEST),
+        "n_nodes": len(changes.nodes),
+        "rows": rows,
     }
+
+
+def _describe_moves(changes: Sequence[NodeChange], nodes: list[dict[str, Any]]) -> None:
+    """Add to each node where what stands there came from, and where what stood there went."""
+    shown = {node["place"]: node for node in nodes}
+    for node in nodes:
+        change, notes = changes[node["place"]], []
+        if change.move in ("up", "swap"):
+            notes.append("moved up" if change.move == "up" else "swapped with a split below")
+        if change.came_from != NONE:
+            notes.append(f"moved from {_where(shown, change.came_from)}")
+        if change.went_to != NONE:
+            gone = shown.get(change.went_to)
+            node["away"] = _split_text(gone["new"]) if gone else "a subtree"
+            notes.append(f"{node['away']} moved to {_where(shown, change.went_to)}")
+        node["note"] = "; ".join(notes)
+
+
+def _where(shown: dict[int, dict[str, Any]], index: int) -> str:
+    """A position by the split above it."""
+    if index not in shown:
+        return "a deeper level"
+    parent = shown[index]["parent"]
+    if parent is None:
+        return "the top"
+    above = shown[parent]["new"] or shown[parent]["old"]
+    return f"“{_split_text(above)}”: {shown[index]['side']}"
+
+
+def _split_text(own: dict[str, Any]) -> str:
+    return own["text"].removesuffix(own["missing"])
+
+
+def alike_text(changes: TreeChanges) -> str:
+    """Whether both trees decide alike on every input, with an example where not."""
+    if changes.alike is None:
+        return "Not decided within the limit of work: whether both decide alike on every input."
+    if changes.alike:
+        return ""  # the headline says so
+    values = [_value_text(*one) for one in (changes.equivalence.example or {}).items()]
+    more = f" and {len(values) - MOST_VALUES} more values" if len(values) > MOST_VALUES else ""
+    listed = ", ".join(values[:MOST_VALUES]) + more
+    return f"They decide differently, for example, where {listed or 'any value is given'}."
+
+
+def _value_text(name: str, value: Any) -> str:
+    if value is None:
+        return f"{one_line(name)} is missing"
+    text = plain_text(value) if isinstance(value, float) else one_line(value)
+    return f"{one_line(name)} = {text}"
 
 
 def headline(changes: TreeChanges) -> str:
@@ -58,6 +125,8 @@ def headline(changes: TreeChanges) -> str:
         n = changes.counts["relabelled"]
         parts += [f"{n} {'leaves' if n > 1 else 'leaf'} relabelled"] if n else []
         text = f"{'Splits' if splits else 'Changes'}: {', '.join(parts)}"
+    if changes.alike and not changes.is_same:
+        text += "; the same decisions on every possible input"
     if changes.rows is None:
         return f"{text}."
     n, total = len(changes.rows.flipped), changes.rows.n_rows
@@ -95,12 +164,10 @@ def _class_text(change: ClassChange, rows: RowChanges | None) -> str:
 def _node(
     changes: TreeChanges,
     index: int,
+    node: NodeChange,
     reached: dict[str, NDArray[np.float64]],
     numbers: dict[str, dict[int, int]],
 ) -> dict[str, Any]:
-    node = changes.nodes[index]
-    nodes = {"old": node.old, "new": node.new}
-    rows = {side: None if n == NONE else float(reached[side][n]) for side, n in nodes.items()}
     found: dict[str, Any] = {
         "place": index,
         "status": node.status,
@@ -109,12 +176,15 @@ def _node(
         "depth": node.depth,
         "old": _node_text(changes.old, node.old, numbers["old"]),
         "new": _node_text(changes.new, node.new, numbers["new"]),
-        **{f"{side}_rows": n for side, n in rows.items()},
-        **{f"{s}_share": (n or 0.0) / max(float(reached[s][0]), 1e-300) for s, n in rows.items()},
+        "old_rows": _amount(reached["old"], node.old),
+        "new_rows": _amount(reached["new"], node.new),
+        "old_share": _share(reached["old"], node.old),
+        "new_share": _share(reached["new"], node.new),
     }
-    if node.status == "moved" and found["old"]["text"] == found["new"]["text"]:
-        for side in ("old", "new"):  # rounding would hide the move
-            found[side]["text"] = found[side]["full"]
+    if node.status == "adjusted" and found["old"]["text"] == found["new"]["text"]:
+        for side in ("old", "new"):  # rounding would hide the difference
+            full = found[side]["full"]
+            found[side] |= {"text": full, "test": full.removeprefix(found[side]["feature"] + " ")}
     if node.left != NONE:
         found |= {"left": node.left, "right": node.right}
     return found
@@ -127,7 +197,15 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
     if not tree.is_leaf[node]:
         split = describe_split(tree, node)
         missing = f" (missing: {split.missing})" if split.missing else ""
-        return {"question": True, "text": split.text + missing, "full": split.full}
+        return {
+            "question": True,
+            "feature": split.feature,
+            "test": split.test + missing,
+            "missing": missing,
+            **_categories(tree, node, split.test),
+            "text": split.text + missing,
+            "full": split.full,
+        }
     label = one_line(tree.classes.tolist()[tree.label[node]])
     share = percent_text(float(tree.value[node].max()))
     rule = " and ".join(conditions(tree, node))
@@ -138,6 +216,16 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
         "text": f"{label} {share}",
         "full": f"{label} if {rule}" if rule else label,
     }
+
+
+def _categories(tree: Tree, node: int, test: str) -> dict[str, Any]:
+    """The relation of a test, the first categories that it names, and how many there are."""
+    categories = tree.space[int(tree.feature[node])].categories
+    relation = test.split(" ")[0]
+    flags = tree.subset[node][: len(categories)] != (relation == "≠")
+    names = [name for name, flag in zip(categories, flags, strict=True) if flag]
+    listed = [one_line(name) for name in names[:MOST_CATEGORIES]]
+    return {"relation": relation, "categories": listed, "n_categories": len(names)}
 
 
 def _leaf_numbers(tree: Tree) -> dict[int, int]:
@@ -154,24 +242,36 @@ def _rows_at_nodes(tree: Tree, changes: TreeChanges, side: str) -> NDArray[np.fl
     return sum_over_leaves(tree, np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64))
 
 
+def _amount(reached: NDArray[np.float64], node: int) -> float | None:
+    return None if node == NONE else float(reached[node])
+
+
+def _share(reached: NDArray[np.float64], node: int) -> float:
+    return 0.0 if node == NONE else float(reached[node] / max(reached[0], 1e-300))
+
+
 def _leaves(
     tree: Tree, reached: NDArray[np.float64], numbers: dict[int, int]
 ) -> list[dict[str, Any]]:
+    labels = tree.classes[tree.label].tolist()
     return [
         {"node": node, "number": number, "n_rows": int(reached[node])}
-        | {"label": one_line(tree.classes.tolist()[tree.label[node]])}
+        | {"label": one_line(labels[node])}
         for node, number in numbers.items()
     ]
 
 
-SIGNS = {  # and their styles
+SIGNS = {  # and styles
     "same": (" ", "dim"),
-    "moved": ("~", "yellow"),
+    "moved": (">", "blue"),
+    "moved away": ("<", "blue"),
+    "adjusted": ("~", "yellow"),
     "replaced": ("!", "red"),
     "relabelled": ("!", "red"),
     "grown": ("+", "green"),
     "cut": ("-", "magenta"),
 }
+LEGEND = "  same   > moved   < moved away   ~ adjusted   ! replaced or relabelled   + grown   - cut"
 MOST_ROWS = 20
 
 
@@ -181,22 +281,40 @@ def diff_text(data: dict[str, Any]) -> Text:
     for line in data["classes_text"]:
         text.append(line + "\n", style="bold")
     text.append("\n")
-    for stem, node in zip(branch_stems(data["nodes"]), data["nodes"], strict=True):
+    stems = [""] * len(data["nodes"])
+    for node in data["nodes"]:
+        stem, branch = "", ""
+        if node["parent"] is not None:
+            last = node["side"] == "no"
+            stem = stems[node["parent"]]
+            branch = f"{'└─' if last else '├─'} {node['side']}: "
+            stems[node["place"]] = stem + ("   " if last else "│  ")
         sign, style = SIGNS[node["status"]]
-        old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
-        changed = f"{old} → {new}" if old and new and old != new else new or old
-        text.append(f"{sign} ", style=style).append(stem, style="dim")
-        text.append(f"{changed}\n", style=style)
-    text.append("\n  same   ~ moved   ! replaced or relabelled   + grown   - cut\n", style="dim")
+        text.append(f"{sign} ", style=style)
+        text.append(stem + branch, style="dim")
+        text.append(_change_text(node) + "\n", style=style)
+    if len(data["nodes"]) < data["n_nodes"]:
+        text.append(f"  (the upper {DEEPEST} levels of {data['n_nodes']:,} positions)\n")
+    text.append(f"\n{LEGEND}\n", style="dim")
+    if data["alike_text"]:
+        text.append(data["alike_text"] + "\n")
     if data["rows"] is not None:
-        text.append(_rows_text(data["rows"]))
+        text.append(_rows(data["rows"]))
     if data["distance"] is not None:
         text.append(f"Path distance {data['distance']:.3g}.\n")
     text.rstrip()
     return text
 
 
-def _rows_text(rows: dict[str, Any]) -> str:
+def _change_text(node: dict[str, Any]) -> str:
+    old, new = (node[side]["text"] if node[side] else "" for side in ("old", "new"))
+    if node["status"] == "moved":  # only where it stands changed
+        old = ""
+    text = f"{old} → {new}" if old and new and old != new else new or old
+    return f"{text} ({node['note']})" if text and node["note"] else text or node["note"]
+
+
+def _rows(rows: dict[str, Any]) -> str:
     lines = [f"{rows['n_flipped']:,} of {rows_text(rows['n_rows'])} get another prediction."]
     if rows["n_flipped"]:
         listed = ", ".join(str(row) for row in rows["flipped"][:MOST_ROWS])
@@ -240,9 +358,13 @@ class TreeDiff(TreeChanges):
 def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     """Changes from one tree to another, and the predictions that change with them.
 
-    The trees are aligned from the root down. A node is "same"; "moved" where the same feature has
-    another threshold; "replaced" where another feature is used; "relabelled" where a leaf predicts
-    another class; "grown" or "cut" where one tree has a split and the other a leaf.
+    The trees are laid over each other with few edits. A node is "same"; "moved" where a split or a
+    subtree stood elsewhere, and its former place is "moved away"; "adjusted" where the same feature
+    has another threshold; "replaced" where another feature is used; "relabelled" where a leaf
+    predicts another class; "grown" or "cut" where one tree has a split and the other none.
+
+    ``alike`` says whether both trees decide alike on every possible input, categories and missing
+    values included. It is exact, and None where a limit of work was reached first.
 
     Parameters
     ----------
@@ -268,7 +390,7 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> new = DecisionTreeClassifier().fit(X, ["no", "yes", "yes", "yes"])
     >>> found = diff(old, new, X)
     >>> found
-    TreeDiff(Splits: 1 moved; 1 of 4 predictions change (25.0%).)
+    TreeDiff(Splits: 1 adjusted; 1 of 4 predictions change (25.0%).)
     >>> found.rows.flipped.tolist()
     [1]
     """
