@@ -127,6 +127,7 @@ def grow_small(
     near,
     coarse,
     root,
+    deepest,
 ):
     data = codes, targets, weights, n_bins, kinds, directions, roundness
 
@@ -137,7 +138,7 @@ def grow_small(
         j = only if only >= 0 else j
         return (gains[j] if gains[j] > TIE * weights.sum() else 0.0), j, int(bins[j])
 
-    inside = [[r for r in range(len(codes)) if weights[r] > 0]]
+    inside, depth = [[r for r in range(len(codes)) if weights[r] > 0]], [0]
     feature, bins, left, open_ = [-1], [0], [-1], {0: small_split(inside[0], root)}
     while len(open_) < n_leaves:
         best = max(gain for gain, _, _ in open_.values())
@@ -149,7 +150,9 @@ def grow_small(
         for side in (1, 0):
             rows = [r for r in inside[node] if bins[node] >> codes[r, feature[node]] & 1 == side]
             inside.append(rows)
-            open_[len(left)] = small_split(rows, -1)
+            depth.append(depth[node] + 1)
+            nothing = 0.0, 0, 0
+            open_[len(left)] = small_split(rows, -1) if depth[-1] < deepest else nothing
             feature, bins, left = [*feature, -1], [*bins, 0], [*left, -1]
     return np.array(feature), np.array(bins, np.uint64), np.array(left)
 
@@ -370,7 +373,7 @@ def small_case(case):
 
 def grow_case(case):
     data, *sizes = small_case(case)
-    return *data, *sizes, int(case.rng.integers(-1, 3))
+    return *data, *sizes, int(case.rng.integers(-1, 3)), int(case.rng.integers(1, 6))
 
 
 def splits_case(case):
@@ -383,7 +386,7 @@ def refine_case(case):
     """A tree that is not the best: its bins are drawn, its leaves are not empty."""
     case.n = 25  # fewer rows have nothing to ask anew
     data, n_leaves, least, near, coarse = small_case(case)
-    feature, bins, left = grow_small(*data, n_leaves, least, near, coarse, -1)
+    feature, bins, left = grow_small(*data, n_leaves, least, near, coarse, -1, n_leaves)
     for node in np.flatnonzero(left >= 0):
         tried = bins.copy()
         tried[node] = case.rng.integers(1, 31)

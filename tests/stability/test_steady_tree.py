@@ -132,7 +132,7 @@ def test_a_split_of_categories_is_the_best_of_all_groups(seed):
     p, w = rng.random((40, 1)), rng.integers(1, 4, 40).astype(float)
     kind, none = np.array([GROUPED]), np.zeros(1, np.int64)
     flat = np.zeros((1, 64))
-    _, bins, _ = grow_small(codes, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1)
+    _, bins, _ = grow_small(codes, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1, 2)
 
     def loss(chosen):
         goes = np.isin(codes[:, 0], chosen)
@@ -304,3 +304,11 @@ def test_separates_what_a_public_set_holds():
     assert model.score(X[1::2], y[1::2]) > 0.9
     tree = model.to_sklearn()
     assert (tree.predict(X) == model.predict(X)).all()
+
+
+@pytest.mark.parametrize("max_depth", [1, 2, 3])
+def test_depth_is_limited_where_asked(max_depth):
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SteadyTreeClassifier(max_depth=max_depth).fit(X, y)
+    assert model.tree_.depth == max_depth
+    assert model.tree_.n_leaves <= min(2**max_depth, 8)

@@ -46,7 +46,7 @@ class SmallTree(NamedTuple):
     better: float = 1.0
 
     @classmethod
-    def learn(cls, rows: TaughtRows, n_leaves: int, least: float) -> "SmallTree":
+    def learn(cls, rows: TaughtRows, n_leaves: int, least: float, deepest: int) -> "SmallTree":
         """The greedy tree, asked anew; or one with another first question if clearly better.
 
         A greedy first question may leave its few successors nothing good to ask. The columns of
@@ -54,22 +54,24 @@ class SmallTree(NamedTuple):
         CLEARLY more of the squared error, so that near-ties do not change the tree.
         """
         gains = best_splits(*rows, np.flatnonzero(rows.weights > 0), least, COARSE)[0]
-        best = cls.grow(rows, n_leaves, least, LEAF)
+        best = cls.grow(rows, n_leaves, least, LEAF, deepest)
         greedy_root, explained = int(best.feature[0]), best.explained(rows)
         base = explained
         for root in np.argsort(-gains, kind="stable")[:N_ROOTS]:
             if root == greedy_root or gains[root] <= 0 or greedy_root == LEAF:
                 continue
-            other = cls.grow(rows, n_leaves, least, int(root))
+            other = cls.grow(rows, n_leaves, least, int(root), deepest)
             found = other.explained(rows)
             if found > CLEARLY * explained:
                 best, explained = other, found
         return best._replace(greedy_root=greedy_root, better=explained / base if base > 0 else 1.0)
 
     @classmethod
-    def grow(cls, rows: TaughtRows, n_leaves: int, least: float, root: int) -> "SmallTree":
+    def grow(
+        cls, rows: TaughtRows, n_leaves: int, least: float, root: int, deepest: int
+    ) -> "SmallTree":
         """Best first from a column, LEAF for the best one, then each question asked anew."""
-        feature, bins, left = grow_small(*rows, n_leaves, least, NEAR, COARSE, root)
+        feature, bins, left = grow_small(*rows, n_leaves, least, NEAR, COARSE, root, deepest)
         feature, bins = refine_small(*rows, feature, bins, left, least, COARSE_LATER)
         return cls(feature, bins, left)
 

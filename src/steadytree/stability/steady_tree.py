@@ -23,7 +23,11 @@ MADE_WEIGHT = 50.0  # times the weight of the real rows
 SWAP_RATE = 0.25
 LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
 N_QUANTILES = 1024
-PARAMETERS: Parameters = {"max_leaf_nodes": Integer(2, 32), "min_samples_leaf": Integer(1)}
+PARAMETERS: Parameters = {
+    "max_leaf_nodes": Integer(2, 32),
+    "min_samples_leaf": Integer(1),
+    "max_depth": Integer(1, also=(None,)),
+}
 
 
 class Choice(NamedTuple):
@@ -57,6 +61,8 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     ----------
     max_leaf_nodes : int, default=8
         Most leaves, 2 to 32. Chosen by the user: a size chosen anew in each fit changes the tree.
+    max_depth : int, optional
+        Most splits on the way to a leaf; None, the default, sets no limit of its own.
     min_samples_leaf : int, default=5
         Least rows (or summed weights) in a leaf, as a share of real and made-up rows together.
     class_weight : dict, "balanced" or None, default=None
@@ -95,12 +101,14 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self,
         max_leaf_nodes=8,
         min_samples_leaf=5,
+        max_depth=None,
         class_weight=None,
         monotonic_cst=None,
         random_state=0,
     ):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_samples_leaf = min_samples_leaf
+        self.max_depth = max_depth
         self.class_weight = class_weight
         self.monotonic_cst = monotonic_cst
         self.random_state = random_state
@@ -194,7 +202,9 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             directions,
             roundness,
         )
-        tree = SmallTree.learn(taught, self.max_leaf_nodes, least)
+        tree = SmallTree.learn(
+            taught, self.max_leaf_nodes, least, self.max_depth or self.max_leaf_nodes
+        )
         leaves = tree.leaves(codes)
         weight, sums = tree.node_sums(leaves, weights, targets)
         if teacher is None:

@@ -34,8 +34,9 @@ def grow_small(
     near,
     coarse,
     root,
+    deepest,
 ):
-    """A tree of at most `n_leaves`, the node of largest gain first.
+    """A tree of at most `n_leaves` and `deepest` levels, the node of largest gain first.
 
     Of all columns' best splits a node gets the first, in the order of columns, whose gain is
     within a share `near` of the best; `root` names the column of the first question, -1 any.
@@ -45,6 +46,7 @@ def grow_small(
     most = 2 * n_leaves - 1
     feature, left, bins = np.full(most, -1), np.full(most, -1), np.zeros(most, np.uint64)
     gain, asked, n_nodes = np.zeros(most), np.zeros(most, np.int64), 1
+    depth = np.zeros(most, np.int64)
     inside = [np.flatnonzero(weights > 0.0)]
     total = weights.sum()
     for _ in range(n_leaves - 1):
@@ -65,7 +67,7 @@ def grow_small(
             if node or root < 0:
                 asked[node] = np.argmax(gains >= (1 - near) * (1 - TIE) * gains.max())
             gain[node], bins[node] = gains[asked[node]], found[asked[node]]
-            if gain[node] <= TIE * total:
+            if gain[node] <= TIE * total or depth[node] == deepest:
                 gain[node] = 0.0
         best, node = gain[:n_nodes].max(), 0
         if best <= 0.0:
@@ -73,6 +75,7 @@ def grow_small(
         while gain[node] < best * (1 - TIE):
             node += 1
         feature[node], left[node], gain[node] = asked[node], n_nodes, 0.0
+        depth[n_nodes : n_nodes + 2] = depth[node] + 1
         rows = inside[node]
         goes = np.zeros(rows.shape[0], np.bool_)
         for place in range(rows.shape[0]):
