@@ -168,7 +168,7 @@ def show(title, names, options):
         for leaves in options.leaves:
             steady = measure(lambda n=leaves: st.SteadyTreeClassifier(n), X, y, options)
             for size in (leaves, OF_ANY_SIZE) if leaves == 8 else (leaves,):
-                cart = measure(lambda n=size: Cart(space, n), X, y, options)
+                cart = measure(lambda n=size, s=space: Cart(s, n), X, y, options)
                 rows.setdefault((leaves, size), []).append((cart, steady))
                 cells = [f"{a:.3f} -> {b:.3f}" for a, b in zip(cart, steady, strict=True)]
                 label = f"{name[:10]} {size}/{leaves}"
