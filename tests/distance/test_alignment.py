@@ -59,6 +59,14 @@ def test_the_ends_of_a_move_know_each_other():
     assert [node.old for node in nodes] == [0, -1, 1, 2, 3]
 
 
+def test_a_subtree_moves_out_of_one_that_is_cut():
+    found = diff(as_tree((0, (3, (2, 0, 1), 1), 0)), as_tree((0, 1, (2, 0, 1))))
+    assert [node.status for node in found.nodes[:4]] == ["same", "cut", "moved away", "cut"]
+    assert "moved from “r ≤ 0.5”: yes" in str(found)
+    assert "q ≤ 0.5 moved to “p ≤ 0.25”: no" in found.svg
+    assert replay(found) == as_plan(found.new)
+
+
 def test_subtrees_that_changed_sides_are_two_moves():
     one, other = (2, (3, 0, 1), 0), (3, 1, (2, 1, 0))
     assert edits_between((0, one, other), (0, other, one)) == 2

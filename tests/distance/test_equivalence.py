@@ -138,3 +138,8 @@ def test_moves_that_keep_decisions_are_alike():
     found = diff(as_tree(old), as_tree(new))
     assert found.alike
     assert found.counts["moved"] == 1
+
+
+def test_two_leaves_differ_everywhere():
+    assert "They decide differently on every input." in str(diff(as_tree(0), as_tree(1)))
+    assert diff(as_tree(0), as_tree((0, 0, 0))).alike

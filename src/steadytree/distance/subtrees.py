@@ -61,8 +61,8 @@ class Subtrees:
         return self._splits.setdefault(split, len(self._splits))
 
     def _make(self, key: int, node: int, *children: Subtree) -> Subtree:
-        whole = (key, *(child.content for child in children))
-        content = self._contents.setdefault(whole, len(self._contents))
+        parts = (key, *(child.content for child in children))
+        content = self._contents.setdefault(parts, len(self._contents))
         if not children:
             return Subtree(content, key, node, 0, 0)
         left, right = children

@@ -75,8 +75,8 @@ def _describe_moves(changes: Sequence[NodeChange], nodes: list[dict[str, Any]]) 
         if change.came_from != NONE:
             notes.append(f"moved from {_where(shown, change.came_from)}")
         if change.went_to != NONE:
-            gone = shown.get(change.went_to)
-            node["away"] = _split_text(gone["new"]) if gone else "a subtree"
+            target = shown.get(change.went_to)
+            node["away"] = _split_text(target) if target else "a subtree"
             notes.append(f"{node['away']} moved to {_where(shown, change.went_to)}")
         node["note"] = "; ".join(notes)
 
@@ -88,11 +88,12 @@ def _where(shown: dict[int, dict[str, Any]], index: int) -> str:
     parent = shown[index]["parent"]
     if parent is None:
         return "the top"
-    above = shown[parent]["new"] or shown[parent]["old"]
-    return f"“{_split_text(above)}”: {shown[index]['side']}"
+    return f"“{_split_text(shown[parent])}”: {shown[index]['side']}"
 
 
-def _split_text(own: dict[str, Any]) -> str:
+def _split_text(node: dict[str, Any]) -> str:
+    """The new split of a position, or the old one where there is no other."""
+    own = next(node[side] for side in ("new", "old") if node[side] and node[side]["question"])
     return own["text"].removesuffix(own["missing"])
 
 
@@ -103,9 +104,11 @@ def alike_text(changes: TreeChanges) -> str:
     if changes.alike:
         return ""  # the headline says so
     values = [_value_text(*one) for one in (changes.equivalence.example or {}).items()]
+    if not values:
+        return "They decide differently on every input."
     more = f" and {len(values) - MOST_VALUES} more values" if len(values) > MOST_VALUES else ""
     listed = ", ".join(values[:MOST_VALUES]) + more
-    return f"They decide differently, for example, where {listed or 'any value is given'}."
+    return f"They decide differently, for example, where {listed}."
 
 
 def _value_text(name: str, value: Any) -> str:
