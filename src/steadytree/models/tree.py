@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.splits import Bins
 from steadytree.models._kernels import (
     cut_back,
     find_leaves,
@@ -59,6 +60,9 @@ class Tree:
     note : str, default=""
         What whoever reads the tree must be told, such as that it is not private; it goes into
         the tree's file and is no part of what makes two trees equal.
+    bins : Bins, optional
+        Candidate splits and seed that the tree was learned with, to be used again by the next fit;
+        kept in the tree's file, too, and no part of what makes two trees equal.
 
     Examples
     --------
@@ -83,11 +87,14 @@ class Tree:
     subset: NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), bool))
     single_precision: bool = False
     note: str = ""
+    bins: Bins | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.note, str):
             raise TypeError(f"note must be text, got {type(self.note).__name__}.")
         object.__setattr__(self, "space", self.space.bare())
+        if self.bins is not None and self.bins.space.bare() != self.space:
+            object.__setattr__(self, "bins", None)  # of other columns
         n_nodes = len(self.feature)
         width = max(len(column.categories) for column in self.space)
         if len(self.missing_left) == 0:
@@ -216,6 +223,7 @@ class Tree:
             self.subset[kept] & ~leaf[:, None],
             self.single_precision,
             self.note,
+            self.bins,
         )
 
     def prune(self) -> "Tree":
