@@ -4,12 +4,15 @@ import pathlib
 import pickle
 import re
 import struct
+from dataclasses import replace
 
 import hypothesis
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+import steadytree as st
 from steadytree._base.documents import canonical_json, convert
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
@@ -212,9 +215,9 @@ def test_mutated_bytes_are_refused_in_one_line(name, with_hash, tmp_path):
         (b"[1, 2]", "no model file of steadytree"),
         (b"null", "no model file of steadytree"),
         (b'{"format": "other"}', "no model file of steadytree"),
-        (b'{"format": "steadytree-tree"}', "must hold format, version 1, sha256 and tree"),
+        (b'{"format": "steadytree-tree"}', "must hold format, version 1 to 2, sha256 and tree"),
         (b'{"format": "steadytree-tree", "version": true}', "must hold format, version 1"),
-        (b'{"format": "steadytree-tree", "version": 2}', "upgrade"),
+        (b'{"format": "steadytree-tree", "version": 3}', "upgrade"),
         (b'{"format": "steadytree-tree", "version": 1}', "must hold format, version 1"),
         (b'{"format": "a", "format": "steadytree-tree"}', "stands twice"),
         (b'{"format": NaN}', "NaN is no JSON"),
@@ -457,3 +460,46 @@ def test_a_node_of_a_tree_as_plain_values():
 def test_the_hash_of_a_model_is_that_of_its_tree():
     model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"])
     assert model_hash(model) == model_hash(as_tree(model))
+
+
+def with_bins():
+    rows = pd.DataFrame({"a": np.arange(200) / 3, "b": list("uvwxy") * 40, "c": range(200)})
+    return st.StableTreeClassifier(2, random_state=5).fit(rows, [0, 0, 1, 0, 1] * 40).tree_
+
+
+def test_a_tree_keeps_its_bins_and_files_without_them_stay_as_they_were(path):
+    tree = with_bins()
+    save(tree, path)
+    content = json.loads(path.read_text())
+    assert content["version"] == 2
+    bins = content["tree"]["bins"]
+    assert (bins["seed"], bins["thresholds"]) == (5, [500, [], 200])
+    assert sorted(bins["order"]["b"]) == list("uvwxy")
+    read = load(path)
+    assert read == tree
+    assert (read.bins.space, read.bins.order) == (tree.bins.space, tree.bins.order)
+    assert pickle.loads(pickle.dumps(tree)).bins.space == tree.bins.space
+    save(replace(tree, bins=None), path)
+    assert json.loads(path.read_text())["version"] == 1
+    assert load(path) == tree
+    assert load(path).bins is None
+    assert tree.prune().bins is tree.bins
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"thresholds": [500]}, "thresholds must be given for each feature"),
+        ({"thresholds": [0, [], 200]}, "no number of thresholds of 'a'"),
+        ({"thresholds": [500, 3, 200]}, "no number of thresholds of 'b'"),
+        ({"thresholds": [[2.0, 1.0], [], 200]}, "thresholds"),
+        ({"order": {"d": ["u"]}}, "'d'"),
+        ({"order": {"b": ["u"]}}, "order of 'b' must hold each of its categories once"),
+        ({"seed": 1.5}, "seed"),
+    ],
+)
+def test_wrong_bins_are_refused(change, message):
+    content = tree_to_dict(with_bins())
+    content["bins"] |= change
+    with pytest.raises(ValueError, match=message):
+        tree_from_dict(content)

@@ -3,11 +3,23 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
-from steadytree import StableTreeClassifier, average_sensitivity, tree_distance
+from steadytree import (
+    StableTreeClassifier,
+    as_tree,
+    average_sensitivity,
+    load,
+    save,
+    tree_distance,
+)
+from steadytree.stability.removal import draw_variant, mix_values
 from tests.data.row_sets import random_rows
 
 X, y = load_iris(return_X_y=True)
@@ -29,7 +41,7 @@ def test_the_whole_answer():
     assert changed.value == pytest.approx(100 * (found.distances > 0).mean())
     assert largest.value == found.distances.max()
     assert str(found).startswith("average sensitivity: ")
-    assert len(str(found).splitlines()) == 3
+    assert str(found).endswith("without one row, with the same bins, each row in turn")
 
 
 def test_the_worst_rows_come_first():
@@ -224,3 +236,128 @@ def test_one_class_never_changes():
     found = average_sensitivity(stable(), frame, ["same"] * 20)
     assert found.value == 0
     assert found.alternatives[0].share == 1
+
+
+# ---- real refits ----
+def node_distance(a, b):
+    return float(tree_distance(a, b, "node"))
+
+
+@pytest.mark.parametrize("grid", ["equidistant", "quantile", "midpoint"])
+@pytest.mark.parametrize("seed", range(4))
+def test_shared_bins_are_those_of_a_refit_with_the_same_bins(seed, grid, monkeypatch, tmp_path):
+    """What is reported is what happens when the tree is learned again from its file."""
+    monkeypatch.setattr("steadytree.data.splits.GROUPED_ROWS", 0)
+    rows, labels = random_rows(np.random.default_rng(seed), n=40)
+    model = stable(grid=grid, n_thresholds=30, epsilon=0.3).fit(rows, labels)
+    found = average_sensitivity(model, rows, labels, normalise=False)
+    assert found.bins == "shared"
+    assert "with the same bins" in str(found)
+    save(model, tmp_path / "a.tree.json")
+    again = stable(grid=grid, random_state=None, epsilon=0.3, bins=load(tmp_path / "a.tree.json"))
+    assert again.fit(rows, labels).tree_ == model.tree_
+    for k in range(40):
+        kept = np.delete(np.arange(40), k)
+        if rows.iloc[kept].isna().all().any() or len(set(labels[kept])) < len(set(labels)):
+            continue
+        refitted = again.fit(rows.iloc[kept], labels[kept])
+        assert node_distance(model, refitted) == found.distances[0, k]
+
+
+def test_refits_from_scratch_are_told_apart():
+    found = average_sensitivity(stable(epsilon=0.3), X, y, bins="own", normalise=False)
+    assert found.bins == "own"
+    assert "bins of its own" in str(found)
+    whole = stable(epsilon=0.3).fit(X, y)
+    trees = [stable(epsilon=0.3).fit(np.delete(X, k, 0), np.delete(y, k)) for k in range(150)]
+    np.testing.assert_array_equal(found.distances[0], [node_distance(whole, t) for t in trees])
+    theirs = average_sensitivity(DecisionTreeClassifier(random_state=0), X, y, repeats=2)
+    assert theirs.bins == "own"
+
+
+def test_weighted_rows_are_removed_with_their_weights():
+    weights = np.random.default_rng(0).integers(1, 4, 150)
+    found = average_sensitivity(stable(), X, y, sample_weight=weights, normalise=False)
+    whole = stable().fit(X, y, weights)
+    again = stable(bins=whole.tree_)
+    for k in range(0, 150, 7):
+        kept = np.delete(np.arange(150), k)
+        tree = again.fit(X[kept], y[kept], weights[kept]).tree_
+        assert node_distance(whole, tree) == found.distances[0, k]
+    cart = DecisionTreeClassifier(max_depth=2, random_state=0)
+    found = average_sensitivity(cart, X, y, repeats=5, sample_weight=weights, normalise=False)
+    whole = clone(cart).fit(X, y, weights)
+    for k, distance in zip(found.removed[0, :, 0], found.distances[0], strict=True):
+        kept = np.delete(np.arange(150), k)
+        tree = clone(cart).fit(X[kept], y[kept], weights[kept])
+        assert node_distance(as_tree(whole, X), as_tree(tree, X)) == distance
+    with pytest.raises(ValueError, match="leave them out"):
+        average_sensitivity(stable(), X, y, sample_weight=np.arange(150))
+
+
+@pytest.mark.parametrize("change", ["labels", "bootstrap"])
+@pytest.mark.parametrize("bins", ["shared", "own"])
+def test_other_changes_equal_refitting(change, bins):
+    two, labels = X[:100], y[:100]
+    found = average_sensitivity(
+        stable(), two, labels, 5, repeats=8, normalise=False, change=change, bins=bins
+    )
+    assert found.removed.shape == (1, 8, 5 if change == "labels" else 100)
+    assert not found.exact
+    whole = stable().fit(two, labels)
+    again = stable(bins=whole.tree_ if bins == "shared" else None)
+    for rows, distance in zip(found.removed[0], found.distances[0], strict=True):
+        kept, changed = np.arange(100), labels.copy()
+        if change == "labels":
+            changed[rows] = 1 - changed[rows]  # of two classes the other one
+        else:
+            kept = rows
+        assert node_distance(whole, again.fit(two[kept], changed[kept])) == distance
+
+
+def test_changed_values_come_from_other_rows_of_the_column():
+    frame = pd.DataFrame({"a": np.arange(20.0), "b": list("uvwx") * 5}, index=np.arange(20)[::-1])
+    labels = np.array([0, 1] * 10)
+    variant = draw_variant("features", np.array([3, 8]), labels, 2, np.random.default_rng(0))
+    mixed = mix_values(frame, variant.values)
+    assert mixed.index.equals(frame.index)
+    differs = (mixed != frame).to_numpy()
+    assert differs.sum() in (1, 2)
+    assert set(np.flatnonzero(differs.any(axis=1))) <= {3, 8}
+    numbers = mix_values(np.arange(40.0).reshape(20, 2), variant.values)
+    assert (numbers % 2 == [0, 1]).all()
+    for learner in (stable(), DecisionTreeClassifier(random_state=0)):
+        rows = frame if learner.__class__ is StableTreeClassifier else frame[["a"]]
+        found = average_sensitivity(learner, rows, labels, 4, repeats=6, change="features")
+        assert found.distances.shape == (1, 6)
+        assert "another value in one column" in str(found)
+
+
+def test_a_procedure_is_refitted_as_a_whole():
+    pipeline = make_pipeline(PCA(2, random_state=0), DecisionTreeClassifier(max_depth=2))
+    search = GridSearchCV(pipeline, {"decisiontreeclassifier__max_depth": [1, 2]}, cv=3)
+    for procedure in (pipeline, search):
+        found = average_sensitivity(procedure, X, y, 30, repeats=4, normalise=False, random_state=1)
+        assert found.bins == "own"
+        assert found.value > 0  # the components move with the rows
+        again = average_sensitivity(procedure, X, y, 30, repeats=4, normalise=False, random_state=1)
+        np.testing.assert_array_equal(found.distances, again.distances)
+    weighted = average_sensitivity(pipeline, X, y, 30, 2, sample_weight=np.arange(1, 151))
+    assert weighted.distances.shape == (1, 2)
+    with pytest.raises(ValueError, match="change must be one of"):
+        average_sensitivity(stable(), X, y, change="noise")
+    with pytest.raises(ValueError, match="bins must be one of"):
+        average_sensitivity(stable(), X, y, bins="fresh")
+
+
+def test_bins_of_other_data():
+    old = stable().fit(pd.DataFrame({"a": [0.0, 1, 2, 3] * 5, "b": list("uvwx") * 5}), [0, 1] * 10)
+    new = pd.DataFrame({"a": [0.5, 9, 2, np.nan] * 5, "b": list("uvyz") * 5, "c": range(20)})
+    tree = stable(bins=old.tree_).fit(new, [0, 0, 1, 1] * 5).tree_
+    assert tree.predict(new).tolist() == [0, 0, 1, 1] * 5
+    assert tree.space[1].categories == ("u", "v", "w", "x", "y", "z")
+    assert (tree.space[0].low, tree.space[0].high, tree.space[0].missing) == (0.0, 9.0, True)
+    with pytest.raises(ValueError, match="'a' held numbers"):
+        stable(bins=old).fit(new.assign(a="text"), [0, 1] * 10)
+    with pytest.raises(ValueError, match="this one keeps none"):
+        stable(bins=DecisionTreeClassifier().fit(X, y)).fit(X, y)

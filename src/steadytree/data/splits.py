@@ -1,6 +1,7 @@
 """SplitTable: every candidate split of a learner, and the bins it is made of."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree.data._kernels import SplitArrays, list_splits, merge_bins
-from steadytree.data.binning import bin_index_type
+from steadytree.data.binning import MAX_THRESHOLDS, bin_index_type, equidistant_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 
@@ -19,19 +20,86 @@ SHARE_PRIOR = 10.0  # rows of the common share that each category's share begins
 
 
 @dataclass(frozen=True, eq=False)
+class Bins:
+    """Candidate splits and seed of a fit, kept so that the next one has the same."""
+
+    space: FeatureSpace  # with candidate thresholds
+    order: Mapping[str, tuple[str, ...]]  # of the categories of columns that are split in groups
+    seed: int
+
+    @classmethod
+    def read(
+        cls,
+        space: FeatureSpace,
+        thresholds: list[int | list[float]],
+        order: Mapping[str, tuple[str, ...]],
+        seed: int,
+    ) -> "Bins":
+        """Bins over a bare space; thresholds as `plain_thresholds` returns them."""
+        if len(thresholds) != len(space):
+            raise ValueError("bins: thresholds must be given for each feature")
+        columns = []
+        for column, given in zip(space, thresholds, strict=True):
+            if isinstance(given, int):
+                if column.is_categorical or not 0 < given <= MAX_THRESHOLDS:
+                    raise ValueError(f"bins: {given} is no number of thresholds of {column.name!r}")
+                columns.append(column.with_thresholds(equidistant_thresholds([column], given)[0]))
+            else:
+                columns.append(column.with_thresholds(np.array(given)) if given else column)
+        return cls(FeatureSpace(tuple(columns)), order, seed)
+
+    def plain_thresholds(self) -> list[int | list[float]]:
+        """Thresholds of each column, or how many where they lie evenly between its bounds."""
+        plain: list[int | list[float]] = []
+        for column in self.space:
+            own, n_even = column.thresholds, len(column.thresholds)
+            if column.kind == "integer" and column.high - column.low == n_even:
+                n_even += 1  # every whole number
+            even = n_even > 0 and np.array_equal(equidistant_thresholds([column], n_even)[0], own)
+            plain.append(n_even if even else own.tolist())
+        return plain
+
+    def over(self, space: FeatureSpace) -> FeatureSpace:
+        """Columns of new rows with these thresholds and categories; unknown columns as they are."""
+        known = {column.name: column for column in self.space}
+        return FeatureSpace(
+            tuple(_reused(known[new.name], new) if new.name in known else new for new in space)
+        )
+
+
+def _reused(kept: Column, new: Column) -> Column:
+    if kept.is_categorical != new.is_categorical:
+        held = "categories" if kept.is_categorical else "numbers"
+        raise ValueError(
+            f"bins: column {new.name!r} held {held} when they were made, and now does not: "
+            "convert it, or leave bins out."
+        )
+    missing = kept.missing or new.missing
+    if kept.is_categorical:
+        added = [name for name in new.categories if name not in kept.categories]
+        return replace(kept, categories=(*kept.categories, *added), missing=missing)
+    kind = kept.kind if kept.kind == new.kind else "numeric"
+    low, high = min(kept.low, new.low), max(kept.high, new.high)
+    return replace(kept, kind=kind, low=low, high=high, missing=missing)
+
+
+@dataclass(frozen=True, eq=False)
 class SplitTable:
     """The candidate splits of a feature space with thresholds."""
 
     space: FeatureSpace
     table: SplitArrays  # for the kernels
     merged_bin: Integers | None  # merged bin of every full bin; None if nothing was merged
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # as in Bins
 
     @classmethod
-    def of(cls, space: FeatureSpace, counts: NDArray[Any] | None = None) -> "SplitTable":
+    def of(
+        cls, space: FeatureSpace, counts: NDArray[Any] | None = None, kept: Bins | None = None
+    ) -> "SplitTable":
         """Splits of all columns; with class counts (n_full_bins, n_classes) also of groups of them.
 
         A group begins the order of a class's share in `counts`; there is none in a column of fewer
-        than GROUPED_ROWS rows a category. Empty bins are merged.
+        than GROUPED_ROWS rows a category. Groups of `kept` take their place. Empty bins are merged.
         Merging changes no tree: thresholds with no row between them give the same split, and a
         merged split keeps the range of thresholds it stands for. In a column with missing values
         each split is listed twice, with missing values on the right and on the left, and a last
@@ -42,12 +110,22 @@ class SplitTable:
         starts, grouped = space.bin_offsets, np.zeros(len(space), np.bool_)
         occupied, order = np.ones(starts[-1], np.bool_), np.arange(starts[-1])
         order -= np.repeat(starts[:-1], np.diff(starts))
+        names: dict[str, tuple[str, ...]] = {}
         if counts is not None:
             occupied = counts.any(axis=1)
             for j in np.flatnonzero(n_categories):
-                own = slice(starts[j], starts[j] + n_categories[j])
-                order[own] = category_order(counts[own])
-                grouped[j] = counts[own].sum() >= GROUPED_ROWS * n_categories[j]
+                own, column = slice(starts[j], starts[j] + n_categories[j]), space[j]
+                if kept is not None and column.name in kept.space.names:
+                    known = kept.order.get(column.name, ())
+                    order[own] = np.argsort(
+                        [_rank(known, name) for name in column.categories], kind="stable"
+                    )
+                    grouped[j] = len(known) > 0
+                else:
+                    order[own] = category_order(counts[own])
+                    grouped[j] = counts[own].sum() >= GROUPED_ROWS * n_categories[j]
+                if grouped[j]:
+                    names[column.name] = tuple(column.categories[k] for k in order[own])
         bins, n_splits, merged_bin, splits = list_splits(
             occupied, starts, n_categories, has_missing, order, grouped
         )
@@ -55,7 +133,7 @@ class SplitTable:
         offsets = _running(bins + has_missing), bins, _running(n_splits)
         candidates = _running(np.array(list(map(_n_candidates, space, grouped))))
         table = SplitArrays(*offsets, feature, *splits, candidates)  # type: ignore[call-arg]
-        return cls(space, table, None if counts is None else merged_bin)
+        return cls(space, table, None if counts is None else merged_bin, names)
 
     @classmethod
     def declared(cls, space: FeatureSpace, n_bins: int) -> "SplitTable":
@@ -159,6 +237,11 @@ def _declared(column: Column) -> list[tuple[int, int]]:
     single = n_bins if n_bins > 2 or (n_bins == 2 and column.missing) else n_bins - 1
     listed = [(k, k) for k in range(single)]
     return [*listed, (-1, n_bins)] if column.missing else listed
+
+
+def _rank(known: tuple[str, ...], name: str) -> int:
+    """Place in an order, new categories last."""
+    return known.index(name) if name in known else len(known)
 
 
 def category_order(counts: NDArray[Any]) -> Integers:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from steadytree._base.documents import Document, convert
 from steadytree.data.column import Column, Kind
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.splits import Bins
 from steadytree.models.condition import Condition, Sort
 from steadytree.models.scorecard import RiskRow, RiskTable, Scorecard
 from steadytree.models.tree import LEAF, Tree
@@ -48,6 +49,18 @@ class NodeDocument(Document, kw_only=True):
     value: list[float]
 
 
+class BinsDocument(Document):
+    """Candidate splits and seed of the fit, for the next one.
+
+    Thresholds of each feature: all of them, or how many lie evenly between its bounds. `order`
+    holds the categories of each feature that is split in groups, which begin it.
+    """
+
+    seed: Integer
+    thresholds: list[int | list[float]]
+    order: dict[str, list[str]]
+
+
 class TreeDocument(Document, kw_only=True):
     """A tree; node 0 is the root, `left` and `right` are positions in the list of nodes."""
 
@@ -55,6 +68,7 @@ class TreeDocument(Document, kw_only=True):
     classes: list[Label]
     single_precision: bool
     features: list[ColumnDocument]
+    bins: BinsDocument | UnsetType = UNSET  # from version 2 of the format on
     nodes: list[NodeDocument]
 
 
@@ -93,7 +107,7 @@ class ScorecardDocument(Document):
 class TreeFile(Document, tag_field="format", tag="steadytree-tree"):
     """What a ``*.tree.json`` file holds; the hash is that of the tree's canonical JSON."""
 
-    version: Literal[1]
+    version: Literal[1, 2]
     sha256: str
     tree: TreeDocument
 
@@ -121,6 +135,7 @@ def tree_to_dict(tree: Tree) -> dict[str, Any]:
         classes=_plain_labels(tree.classes),
         single_precision=bool(tree.single_precision),
         features=[_column_document(column) for column in tree.space],
+        bins=_bins_document(tree.bins),
         nodes=[],
     )
     nodes = [_plain_node(tree.space, *row) for row in rows]
@@ -167,7 +182,25 @@ def tree_from_dict(content: Mapping[str, Any]) -> Tree:
             raise ValueError(f"nodes[{row}]: {error}") from None
     note = "" if document.note is UNSET else document.note
     classes = _label_array(labels)
-    return Tree(space, classes, single_precision=document.single_precision, note=note, **arrays)
+    bins = None if document.bins is UNSET else _bins(document.bins, space)
+    single = document.single_precision
+    return Tree(space, classes, single_precision=single, note=note, bins=bins, **arrays)
+
+
+def _bins_document(bins: Bins | None) -> BinsDocument | UnsetType:
+    if bins is None:
+        return UNSET
+    order = {name: list(categories) for name, categories in bins.order.items()}
+    return BinsDocument(bins.seed, bins.plain_thresholds(), order)
+
+
+def _bins(document: BinsDocument, space: FeatureSpace) -> Bins:
+    for name, listed in document.order.items():
+        index = _index("column", name, {one: j for j, one in enumerate(space.names)})
+        if sorted(listed) != sorted(space[index].categories):
+            raise ValueError(f"bins: the order of {name!r} must hold each of its categories once")
+    order = {name: tuple(listed) for name, listed in document.order.items()}
+    return Bins.read(space, document.thresholds, order, document.seed)
 
 
 def _fill_node(

@@ -15,7 +15,7 @@ from steadytree.models.documents import card_from_dict, card_to_dict, tree_from_
 from steadytree.models.scorecard import as_card
 from steadytree.models.sklearn import as_tree
 
-VERSION = 1
+VERSION = 2  # of trees that keep their bins; other models are written in version 1
 MAX_BYTES = 64 * 2**20
 SAVE_AGAIN = "Save the model again, or take an undamaged copy."
 
@@ -42,7 +42,8 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     True
     """
     part, content = _part(model)
-    head = {"format": f"steadytree-{part}", "version": VERSION, "sha256": _hash(content)}
+    version = VERSION if "bins" in content else 1
+    head = {"format": f"steadytree-{part}", "version": version, "sha256": _hash(content)}
     text = _tree_text(head, content) if part == "tree" else _text(head | {part: content}, indent=1)
     try:
         size = len(text.encode("utf-8")) + 1
@@ -163,9 +164,10 @@ def _model(content: Any) -> Any:
             f"{VERSION}: upgrade it with 'pip install -U steadytree'"
         )
     part = form.removeprefix("steadytree-")
-    known = type(version) is int and version == VERSION
+    newest = VERSION if part == "tree" else 1
+    known = type(version) is int and 1 <= version <= newest
     if not known or set(content) != {"format", "version", "sha256", part}:
-        raise ValueError(f"must hold format, version {VERSION}, sha256 and {part}, and no more")
+        raise ValueError(f"must hold format, version 1 to {newest}, sha256 and {part}, and no more")
     if _hash(content[part]) != content["sha256"]:
         raise ValueError(f"the {part} does not fit its hash, so it was changed after saving")
     return (tree_from_dict if part == "tree" else card_from_dict)(content[part])

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.splits import Bins
 from steadytree.models._kernels import (
     cut_back,
     find_leaves,
@@ -53,6 +54,9 @@ class Tree(ByKey):
     note : str, default=""
         What whoever reads the tree must be told, such as that it is not private; it goes into
         the tree's file and is no part of what makes two trees equal.
+    bins : Bins, optional
+        Candidate splits and seed that the tree was learned with, to be used again by the next fit;
+        kept in the tree's file, too, and no part of what makes two trees equal.
 
     Examples
     --------
@@ -77,11 +81,14 @@ class Tree(ByKey):
     subset: NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), bool))
     single_precision: bool = False
     note: str = ""
+    bins: Bins | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.note, str):
             raise TypeError(f"note must be text, got {type(self.note).__name__}.")
         object.__setattr__(self, "space", self.space.bare())
+        if self.bins is not None and self.bins.space.bare() != self.space:
+            object.__setattr__(self, "bins", None)  # of other columns
         n_nodes = len(self.feature)
         width = max(len(column.categories) for column in self.space)
         if len(self.missing_left) == 0:
@@ -191,8 +198,9 @@ class Tree(ByKey):
         threshold = np.where(leaf, np.nan, self.threshold[kept])
         arrays = (feature, threshold, left, right, self.value[kept], self.weight[kept])
         sides = (self.missing_left[kept] & ~leaf, self.subset[kept] & ~leaf[:, None])
-        form = (self.single_precision, self.note)
-        return Tree(self.space, self.classes, *arrays, *sides, *form)
+        return Tree(
+            self.space, self.classes, *arrays, *sides, self.single_precision, self.note, self.bins
+        )
 
     def prune(self) -> "Tree":
         """Merge sibling leaves with equal labels, upwards; predictions stay, shares may coarsen."""

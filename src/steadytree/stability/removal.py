@@ -1,10 +1,11 @@
-"""Removal: refit a tree without some of its rows."""
+"""Removal: refit a tree without some of its rows, or after another change of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -21,6 +22,8 @@ from steadytree.stability._kernels.choose import GUMBEL
 from steadytree.stability._kernels.grow import FEATURE_BITS, grow_rows, regrow_without
 from steadytree.stability._kernels.leave_out import leave_out
 from steadytree.stability.split_sampling import PreparedFit
+
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +42,9 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class Removal:
-    """Trees without each of several sets of rows, for one seed."""
+    """Trees without each of several sets of rows, or after other changes, for one seed."""
 
-    removed: NDArray[np.int64]  # (n_sets, n_removed)
+    removed: Integers  # (n_sets, n_removed): the rows removed, changed or drawn
     distances: NDArray[np.float64]  # (n_sets,)
     alternatives: tuple[Alternative, ...]  # the distinct trees, the most frequent first
     depth: int  # that distances may be normalised by
@@ -63,18 +66,59 @@ def fresh(estimator: Any) -> Any:
     return copy
 
 
-def remove_from_prepared(
+class Variant(NamedTuple):
+    """A data set made from the rows of another."""
+
+    rows: Integers  # its rows, by number; some may be there more than once
+    labels: Integers  # the row that each has its label from
+    values: Integers | None = None  # (n, p): the row that each value is from; None is its own
+
+
+def draw_variant(
+    change: str, affected: Integers, labels: NDArray[Any], n_columns: int, random: Any
+) -> Variant:
+    """The data set after a change of some rows: see `average_sensitivity`."""
+    every = np.arange(len(labels))
+    if change == "remove":
+        kept = np.delete(every, affected)
+        return Variant(kept, kept)
+    if change == "bootstrap":
+        return Variant(affected, affected)
+    if change == "labels":
+        donors = every.copy()
+        for row in affected:  # that of another class
+            others = np.flatnonzero(labels != labels[row])
+            donors[row] = random.choice(others) if len(others) else row
+        return Variant(every, donors)
+    values = np.repeat(every[:, None], n_columns, axis=1)
+    values[affected, random.integers(n_columns, size=len(affected))] = random.integers(
+        len(every), size=len(affected)
+    )
+    return Variant(every, every, values)
+
+
+def repeat_fit(
     estimator: Any,
     prepared: PreparedFit,
-    removed: NDArray[np.int64],
+    variants: Sequence[Variant],
+    affected: Integers,
     distance: Distance,
     n_alternatives: int,
 ) -> Removal:
-    """Repeat a fit without each set of rows; bins, splits and noise are those of all rows."""
-    if prepared.lookahead > 1:
-        regrown = [_grow_without(estimator, prepared, rows) for rows in removed]
-        whole = estimator.grow(prepared)
-        return _compare(whole, regrown, removed, distance, n_alternatives, prepared.max_depth)
+    """Repeat a fit on other rows; bins, splits and noise are those of the prepared one."""
+    trees = [estimator.grow(prepared.take(*variant)) for variant in variants]
+    whole = estimator.grow(prepared)
+    return _compare(whole, trees, affected, distance, n_alternatives, prepared.max_depth)
+
+
+def remove_from_prepared(
+    estimator: Any,
+    prepared: PreparedFit,
+    removed: Integers,
+    distance: Distance,
+    n_alternatives: int,
+) -> Removal:
+    """As `repeat_fit` without each set of rows, without growing every tree."""
     distances, tags = _distances_and_tags(prepared, removed)
     _, first, inverse, counts = np.unique(
         tags, return_index=True, return_inverse=True, return_counts=True
@@ -97,56 +141,73 @@ def remove_from_prepared(
     return Removal(removed, distances, alternatives, prepared.max_depth)
 
 
-def refit_without(
+def refit(
     estimator: Any,
     data: Dataset,
-    removed: NDArray[np.int64],
+    variants: Sequence[Variant],
+    affected: Integers,
     distance: Distance,
     n_alternatives: int,
     n_jobs: int | None,
 ) -> Removal:
-    """Clone and refit any estimator of a tree; bins are then those of the remaining rows."""
-    whole = _refit(np.empty(0, np.int64), estimator, data)
-    trees = fan_out(_refit, list(removed), estimator, data, n_jobs=n_jobs)
+    """Clone and refit any procedure that learns a tree; bins are then those of the new rows."""
+    every = np.arange(data.n_rows)
+    whole = _fit_variant(Variant(every, every), estimator, data)
+    trees = fan_out(_fit_variant, list(variants), estimator, data, n_jobs=n_jobs)
     depth = max(tree.depth for tree in (whole, *trees))
-    return _compare(whole, trees, removed, distance, n_alternatives, depth)
+    return _compare(whole, trees, affected, distance, n_alternatives, depth)
 
 
-def _refit(without: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree:
-    return fit_tree(np.setdiff1d(np.arange(data.n_rows), without), estimator, data)
+def _fit_variant(variant: Variant, estimator: Any, data: Dataset) -> Tree:
+    part = data.take(variant.rows)
+    X = part.form_for(estimator)
+    if variant.values is not None:
+        X = mix_values(data.native, variant.values)
+    return _tree_of(_fit(estimator, X, data.labels[variant.labels], part.weights), data)
 
 
-def fit_tree(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree:
-    """The tree that a fresh copy of an estimator learns from some of the rows."""
-    return _tree_of(_fit(rows, estimator, data), data)
+def mix_values(X: Any, rows: Integers) -> Any:
+    """X with each value taken from the given row of its column."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return np.take_along_axis(np.asarray(X), rows, axis=0)
+    columns = [frame[name][rows[:, j].tolist()] for j, name in enumerate(frame.columns)]
+    return nw.to_native(frame.with_columns(*columns))
 
 
-def fit_model(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree | Scorecard:
+def fit_model(rows: Integers, estimator: Any, data: Dataset) -> Tree | Scorecard:
     """The tree or scorecard that a fresh copy of an estimator learns from some of the rows."""
-    fitted = _fit(rows, estimator, data)
+    part = data.take(rows)
+    fitted = _fit(estimator, part.form_for(estimator), part.labels, part.weights)
     card = as_card(fitted)
     return _tree_of(fitted, data) if card is None else card
 
 
-def _fit(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Any:
-    part = data.take(rows)
-    return fresh(estimator).fit(part.form_for(estimator), part.labels)
+def _fit(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
+    """A fresh copy, fitted; a pipeline hands weights to its last step."""
+    name = "sample_weight"
+    if hasattr(estimator, "steps"):
+        name = f"{estimator.steps[-1][0]}__{name}"
+    return fresh(estimator).fit(X, y, **({} if weights is None else {name: weights}))
 
 
 def _tree_of(fitted: Any, data: Dataset) -> Tree:
+    """The tree inside a fitted procedure, over the columns that it sees."""
+    if hasattr(fitted, "best_estimator_"):
+        return _tree_of(fitted.best_estimator_, data)
+    if hasattr(fitted, "steps"):
+        return as_tree(fitted.steps[-1][1])
     # scikit-learn's trees do not keep whether there were missing values: the rows show it
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, data)
 
 
-def _grow_without(estimator: Any, prepared: PreparedFit, rows: NDArray[np.int64]) -> Tree:
-    kept = np.ones(prepared.n_rows, bool)
-    kept[rows] = False
-    return estimator.grow(prepared.take(kept))
+def _grow_without(estimator: Any, prepared: PreparedFit, rows: Integers) -> Tree:
+    return estimator.grow(prepared.take(np.delete(np.arange(prepared.n_rows), rows)))
 
 
 def _distances_and_tags(
-    prepared: PreparedFit, removed: NDArray[np.int64]
+    prepared: PreparedFit, removed: Integers
 ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
     """Node distances and tags: single rows all at once, larger sets by growing each tree."""
     sampling, n = prepared.sampling, prepared.n_rows
@@ -161,11 +222,11 @@ def _distances_and_tags(
     return distance[removed[:, 0]].astype(np.float64), tag[removed[:, 0]]
 
 
-def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDArray[np.float64]:
+def _feature_distances(prepared: PreparedFit, removed: Integers) -> NDArray[np.float64]:
     """Node distances where two splits are equal if their features are."""
     every = np.arange(prepared.n_rows)
 
-    def features_of(rows: NDArray[np.int64]) -> FlatTree:
+    def features_of(rows: Integers) -> FlatTree:
         tree = grow_rows(*prepared.arrays, rows, prepared.max_depth)
         return tree._replace(key=tree.key >> FEATURE_BITS)
 
@@ -177,7 +238,7 @@ def _feature_distances(prepared: PreparedFit, removed: NDArray[np.int64]) -> NDA
 def _compare(
     whole: Tree,
     trees: list[Tree],
-    removed: NDArray[np.int64],
+    removed: Integers,
     distance: Distance,
     n_alternatives: int,
     depth: int,

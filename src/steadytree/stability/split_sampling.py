@@ -53,14 +53,21 @@ class PreparedFit:
         """The same fit with other noise."""
         return replace(self, sampling=self.sampling._replace(seed=int(seed)))
 
-    def take(self, rows: NDArray[Any]) -> "PreparedFit":
-        """The same fit on some of the rows."""
+    def take(
+        self, rows: NDArray[Any], labels: NDArray[Any] | None = None, values: Any = None
+    ) -> "PreparedFit":
+        """The same fit on some of the rows, with labels and values of others: see `Variant`."""
         weights = None if self.weights is None else self.weights[rows]
-        binned = np.ascontiguousarray(self.binned[:, rows])
-        return replace(self, binned=binned, labels=self.labels[rows], weights=weights)
+        taken = rows if labels is None else labels
+        if values is None:
+            binned = np.ascontiguousarray(self.binned[:, rows])
+        else:
+            binned = np.take_along_axis(self.binned, values.T, axis=1)
+        return replace(self, binned=binned, labels=self.labels[taken], weights=weights)
 
 
 MAX_SCORES = 5_000_000  # scores kept of one tree: 40 MB; deeper levels grow without being kept
+MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 Chosen = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -151,3 +158,17 @@ def _describe(
     thresholds = np.append(column.thresholds, np.inf)
     low, high = float(thresholds[first]), float(thresholds[last])
     return SplitProbability(column.name, low, high, None, missing_left, probability)
+
+
+def check_lookahead(n_splits: int, n_values: int, lookahead: int, weights: Any) -> None:
+    """Refuse a look-ahead that would take too long."""
+    if lookahead == 1:
+        return
+    if weights is not None:
+        raise ValueError("sample_weight works with lookahead=1 only: leave one of them out.")
+    reads = float(n_splits) ** (lookahead - 1) * n_values
+    if reads > MAX_READS:
+        raise ValueError(
+            f"lookahead={lookahead} would read about {reads:.0e} values, more than "
+            f"{MAX_READS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
+        )

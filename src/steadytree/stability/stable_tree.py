@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from typing import Any
@@ -19,10 +20,11 @@ from steadytree.data.dask import DaskParts
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.out_of_core import OutOfCore, make_ready
 from steadytree.data.sources import Rows, Source
-from steadytree.data.splits import SplitTable
+from steadytree.data.splits import Bins, SplitTable
 from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.builder import grow, tree_positions
+from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
 from steadytree.stability.near_previous import stay_close
@@ -30,12 +32,12 @@ from steadytree.stability.split_sampling import (
     PreparedFit,
     SplitProbability,
     SplitSampler,
+    check_lookahead,
     split_probabilities,
 )
 
 CRITERIA = {"gini": GINI, "count": COUNT}
 COUPLINGS = {"gumbel": GUMBEL, "rejection": REJECTION}
-MAX_READS = 20_000_000_000  # values that a look-ahead may read: about a minute
 DEEPEST = 30
 PARAMETERS: Parameters = {
     "max_depth": Integer(1, DEEPEST),
@@ -95,6 +97,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         predictions, but coarser probabilities.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, multiplied with those of the rows.
+    bins : Tree, fitted StableTreeClassifier or None, default=None
+        Use the candidate splits of that tree again, and without `random_state` its seed, so that
+        only the rows can make the new tree differ. New columns, categories and values get bins too.
 
     Attributes
     ----------
@@ -133,6 +138,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         max_score_loss=0.01,
         merge_leaves=False,
         class_weight=None,
+        bins=None,
     ):
         self.max_depth = max_depth
         self.epsilon = epsilon
@@ -147,6 +153,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.max_score_loss = max_score_loss
         self.merge_leaves = merge_leaves
         self.class_weight = class_weight
+        self.bins = bins
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None, client: Any = None
@@ -235,7 +242,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def _fit_from(self, prepared: PreparedFit, source: Source) -> None:
         self.classes_, self.space_ = prepared.classes, prepared.space
         self.seed_ = prepared.sampling.seed
-        self.tree_, sampler = self._grow(prepared, source)
+        tree, sampler = self._grow(prepared, source)
+        bins = Bins(prepared.space, prepared.splits.order, self.seed_)
+        self.tree_ = replace(tree, bins=bins)
         self._splits, self._sampling_of_fit = prepared.splits, prepared.sampling
         self._levels = sampler.levels
         best = sampler.levels[0][1].max(initial=-1.0) if sampler.levels else -1.0
@@ -257,6 +266,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             ("sample_weight", sample_weight is not None),
             ("class_weight", self.class_weight is not None),
             ("previous", self.previous is not None),
+            ("bins", self.bins is not None),
             ("lookahead above 1", self.lookahead > 1),
         ):
             if given:
@@ -276,13 +286,18 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         weights = data.weights
         classes, labels = np.unique(data.labels, return_inverse=True)
-        space = FeatureSpace.observe(data)
+        space, kept = FeatureSpace.observe(data), self._kept_bins()
+        if kept is not None:
+            space = kept.over(space)
         values = space.encode(data)
-        space = space.with_thresholds(values, self.grid, self.n_thresholds, weights)
+        fresh = space.with_thresholds(values, self.grid, self.n_thresholds, weights)
+        known = () if kept is None else kept.space.names
+        pairs = zip(space, fresh, strict=True)
+        space = FeatureSpace(tuple(old if old.name in known else new for old, new in pairs))
         binned, labels = space.binned(values), labels.astype(np.int32)
-        splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights))
+        splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights), kept)
         binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
-        _check_lookahead(splits.n_splits, binned.size, lookahead, weights)
+        check_lookahead(splits.n_splits, binned.size, lookahead, weights)
         return PreparedFit(
             space,
             binned,
@@ -348,9 +363,28 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             float(self.min_samples_leaf),
             float(sharpness),
             COUPLINGS[self.coupling],
-            _seed(self.random_state),
+            self._seed(),
             bool(self.merge_leaves),
         )
+
+    def _kept_bins(self) -> Bins | None:
+        if self.bins is None:
+            return None
+        kept = as_tree(self.bins).bins
+        if kept is None:
+            raise ValueError(
+                "bins must be a tree that StableTreeClassifier learned: this one keeps none."
+            )
+        return kept
+
+    def _seed(self) -> int:
+        """Seed of the hashed noise; a plain number is used as it is."""
+        given, kept = self.random_state, self._kept_bins()
+        if given is None and kept is not None:
+            return kept.seed
+        if isinstance(given, Integral) and 0 <= int(given) <= np.iinfo(np.int64).max:
+            return int(given)
+        return int(check_random_state(given).randint(np.iinfo(np.int32).max))
 
     def _validate(self) -> None:
         validate(self, PARAMETERS)
@@ -358,24 +392,3 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"lookahead={self.lookahead} counts correct rows: use criterion='count'."
             )
-
-
-def _seed(random_state: Any) -> int:
-    """Seed of the hashed noise; a plain number is used as it is."""
-    if isinstance(random_state, Integral) and 0 <= int(random_state) <= np.iinfo(np.int64).max:
-        return int(random_state)
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-
-
-def _check_lookahead(n_splits: int, n_values: int, lookahead: int, weights: Any) -> None:
-    """Refuse a look-ahead that would take too long."""
-    if lookahead == 1:
-        return
-    if weights is not None:
-        raise ValueError("sample_weight works with lookahead=1 only: leave one of them out.")
-    reads = float(n_splits) ** (lookahead - 1) * n_values
-    if reads > MAX_READS:
-        raise ValueError(
-            f"lookahead={lookahead} would read about {reads:.0e} values, more than "
-            f"{MAX_READS:.0e}: use a smaller lookahead, or fewer thresholds or rows."
-        )
