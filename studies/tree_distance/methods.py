@@ -25,7 +25,8 @@ def forest(X, y, seed):
 
 def pareto(X, y, seed, n_trees=100, **options):
     """One run; its collections serve every way of choosing."""
-    return ParetoTreeClassifier(n_trees=n_trees, random_state=seed, **options).fit(X, y)
+    published = {"select": "knee", "refit": False} | options
+    return ParetoTreeClassifier(n_trees=n_trees, random_state=seed, **published).fit(X, y)
 
 
 def chosen_trees(model):

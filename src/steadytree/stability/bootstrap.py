@@ -24,6 +24,7 @@ from steadytree.stability.near_previous import leaves_of, pick_rows
 
 PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 Settings = dict[str, Any]
+LOG_LOSS, LEAST_SHARE = "neg_log_loss", 1e-3  # a smaller share counts as this one in a log loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,7 @@ class Sample:
     labels: NDArray[np.int64]
     classes: NDArray[Any]  # those of the rows and of the previous tree
     space: FeatureSpace
+    weights: NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -45,6 +47,7 @@ class Sample:
         space: FeatureSpace,
         table: Table,
         classes: NDArray[Any],
+        weights: NDArray[np.float64] | None = None,
     ) -> "Sample":
         """The user's data in the form that the estimator accepts."""
         labels = np.array(match_labels(y.tolist(), classes.tolist()))
@@ -57,13 +60,14 @@ class Sample:
                     "leave estimator=None, or use StableTreeClassifier."
                 )
             X = values
-        return cls(X, values, labels.astype(np.int64), classes, space)
+        return cls(X, values, labels.astype(np.int64), classes, space, weights)
 
     def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
         """A tree fitted to some of the rows, over the sample's space and classes."""
         learner = clone(estimator).set_params(**settings)
         part = pick_rows(self.X, self.values, rows)
-        tree = as_tree(learner.fit(part, self.classes[self.labels[rows]]))
+        weights = {} if self.weights is None else {"sample_weight": self.weights[rows]}
+        tree = as_tree(learner.fit(part, self.classes[self.labels[rows]], **weights))
         if isinstance(estimator, DecisionTreeClassifier):
             tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
         else:
@@ -145,10 +149,17 @@ def score_trees(
     truth = sample.labels[held]
     if scoring is None:
         return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
+    weights = {} if sample.weights is None else {"sample_weight": sample.weights[held]}
+    if scoring == LOG_LOSS:  # classes that the rows lack, or trees do not know, included
+        given = [tree.value[leaves_of(tree, sample.values[held])] for tree in trees]
+        own = [np.log(p[np.arange(len(held)), truth].clip(LEAST_SHARE)) for p in given]
+        return np.array([float(np.average(p, weights=weights.get("sample_weight"))) for p in own])
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     rows, y = Table.pick(X, held), sample.classes[truth]
     observed = sample.classes[np.unique(sample.labels)]
-    return np.array([float(scorer(ScoredTree(tree, observed), rows, y)) for tree in trees])
+    return np.array(
+        [float(scorer(ScoredTree(tree, observed), rows, y, **weights)) for tree in trees]
+    )
 
 
 def _mean_area(tree: Tree, values: NDArray[Any], truth: NDArray[np.int64]) -> float:
@@ -204,6 +215,8 @@ def choose(
     sum of closeness and score, both scaled to the frontier; a callable maps the columns to values,
     of which the largest wins.
     """
+    # by decisions where they were measured; between equal ones the nearer tree
+    changed = columns.get("changed", columns["distance"])[frontier]
     distance, score = columns["distance"][frontier], columns["score"][frontier]
     if callable(select):
         values = np.asarray(select(columns), dtype=np.float64)
@@ -214,15 +227,55 @@ def choose(
             )
         return int(frontier[values[frontier].argmax()])
     if select == "tolerance":
-        utility = np.where(score >= score.max() - max_score_loss - 1e-12, -distance, -np.inf)
+        utility = np.where(score >= score.max() - max_score_loss - 1e-12, -changed, -np.inf)
     else:
         weight = 0.5 if select == "knee" else float(select)
-        utility = weight * (1 - _unit(distance)) + (1 - weight) * _unit(score)
+        steady = 1 - (_unit(changed) + _unit(distance)) / 2
+        utility = weight * steady + (1 - weight) * _unit(score)
     best = np.flatnonzero(utility == utility.max())
-    return int(frontier[best[score[best].argmax()]])
+    return int(frontier[best[np.lexsort((distance[best], -score[best]))[0]]])
 
 
 def _unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values scaled to 0..1; all 0 where they are equal."""
     low, high = values.min(), values.max()
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
+
+
+def check_enough_rows(labels: NDArray[np.int64]) -> None:
+    """At least two rows of some class: one for training and one for validation."""
+    if len(labels) < 4 or np.bincount(labels).max() < 2:
+        raise UnsuitableDataError(
+            f"n_samples={len(labels)} rows are too few for training and validation: "
+            "at least 4 are needed, 2 of them of one class."
+        )
+
+
+def list_candidates(
+    trees: Sequence[Tree],
+    columns: Mapping[str, NDArray[Any]],
+    scores: NDArray[np.float64],
+    origin: Sequence[str],
+    settings: Sequence[Settings],
+    complexity: bool,
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
+    """The table of candidates, and those on the frontier, nearest first.
+
+    columns are costs, `distance` among them; a setting that a candidate lacks is None.
+    """
+    leaves = np.array([tree.n_leaves for tree in trees])
+    costs = [*columns.values(), -scores, *([leaves] if complexity else [])]
+    flags = on_frontier(np.stack(costs, axis=1).astype(np.float64))
+    frontier = np.flatnonzero(flags)
+    frontier = frontier[np.lexsort((-scores[frontier], columns["distance"][frontier]))]
+    table = {
+        **columns,
+        "score": scores,
+        "n_leaves": leaves,
+        "depth": np.array([tree.depth for tree in trees]),
+        "origin": np.array(origin),
+        "on_frontier": flags,
+    }
+    for name in sorted({name for one in settings for name in one}):
+        table[f"param_{name}"] = np.array([one.get(name) for one in settings], dtype=object)
+    return table, frontier

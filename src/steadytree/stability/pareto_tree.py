@@ -10,26 +10,27 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.optional import require, to_frame
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import Integer, Parameters, Real, validate
+from steadytree._base.validation import Boolean, Integer, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table
 from steadytree.distance.path import distances_between
-from steadytree.models.base import TreeClassifierMixin
+from steadytree.models.base import TreeClassifierMixin, check_weights
 from steadytree.models.tree import Tree
 from steadytree.stability.bootstrap import (
+    LOG_LOSS,
     PAPER_GRID,
     Sample,
     Settings,
     bootstrap_trees,
+    check_enough_rows,
     check_grid,
     check_select,
     choose,
     fit_one,
-    on_frontier,
+    list_candidates,
     score_trees,
     spread_settings,
 )
@@ -42,24 +43,36 @@ from steadytree.stability.near_previous import (
     read_previous,
     stratified_flags,
 )
+from steadytree.stability.procedures import (
+    GRID,
+    Procedure,
+    changed_answers,
+    fit_procedures,
+    mean_distance,
+    usual_procedures,
+)
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 PLAIN = "all rows, plain"
 PARAMETERS: Parameters = {
     "n_trees": Integer(2),
+    "refit": Boolean(),
     "max_score_loss": Real(0),
     "validation_fraction": Real(above=0, below=1),  # rows to learn from and rows to judge by
 }
 
 
 class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """One tree out of many, chosen on the Pareto frontier of accuracy and stability.
+    """One learner out of many, chosen on the Pareto frontier of accuracy and stability.
 
-    Part of the rows is held out for validation. On the others two collections of trees are
-    fitted to bootstrap samples, the first of half of the rows only. A tree of the second
-    collection is stable if its mean path distance to the first is small: retraining on other data
-    gives similar trees. One of the trees that no other dominates in both distance and validation
-    score is chosen.
+    Part of the rows is held out for validation. On the others every candidate (steady trees of 4,
+    8 and 12 leaves, greedy ones, a robust one) is fitted to the same bootstrap samples. One is
+    chosen that no other dominates in validation score, in the share of rows that its trees decide
+    differently, and in the path distance between them. It is fitted again to all rows.
+
+    With ``refit=False`` a single tree is chosen, as published: two collections of trees are fitted
+    to bootstrap samples, the first of half of the rows only, and a tree of the second is stable if
+    its mean path distance to the first is small.
 
     With `previous`, the tree in use, distances are those to it, and trees that keep most of it
     are candidates too. Of those that score at most `max_score_loss` below the best tree of plain
@@ -73,25 +86,27 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : tree learner, default=None
-        Any learner of a single tree. By default scikit-learn's CART, or the greedy tree of
-        `StableTreeClassifier` where columns hold text.
+        Any learner of a single tree, the only one then. By default the greedy tree of
+        `StableTreeClassifier` beside steady and robust trees; as published, and with `previous`,
+        scikit-learn's CART where no column holds text.
     n_trees : int, default=100
-        Trees in each collection, each from its own bootstrap sample.
+        Trees fitted in all, at least two a candidate; as published, in each collection.
     grid : mapping of lists, default=None
-        Settings of the learner; all combinations are used about equally often. By default depths 3
-        to 12 and 3, 5, 10, 30 and 50 rows per leaf.
+        Settings of the learner. By default depths 2 to 6 and 5 and 20 rows per leaf; as published,
+        and with `previous`, depths 3 to 12 and 3, 5, 10, 30 and 50 rows per leaf.
     previous : Tree, fitted learner or fitted scikit-learn tree, default=None
         The tree in use. The new tree has its classes and those of ``y``.
     max_score_loss : float, default=0.01
         Score that may be given up for closeness, with `previous` or ``select="tolerance"``.
-    select : {"knee", "tolerance"}, float, or callable, default="knee"
-        Without `previous`: the knee of the frontier; the nearest tree within `max_score_loss`;
-        a weight of closeness between 0 and 1; or a function of the candidates, a dict of arrays,
-        that returns a value for each, of which the largest on the frontier wins.
+    select : {"tolerance", "knee"}, float, or callable, default="tolerance"
+        Without `previous`: the steadiest within `max_score_loss` of the best score; the knee of the
+        frontier; a weight of steadiness between 0 and 1; or a function of the candidates, a dict of
+        arrays, that returns a value for each, of which the largest on the frontier wins.
     complexity : bool, default=False
         Use the number of leaves as a third objective of the frontier.
     scoring : str, callable or None, default=None
-        Score on the validation rows, as in scikit-learn; None is the area under the ROC curve.
+        Score on the validation rows, as in scikit-learn; None is the negative log loss, and with
+        `previous` or ``refit=False`` the area under the ROC curve.
     validation_fraction : float, default=0.25
         Share of the rows held out for scores.
     previous_names : mapping, default=None
@@ -101,18 +116,23 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     verbose : int, default=0
         Progress, as in joblib.
     random_state : int, RandomState or None, default=None
+    refit : bool, default=True
+        Choose a learner by its decisions and fit it to all rows. Not used with `previous`.
 
     Attributes
     ----------
     tree_ : Tree
         The chosen tree.
+    agreement_ : float or None
+        Share of validation rows that two trees of the chosen learner, from other samples of the
+        rows, decide alike; None with `previous` or ``refit=False``.
     candidates_ : dict of arrays
-        Distance, score, leaves, depth and settings of every candidate, and whether it is on the
-        frontier; ``candidates_frame()`` returns them as a frame.
+        Changed answers (with `refit`), distance, score, leaves, depth and settings of every
+        candidate, and whether it is on the frontier; ``candidates_frame()`` gives a frame.
     trees_ : list of Tree
-        The candidates.
+        The candidates; with `refit` one tree of each, from a bootstrap sample.
     first_trees_ : list of Tree
-        The first collection; empty with `previous`.
+        The first collection; empty with `previous` or `refit`.
     frontier_ : int64 array
         Candidates on the frontier, nearest first.
     chosen_ : int
@@ -140,7 +160,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         grid=None,
         previous=None,
         max_score_loss=0.01,
-        select="knee",
+        select="tolerance",
         complexity=False,
         scoring=None,
         validation_fraction=0.25,
@@ -148,6 +168,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         n_jobs=None,
         verbose=0,
         random_state=None,
+        refit=True,
     ):
         self.estimator = estimator
         self.n_trees = n_trees
@@ -162,8 +183,11 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
+        self.refit = refit
 
-    def fit(self, X: Any, y: Any, seen: Any = None) -> "ParetoTreeClassifier":
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None
+    ) -> "ParetoTreeClassifier":
         """Fit the candidates and choose one.
 
         Parameters
@@ -171,6 +195,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            For the fits and the score; not with `previous`.
         seen : bool array-like of shape (n_samples,), optional
             Rows that `previous` was learned from. They are not held out, since its score on them
             is too optimistic.
@@ -184,26 +210,65 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, skip_check_array=True)
         table = Table.read(X)
         table.check_not_empty()
-        y = check_labels(y, table.n_rows)
+        y, weights = check_labels(y, table.n_rows), check_weights(sample_weight, table.n_rows)
+        if weights is not None and self.previous is not None:
+            raise ValueError("sample_weight does not go with previous: leave one of them out.")
         space = FeatureSpace.observe(table).bare()
         previous, classes = None, np.unique(y)
         if self.previous is not None:
             previous, space = read_previous(self.previous, space, classes, self.previous_names)
             classes = previous.classes
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        estimator = self._learner(space)
+        by_decisions = self.refit and previous is None
+        estimator = self._learner(space, by_decisions)
         if estimator.get_params().get("random_state", 0) is None:  # ties are broken by it too
             estimator = clone(estimator).set_params(random_state=seed)
-        sample = Sample.of(X, estimator, y, space, table, classes)
-        _check_enough_rows(sample.labels)
+        sample = Sample.of(X, estimator, y, space, table, classes, weights)
+        check_enough_rows(sample.labels)
         rng = np.random.default_rng(seed)
         held = hold_out(sample.labels, self.validation_fraction, seen, rng)
-        settings = check_grid(estimator, PAPER_GRID if self.grid is None else self.grid)
+        usual = GRID if by_decisions else PAPER_GRID
+        settings = check_grid(estimator, usual if self.grid is None else self.grid)
+        rows, self.agreement_ = np.flatnonzero(held), None
+        if by_decisions:
+            procedures = [Procedure(estimator, one) for one in settings]
+            if self.estimator is None:
+                procedures = usual_procedures(estimator, settings, space)
+            return self._decide(procedures, sample, ~held, X, rng)
         chosen = spread_settings(settings, self.n_trees, rng)
         self._learn(sample, estimator, chosen, ~held, rng, previous)
-        rows = np.flatnonzero(held)
         scores = score_trees(self.trees_, sample, rows, X, self.scoring)
         self._choose(scores, space, previous)
+        self.classes_ = self.tree_.classes
+        return self
+
+    def _decide(
+        self,
+        procedures: list[Procedure],
+        sample: Sample,
+        train: NDArray[np.bool_],
+        X: Any,
+        rng: np.random.Generator,
+    ) -> "ParetoTreeClassifier":
+        """Measure procedures, choose one, and fit it to all rows."""
+        many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
+        fitted = fit_procedures(procedures, sample, np.flatnonzero(train), self.n_trees, rng, many)
+        procedures, groups = fitted
+        held = np.flatnonzero(~train)
+        scoring = LOG_LOSS if self.scoring is None else self.scoring
+        scores = [score_trees(trees, sample, held, X, scoring).mean() for trees in groups]
+        changed = [changed_answers(trees, sample.values[held]) for trees in groups]
+        distance = [mean_distance(trees, sample.space) for trees in groups]
+        self.trees_, self.first_trees_ = [trees[0] for trees in groups], []
+        columns = {"changed": np.array(changed), "distance": np.array(distance)}
+        settings, names = [p.settings for p in procedures], [p.name for p in procedures]
+        self.candidates_, self.frontier_ = list_candidates(
+            self.trees_, columns, np.array(scores), names, settings, self.complexity
+        )
+        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
+        self.agreement_ = 1 - changed[self.chosen_]
+        best = procedures[self.chosen_]
+        self.tree_ = sample.fit(best.estimator, best.settings, np.arange(len(sample.labels)))
         self.classes_ = self.tree_.classes
         return self
 
@@ -269,20 +334,14 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             plain = scores[np.array(self._origin) == PLAIN].max()
             least = plain - self.max_score_loss
             self.chosen_, distance = closest(self.trees_, scores, previous, space, least)
-        leaves = np.array([tree.n_leaves for tree in self.trees_])
-        costs = [distance, -scores, leaves][: 3 if self.complexity else 2]
-        flags = on_frontier(np.stack(costs, axis=1).astype(np.float64))
-        frontier = np.flatnonzero(flags)
-        self.frontier_ = frontier[np.lexsort((-scores[frontier], distance[frontier]))]
-        self.candidates_ = {
-            "distance": distance,
-            "score": scores,
-            "n_leaves": leaves,
-            "depth": np.array([tree.depth for tree in self.trees_]),
-            "origin": np.array(self._origin),
-            "on_frontier": flags,
-            **_columns_of(self._settings),
-        }
+        self.candidates_, self.frontier_ = list_candidates(
+            self.trees_,
+            {"distance": distance},
+            scores,
+            self._origin,
+            self._settings,
+            self.complexity,
+        )
         if previous is None:
             self.chosen_ = choose(
                 self.candidates_, self.frontier_, self.select, self.max_score_loss
@@ -324,33 +383,21 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             linewidths=2,
             label="chosen",
         )
-        to_what = "first collection" if self.first_trees_ else "tree in use"
-        ax.set_xlabel(f"path distance to the {to_what} (less is more stable)")
+        ax.set_xlabel(f"path distance {self.distance_to} (less is more stable)")
         ax.set_ylabel("score on validation rows")
         ax.legend(frameon=False)
         return ax
 
-    def _learner(self, space: FeatureSpace) -> Any:
+    @property
+    def distance_to(self) -> str:
+        """What the distance of a candidate is measured to."""
+        if self.previous is not None:
+            return "to the tree in use"
+        return "to the first collection" if self.first_trees_ else "between refits"
+
+    def _learner(self, space: FeatureSpace, by_decisions: bool) -> Any:
         if self.estimator is not None:
             return self.estimator
-        if space.categorical.any():
+        if space.categorical.any() or by_decisions:
             return StableTreeClassifier(epsilon=0, criterion="gini", grid="quantile")
         return DecisionTreeClassifier()
-
-
-def _columns_of(settings: list[Settings]) -> dict[str, NDArray[Any]]:
-    """Settings as columns; None where a candidate has no such setting."""
-    names = sorted({name for one in settings for name in one})
-    return {
-        f"param_{name}": np.array([one.get(name) for one in settings], dtype=object)
-        for name in names
-    }
-
-
-def _check_enough_rows(labels: NDArray[np.int64]) -> None:
-    """At least two rows of some class: one for training and one for validation."""
-    if len(labels) < 4 or np.bincount(labels).max() < 2:
-        raise UnsuitableDataError(
-            f"n_samples={len(labels)} rows are too few for training and validation: "
-            "at least 4 are needed, 2 of them of one class."
-        )
