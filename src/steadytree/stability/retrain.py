@@ -1,0 +1,404 @@
+"""RetrainedTreeClassifier: a tree learned again with the fewest changed decisions."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_random_state
+
+from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import unite_classes
+from steadytree.data.table import Table, quote
+from steadytree.distance.path import distances_between
+from steadytree.models.base import TreeClassifierMixin, read_rows
+from steadytree.models.boxes import (
+    in_double,
+    rebase,
+    rename,
+    shared_space,
+    with_classes,
+    with_labels,
+)
+from steadytree.models.sklearn import as_tree
+from steadytree.models.tree import LEAF, Tree
+from steadytree.stability.bootstrap import Sample, mean_area
+from steadytree.stability.fingerprints import rows_in
+from steadytree.stability.neighbours import RATES, Neighbours, row_losses
+from steadytree.stability.steady_tree import SteadyTreeClassifier
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+N_FOLDS = 5
+FEW_ROWS, MOST_REPEATS = 1_000, 5  # fewer rows are divided several times
+LEAST_ROWS = 4
+DEEPEST = 200
+MOST_TRIED = 50  # points whose distance is looked at for one rate
+NAMES = {"accuracy": "accuracy", "log_loss": "log loss", "roc_auc": "AUC"}
+PARAMETERS: Parameters = {
+    "max_score_loss": Real(0),
+    "scoring": OneOf(*NAMES),
+    "n_repeats": Integer(1, also=(None,)),
+}
+
+
+class RetrainChoice(NamedTuple):
+    """What was chosen, what it costs, and why; scores are of rows not learned from."""
+
+    reason: str
+    step: int  # index in `steps_`
+    score: float  # a loss for "log_loss"
+    refit_score: float
+
+
+class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+    """A tree for new rows that changes few decisions of the tree in use.
+
+    At each node of the tree in use, with the new rows that reach it, the split may stay, move to
+    another threshold, set of categories or side of missing values, or give way to the best new
+    one above the old branches; the node may become a leaf, or any pruning of a sub-tree grown from
+    the new rows (at the root: of a plain refit). Loss, changed decisions, changed splits and leaves
+    add over the branches, so the Pareto front of all these trees is found exactly. Along it,
+    cross-fitting finds how little must change so that the score is at most `max_score_loss` below
+    that of a plain refit. The tree never changes more decisions of the new rows than the refit,
+    and never lies farther from the tree in use by path distance.
+
+    Parameters
+    ----------
+    previous : Tree, fitted learner or fitted scikit-learn tree, default=None
+        The tree in use, kept by ``clone``. The new tree has its classes and those of ``y``. None
+        gives the plain refit.
+    estimator : tree learner, default=None
+        Learner of the plain refit. By default that of `previous` where it is a fitted learner,
+        else `SteadyTreeClassifier` with as many leaves.
+    max_score_loss : float, default=0.01
+        Score that may be given up against the plain refit; infinity keeps the tree in use.
+    scoring : {"accuracy", "log_loss", "roc_auc"}, default="accuracy"
+        What the limit is on. Losses of the front are wrong decisions for "accuracy", else log loss.
+    n_repeats : int or None, default=None
+        How often the rows are divided into 5 folds; by default once from 1,000 rows on, and up
+        to 5 times below.
+    previous_names : mapping, default=None
+        New names of columns that were renamed since `previous` was learned.
+    random_state : int, RandomState or None, default=0
+        Seed of the folds, and of `estimator` where it has none.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        The chosen tree.
+    choice_ : RetrainChoice
+        Why it was chosen and what the limit cost; None without `previous`.
+    steps_ : dict of arrays
+        Trees along the front, from keeping the tree in use to the plain refit: ``score`` on rows
+        not learned from, ``flips``, ``changed_splits``, ``n_leaves``, ``distance`` and the
+        ``point`` of the front. Empty without `previous`, as is `front_`.
+    front_ : dict of arrays
+        ``loss``, ``flips``, ``changed_splits`` and ``n_leaves`` of all trees on the front, on the
+        new rows; ``front_tree(k)`` makes the k-th.
+    exact_ : bool
+        Whether the front is complete; one of very many points is thinned.
+    refit_ : Tree
+        The plain refit.
+    previous_tree_ : Tree or None
+        The tree in use over the columns and classes of `tree_`.
+    estimator_ : tree learner
+        The learner of the plain refit, not fitted.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where X had column names
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> old = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0).fit(X[:250], y[:250])
+    >>> model = RetrainedTreeClassifier(previous=old).fit(X[250:], y[250:])
+    >>> flips = model.steps_["flips"]
+    >>> bool(flips[model.choice_.step] < flips[-1])  # fewer than by the plain refit
+    True
+    """
+
+    def __init__(
+        self,
+        previous=None,
+        estimator=None,
+        max_score_loss=0.01,
+        scoring="accuracy",
+        n_repeats=None,
+        previous_names=None,
+        random_state=0,
+    ):
+        self.previous = previous
+        self.estimator = estimator
+        self.max_score_loss = max_score_loss
+        self.scoring = scoring
+        self.n_repeats = n_repeats
+        self.previous_names = previous_names
+        self.random_state = random_state
+
+    def __sklearn_clone__(self) -> "RetrainedTreeClassifier":
+        # the tree in use is data: a fitted learner must stay fitted
+        parameters = self.get_params(deep=False)
+        copied = {
+            name: clone(value, safe=False)
+            for name, value in parameters.items()
+            if name != "previous"
+        }
+        return type(self)(previous=self.previous, **copied)
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None
+    ) -> "RetrainedTreeClassifier":
+        """Learn from new rows, near the tree in use.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_samples, n_features)
+            Numbers, text, categories; may have missing values, new columns and new categories.
+        y : array-like of shape (n_samples,)
+            Class labels, new ones too.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight w counts as w equal rows; rows of weight 0 are left out.
+        seen : bool array-like of shape (n_samples,), or path of a fingerprint file, optional
+            Rows that `previous` was learned from. They are learned from, but do not judge it, since
+            it looks better on them than it is.
+
+        Returns
+        -------
+        self : RetrainedTreeClassifier
+        """
+        validate(self, PARAMETERS)
+        data = read_rows(self, X, y, sample_weight)
+        if len(data.labels) < len(y):  # rows of weight 0
+            used = np.flatnonzero(np.asarray(sample_weight) > 0)
+            X, seen = Table.pick(X, used), seen if _is_path(seen) else _picked(seen, used)
+        space, classes = FeatureSpace.observe(data).bare(), np.unique(data.labels)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        old = None
+        if self.previous is not None:
+            old, space = read_previous(self.previous, space, classes, self.previous_names)
+            classes = old.classes
+        self.estimator_ = self._learner(old, seed)
+        sample = Sample.of(X, self.estimator_, data.labels, space, data.table, classes)
+        rows = _Rows(sample, self.estimator_, data.weights)
+        self.previous_tree_ = old
+        self.refit_ = rows.refit(np.arange(data.n_rows))
+        self.tree_, self.choice_, self.exact_ = self.refit_, None, True
+        self.steps_, self.front_ = {}, {}
+        if old is not None:
+            judged = _unseen(seen, data.table, data.labels)
+            self._choose(rows, old, judged, seed)
+        elif seen is not None:
+            raise ValueError("seen marks the rows previous was learned from: give previous too.")
+        self.classes_ = self.tree_.classes
+        return self
+
+    def front_tree(self, point: int) -> Tree:
+        """The tree of a point of ``front_``."""
+        Integer(0, len(self.front_["loss"]) - 1).check(point, "point")
+        return self._neighbours.build(point)
+
+    def _learner(self, old: Tree | None, seed: int) -> Any:
+        """An unfitted learner of the plain refit."""
+        if self.estimator is not None:
+            learner = clone(self.estimator)
+        elif isinstance(self.previous, BaseEstimator):
+            learner = clone(getattr(self.previous, "estimator_", self.previous))
+        else:
+            size = {} if old is None else {"max_leaf_nodes": min(max(old.n_leaves, 2), 32)}
+            learner = SteadyTreeClassifier(**size, random_state=seed)
+        known = learner.get_params(deep=False)
+        for name in ("ledger", "monotonic_cst"):
+            if known.get(name) is not None and old is not None:
+                why = "spends a budget at every fit" if name == "ledger" else "is not kept"
+                raise ValueError(
+                    f"estimator has {name}, which {why} where the tree stays near previous: "
+                    "pass another estimator, or fit it without previous."
+                )
+        if known.get("random_state", 0) is None:  # ties are broken by it too
+            learner.set_params(random_state=seed)
+        return learner
+
+    def _choose(self, rows: "_Rows", old: Tree, judged: Integers, seed: int) -> None:
+        """Find by cross-fitting how little may change, then solve on all rows."""
+        repeats = self.n_repeats or int(min(MOST_REPEATS, -(-FEW_ROWS // len(judged))))
+        scores, changes = np.zeros(len(RATES) + 1), np.zeros(len(RATES) + 1)
+        labels, weights = rows.sample.labels, rows.weights
+        for held in _folds(labels, judged, repeats, seed):
+            kept = np.setdiff1d(np.arange(len(labels)), held)
+            found = rows.solve(old, rows.refit(kept), kept, self.scoring)
+            trees, points, _ = _ladder(found)
+            share = weights[held].sum() / weights[judged].sum() / repeats
+            scores += share * np.array([rows.score(tree, held, self.scoring) for tree in trees])
+            changes += share * found.change(points)
+        sign = -1 if self.scoring == "log_loss" else 1
+        allowed = np.flatnonzero(sign * (scores - scores[-1]) >= -self.max_score_loss - 1e-12)
+        step = int(allowed[np.argsort(changes[allowed], kind="stable")[0]])
+        found = rows.solve(old, self.refit_, np.arange(len(labels)), self.scoring)
+        trees, points, index = _ladder(found)
+        self._neighbours, self.exact_, self.tree_ = found, found.exact, trees[step]
+        self.front_ = dict(zip(FRONT, found.front.points.T.copy(), strict=True))
+        self.steps_ = {
+            "score": scores,
+            **dict(zip(FRONT[1:], points.T[1:].copy(), strict=True)),
+            "distance": distances_between(trees, [old], old.space)[:, 0],
+            "point": index,
+        }
+        self.choice_ = RetrainChoice(
+            self._reason(step, rows.weights.sum()), step, float(scores[step]), float(scores[-1])
+        )
+
+    def _reason(self, step: int, total: float) -> str:
+        """What was chosen against the plain refit, and what the next better step would cost."""
+        score, flips = self.steps_["score"], self.steps_["flips"]
+        changes, name = self.steps_["changed_splits"], NAMES[self.scoring]
+        parts = [
+            f"{name} {score[step]:.3f} on rows not learned from, {score[-1]:.3f} by a plain refit "
+            f"(limit {self.max_score_loss:g}); {flips[step]:,.0f} of {total:,.0f} decisions change "
+            f"instead of {flips[-1]:,.0f}, {changes[step]:.0f} splits instead of {changes[-1]:.0f}."
+        ]
+        sign = -1 if self.scoring == "log_loss" else 1
+        gain, cost = sign * (score - score[step]), flips - flips[step]
+        better = np.flatnonzero((gain > 1e-9) & (cost > 0))
+        if len(better):
+            least = (cost[better] / gain[better]).min() / 100
+            parts.append(f"One more point of {name} would cost {least:,.0f} changed decisions.")
+        return " ".join(parts)
+
+
+FRONT = ("loss", "flips", "changed_splits", "n_leaves")
+
+
+class _Rows:
+    """The new rows, how a plain refit learns from some of them, and scores on others."""
+
+    def __init__(self, sample: Sample, learner: Any, weights: Floats | None) -> None:
+        self.sample, self.learner, self.given = sample, learner, weights
+        self.weights = np.ones(len(sample.labels)) if weights is None else weights
+        self.values = np.asarray(sample.values, np.float64)
+
+    def refit(self, rows: Integers) -> Tree:
+        weights = {} if self.given is None else {"sample_weight": self.given[rows]}
+        return in_double(self.sample.fit(self.learner, {}, rows, **weights))
+
+    def solve(self, old: Tree, refit: Tree, rows: Integers, scoring: str) -> Neighbours:
+        part = self.values[rows], self.sample.labels[rows], self.weights[rows]
+        return Neighbours(old, refit, *part, log_loss=scoring != "accuracy")
+
+    def score(self, tree: Tree, held: Integers, scoring: str) -> float:
+        """Score on some rows; a loss for "log_loss"."""
+        leaves, labels = tree.apply_encoded(self.values[held]), self.sample.labels[held]
+        if scoring == "roc_auc":
+            return mean_area(tree.value[leaves], labels, self.weights[held])
+        losses = row_losses(tree, leaves, labels, scoring == "log_loss")
+        loss = np.average(losses, weights=self.weights[held])
+        return float(loss) if scoring == "log_loss" else 1 - float(loss)
+
+
+def _ladder(found: Neighbours) -> tuple[list[Tree], Floats, Integers]:
+    """For each rate the best tree not farther than the refit, and the refit at last.
+
+    With loss, flips, changed splits and leaves of each, and its point of the front, -1 for the
+    refit.
+    """
+    old, made = found.old, {}
+    farthest = float(distances_between([found.refit], [old], old.space)[0, 0]) + 1e-9
+
+    def is_near(point: int) -> bool:
+        if point not in made:
+            tree = found.build(point)
+            apart = distances_between([tree], [old], old.space)[0, 0]
+            made[point] = tree, bool(apart <= farthest)
+        return made[point][1]
+
+    picked: list[int] = []
+    for rate in RATES:
+        ranking = found.ranking(found.front.points, rate)[:MOST_TRIED].tolist()
+        # the first is the tree in use, which lies nearest of all
+        picked.append(next(filter(is_near, ranking), picked[-1] if picked else ranking[0]))
+    trees = [made[point][0] for point in picked]
+    points = np.vstack([found.front.points[picked], found.refit_point])
+    return [*trees, found.refit], points, np.array([*picked, -1])
+
+
+def _folds(labels: Integers, judged: Integers, repeats: int, seed: int) -> Iterator[Integers]:
+    """Rows held out in turn, each class spread over the folds, several times over."""
+    rng, n_folds = np.random.default_rng(seed), min(N_FOLDS, len(judged))
+    for _ in range(repeats):
+        order = rng.permutation(judged)
+        order = order[np.argsort(labels[order], kind="stable")]
+        for fold in range(n_folds):
+            yield order[fold::n_folds]
+
+
+def read_previous(
+    model: Any,
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    names: Mapping[str, str] | None = None,
+) -> tuple[Tree, FeatureSpace]:
+    """The tree in use over the columns of new data, and these columns with its categories too.
+
+    space and classes are those of the new data; names maps old to new names of columns. The tree
+    gets all classes, its own and those of the new data, and predicts as before.
+    """
+    tree = in_double(with_labels(as_tree(model), classes))
+    if tree.depth > DEEPEST:
+        raise ValueError(
+            f"previous is {tree.depth:,} levels deep, more than {DEEPEST}: learn a smaller tree."
+        )
+    tree = with_classes(tree, unite_classes(tree.classes, classes))
+    if names:
+        tree = rename(tree, names)
+    used = {tree.space[j].name for j in np.unique(tree.feature[tree.feature != LEAF])}
+    absent = sorted(used - set(space.names))
+    if absent:
+        raise ValueError(
+            f"previous uses {quote(absent)}, which the new data lack; they have "
+            f"{quote(space.names)}. Add these columns, or give renamed ones their old names "
+            "(in Python, previous_names={old: new} does)."
+        )
+    own = {column.name: column for column in tree.space if column.name in used}
+    if not isinstance(model, Tree) and not isinstance(getattr(model, "tree_", None), Tree):
+        own = {}  # scikit-learn's trees do not keep the bounds of their columns
+    columns = [
+        shared_space([FeatureSpace((column,)), FeatureSpace((own.get(column.name, column),))])[0]
+        for column in space.bare()
+    ]
+    wide = FeatureSpace(tuple(columns))
+    return rebase(tree, wide), wide
+
+
+def _is_path(seen: Any) -> bool:
+    return isinstance(seen, str | Path)
+
+
+def _picked(seen: Any, used: Integers) -> Any:
+    return seen if seen is None else np.asarray(seen)[used]
+
+
+def _unseen(seen: Any, table: Table, labels: NDArray[Any]) -> Integers:
+    """Rows that the tree in use was not learned from."""
+    flags = np.zeros(len(labels), bool) if seen is None else seen
+    if _is_path(seen):
+        flags = rows_in(seen, table, labels)
+    flags = np.asarray(flags)
+    if flags.shape != labels.shape or flags.dtype != bool:
+        raise ValueError(
+            f"seen must hold True or False for each row, {len(labels)} in all, "
+            f"got shape {flags.shape} of {flags.dtype}."
+        )
+    unseen = np.flatnonzero(~flags)
+    if len(unseen) < LEAST_ROWS:
+        what = "rows" if seen is None else "rows that previous was not learned from"
+        raise UnsuitableDataError(
+            f"n_samples={len(unseen)} {what} are too few to learn from and to judge by: "
+            f"at least {LEAST_ROWS} are needed."
+        )
+    return unseen
