@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.stability.neighbours import changed_splits
+from steadytree.stability.new_rows import changed_splits
 
 SETS = (
     "adult",

@@ -14,7 +14,6 @@ from steadytree._base.validation import Integer, OneOf, Parameters, Real, valida
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import unite_classes
 from steadytree.data.table import Table, quote
-from steadytree.distance.path import distances_between
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.boxes import (
     in_double,
@@ -26,9 +25,11 @@ from steadytree.models.boxes import (
 )
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import LEAF, Tree
+from steadytree.stability.approach import Approach
 from steadytree.stability.bootstrap import Sample, mean_area
 from steadytree.stability.fingerprints import rows_in
-from steadytree.stability.neighbours import RATES, Neighbours, row_losses
+from steadytree.stability.neighbours import RATES, Neighbours
+from steadytree.stability.new_rows import NewRows, row_losses
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 Floats = NDArray[np.float64]
@@ -53,6 +54,9 @@ class RetrainChoice(NamedTuple):
     step: int  # index in `steps_`
     score: float  # a loss for "log_loss"
     refit_score: float
+    flips: float  # changed decisions of the new rows
+    changed_splits: int
+    distance: float  # path distance to the tree in use
 
 
 class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
@@ -242,34 +246,44 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         step = int(allowed[np.argsort(changes[allowed], kind="stable")[0]])
         found = rows.solve(old, self.refit_, np.arange(len(labels)), self.scoring)
         trees, points, index = _ladder(found)
-        self._neighbours, self.exact_, self.tree_ = found, found.exact, trees[step]
+        cuts = [column.thresholds for column in found.bins.space]
+        self.tree_ = Approach(found.rows, trees[step], cuts).nearest()
+        self._neighbours, self.exact_ = found, found.exact
         self.front_ = dict(zip(FRONT, found.front.points.T.copy(), strict=True))
         self.steps_ = {
             "score": scores,
             **dict(zip(FRONT[1:], points.T[1:].copy(), strict=True)),
-            "distance": distances_between(trees, [old], old.space)[:, 0],
+            "distance": found.rows.distance(trees),
             "point": index,
         }
+        flips, changes = found.rows.measure(self.tree_).tolist()[1:3]
         self.choice_ = RetrainChoice(
-            self._reason(step, rows.weights.sum()), step, float(scores[step]), float(scores[-1])
+            self._reason(step, flips, changes, weights.sum()),
+            step,
+            float(scores[step]),
+            float(scores[-1]),
+            flips,
+            int(changes),
+            float(found.rows.distance([self.tree_])[0]),
         )
 
-    def _reason(self, step: int, total: float) -> str:
-        """What was chosen against the plain refit, and what the next better step would cost."""
-        score, flips = self.steps_["score"], self.steps_["flips"]
-        changes, name = self.steps_["changed_splits"], NAMES[self.scoring]
-        parts = [
-            f"{name} {score[step]:.3f} on rows not learned from, {score[-1]:.3f} by a plain refit "
-            f"(limit {self.max_score_loss:g}); {flips[step]:,.0f} of {total:,.0f} decisions change "
-            f"instead of {flips[-1]:,.0f}, {changes[step]:.0f} splits instead of {changes[-1]:.0f}."
-        ]
+    def _reason(self, step: int, flips: float, changes: float, total: float) -> str:
+        """What was chosen against the plain refit, and what a better step would cost."""
+        score, cost, name = self.steps_["score"], self.steps_["flips"], NAMES[self.scoring]
         sign = -1 if self.scoring == "log_loss" else 1
-        gain, cost = sign * (score - score[step]), flips - flips[step]
-        better = np.flatnonzero((gain > 1e-9) & (cost > 0))
-        if len(better):
-            least = (cost[better] / gain[better]).min() / 100
-            parts.append(f"One more point of {name} would cost {least:,.0f} changed decisions.")
-        return " ".join(parts)
+        text = (
+            f"{name} {score[step]:.3f} on rows not learned from, {score[-1]:.3f} by a plain refit "
+            f"(limit {self.max_score_loss:g}). {flips:,.0f} of {total:,.0f} decisions change, "
+            f"{cost[-1]:,.0f} by the refit; {changes:.0f} splits change, "
+            f"{self.steps_['changed_splits'][-1]:.0f} by the refit."
+        )
+        gain, more = sign * (score - score[step]), cost - flips
+        better = np.flatnonzero((gain > 1e-9) & (more > 0))
+        if len(better) == 0:
+            return text
+        least = (more[better] / gain[better]).min() / 100
+        what = "0.01 less log loss" if sign < 0 else f"One more point of {name}"
+        return f"{text} {what} costs {least:,.0f} changed decisions."
 
 
 FRONT = ("loss", "flips", "changed_splits", "n_leaves")
@@ -289,7 +303,7 @@ class _Rows:
 
     def solve(self, old: Tree, refit: Tree, rows: Integers, scoring: str) -> Neighbours:
         part = self.values[rows], self.sample.labels[rows], self.weights[rows]
-        return Neighbours(old, refit, *part, log_loss=scoring != "accuracy")
+        return Neighbours(NewRows(old, *part, log_loss=scoring != "accuracy"), refit)
 
     def score(self, tree: Tree, held: Integers, scoring: str) -> float:
         """Score on some rows; a loss for "log_loss"."""
@@ -307,14 +321,13 @@ def _ladder(found: Neighbours) -> tuple[list[Tree], Floats, Integers]:
     With loss, flips, changed splits and leaves of each, and its point of the front, -1 for the
     refit.
     """
-    old, made = found.old, {}
-    farthest = float(distances_between([found.refit], [old], old.space)[0, 0]) + 1e-9
+    made: dict[int, tuple[Tree, bool]] = {}
+    farthest = found.rows.distance([found.refit])[0] + 1e-9
 
     def is_near(point: int) -> bool:
         if point not in made:
             tree = found.build(point)
-            apart = distances_between([tree], [old], old.space)[0, 0]
-            made[point] = tree, bool(apart <= farthest)
+            made[point] = tree, bool(found.rows.distance([tree])[0] <= farthest)
         return made[point][1]
 
     picked: list[int] = []
