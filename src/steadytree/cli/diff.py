@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.validation import OneOf
 from steadytree.cli.options import (
     READS,
     WRITES,
@@ -23,9 +24,6 @@ from steadytree.cli.options import (
 )
 from steadytree.cli.output import Progress, echo_json, names_of, say_written, warn_of_row_numbers
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 DIFF_EXAMPLES = """\b
 Examples:
   steadytree diff q1.tree.json q2.tree.json
@@ -38,6 +36,7 @@ Examples:
   steadytree retrain q2.csv --target outcome --previous q1.tree.json
   steadytree retrain q2.csv --target outcome --previous q1.tree.json --max-loss 2% \\
       --out q2.tree.json --picture changes.svg --max-flips 5%
+  steadytree retrain q2.csv --target outcome --previous q1.tree.json --seen q1.csv
 
 Exit code 3 if more predictions change than --max-flips allows; the tree is written anyway."""
 
@@ -76,8 +75,21 @@ def retrain(
     ],
     max_loss: Annotated[
         str,
-        typer.Option(metavar="SHARE", help="Score that may be lost to stay close to it."),
+        typer.Option(metavar="SHARE", help="Score that may be lost to change few decisions."),
     ] = "1%",
+    score: Annotated[
+        str,
+        typer.Option(metavar="SCORE", help="What may be lost: accuracy, log_loss or roc_auc."),
+    ] = "accuracy",
+    seen: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows the tree in use was fitted to: a data file or fingerprints. By default the "
+            "fingerprints beside it, where there are any.",
+        ),
+        READS,
+    ] = None,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where to write the new tree."), WRITES
     ] = Path("retrained.tree.json"),
@@ -88,19 +100,16 @@ def retrain(
     ] = None,
     max_flips: MaxFlips = None,
     drop: Drop = None,
-    trees: Annotated[int, typer.Option(min=2, help="Number of bootstrap trees.")] = 100,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed of the held-out rows and trees.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the held-out rows.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a tree to new rows that stays close to the tree in use, and show what changed.
+    """Fit a tree to new rows that changes few predictions, and show what changed.
 
-    A quarter of the rows is held out. Of the candidate trees whose area under the ROC curve on
-    these rows is at most --max-loss below that of plain retraining, the nearest to the tree in use
-    is taken.
+    Of all trees near the one in use, that with the fewest changed predictions is taken whose score
+    on rows not fitted to is at most --max-loss below that of a tree fitted without it.
     """
     loss = parse_share(max_loss, "--max-loss")
+    OneOf("accuracy", "log_loss", "roc_auc").check(score, "--score")
     _check_before_work(max_flips, out, picture)
     from steadytree.data.labels import labels_like
     from steadytree.reporting.checks import check_texts
@@ -109,19 +118,43 @@ def retrain(
     with Progress() as progress:
         progress.say(f"reading {data}")
         old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
-        _check_no_new_columns(old.space.names, data_set.features.names or ())
         check_texts(data_set.features)
         labels = labels_like(data_set.labels, old.classes)
+        flags = _seen_rows(seen, previous, data_set, target, drop or [])
         progress.say("retraining")
-        model = st.ParetoTreeClassifier(
-            previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
-        ).fit(data_set.features, labels)
-        found = st.diff(old, model, data_set.features, labels)
+        model = st.RetrainedTreeClassifier(old, None, loss, score, random_state=seed)
+        model.fit(data_set.features, labels, seen=flags)
+        found = st.diff(model.previous_tree_, model, data_set.features, labels)
         st.save(model.tree_, out)
         if picture is not None:
             found.write(picture)
     warn_of_row_numbers(data_set.features)
-    _show(found, max_flips, as_json, out, picture)
+    steps = {name: values.tolist() for name, values in model.steps_.items()}
+    front = {"choice": model.choice_._asdict(), "steps": steps}
+    _show(found, max_flips, as_json, out, picture, front=front, text=model.front_text())
+
+
+def _seen_rows(
+    seen: Path | None, previous: Path, data_set: Any, target: str, drop: list[str]
+) -> Any:
+    """Rows that the tree in use was fitted to, as far as a file tells; None without one."""
+    from steadytree.reporting.data_set import DataSet
+    from steadytree.stability.fingerprints import (
+        fingerprint_path,
+        fingerprints_of,
+        read_fingerprints,
+        rows_in,
+    )
+
+    if seen is None and not fingerprint_path(previous).exists():
+        return None
+    path = seen or fingerprint_path(previous)
+    if path.suffix.lower() == ".json":
+        known = read_fingerprints(path)
+    else:
+        rows = DataSet.read(path, target, drop)
+        known = fingerprints_of(rows.features, rows.labels)
+    return rows_in(known, data_set.features, data_set.labels)
 
 
 def _check_before_work(max_flips: str | None, *outputs: Path | None) -> None:
@@ -132,10 +165,18 @@ def _check_before_work(max_flips: str | None, *outputs: Path | None) -> None:
         check_can_write(path)
 
 
-def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | None) -> None:
+def _show(
+    found: Any,
+    max_flips: str | None,
+    as_json: bool,
+    *written: Path | None,
+    front: Any = None,
+    text: str = "",
+) -> None:
     """Print a diff, with colours in a terminal, or as JSON; exit 3 where a limit is exceeded."""
     if as_json:
-        echo_json({**found.formatted, "written": names_of(written)})
+        more = {} if front is None else {"front": front}
+        echo_json({**found.formatted, **more, "written": names_of(written)})
     else:
         from rich.console import Console
 
@@ -146,6 +187,8 @@ def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | Non
             console.print(diff_text(found.formatted), soft_wrap=True)
         else:
             typer.echo(str(found))
+        if text:
+            typer.echo(f"\n{text}\n")
         say_written(*written)
     if found.rows is not None:
         stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
@@ -161,14 +204,3 @@ def _read(path: Path, target: str | None) -> tuple[Any, Any]:
         return table, None
     check_names(table.names or (), [target], "the target")
     return table, labels_of(table, target)
-
-
-def _check_no_new_columns(known: Sequence[str], given: Sequence[str]) -> None:
-    from steadytree.data.table import quote
-
-    new = [name for name in given if name not in set(known)]
-    if new and set(known) <= set(given):
-        raise ValueError(
-            f"the rows have column(s) that the tree in use was not fitted on: {quote(new)}. "
-            "Leave each out with --drop."
-        )

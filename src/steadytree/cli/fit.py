@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
 from steadytree.cli.options import FILLS, READS, AsJson, Drop, MaxDepth, Target, TreeOut
-from steadytree.cli.output import Progress, echo_json, say_written, warn_of_row_numbers
+from steadytree.cli.output import Progress, echo_json, names_of, say_written, warn_of_row_numbers
 
 TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
@@ -49,6 +49,12 @@ def fit(
         typer.Option(metavar="FOLDER", help="Keep the binned data here for the next fit."),
         FILLS,
     ] = None,
+    fingerprints: Annotated[
+        bool,
+        typer.Option(
+            "--fingerprints", help="Write hashes of the rows too (*.rows.json), for retraining."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a stable tree to files of any size and save it."""
@@ -57,25 +63,36 @@ def fit(
     check_can_write(out)
     from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories
+    from steadytree.stability.fingerprints import fingerprint_path, write_fingerprints
+
+    is_text = any(path.suffix.lower() in TEXT_FILES for path in data)
+    if fingerprints:
+        check_can_write(fingerprint_path(out))
+        if not is_text:
+            raise ValueError("--fingerprints needs the rows in memory: pass a csv file.")
 
     model = st.StableTreeClassifier(
         max_depth=max_depth, epsilon=epsilon, n_thresholds=thresholds, random_state=seed
     )
     with Progress() as progress:
-        if any(path.suffix.lower() in TEXT_FILES for path in data):
-            _fit_text(model, data, target, drop or [], cache, progress.say)
+        if is_text:
+            rows = _fit_text(model, data, target, drop or [], cache, progress.say)
         else:
             _fit_blocks(model, data, target, drop or [], cache, progress.say)
     tree = model.tree_
     n_rows = int(tree.weight[0])
     check_categories(tree.space, n_rows)
     model.save(out)
+    written = [out]
+    if fingerprints:
+        written.append(fingerprint_path(out))
+        write_fingerprints(written[1], rows.features, rows.labels)
     if as_json:
         size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
-        echo_json({**size, "sha256": model_hash(tree), "written": [str(out)]})
+        echo_json({**size, "sha256": model_hash(tree), "written": names_of(written)})
         return
     typer.echo(f"{n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}")
-    say_written(out)
+    say_written(*written)
 
 
 def _fit_text(
@@ -85,8 +102,8 @@ def _fit_text(
     drop: list[str],
     cache: Path | None,
     on_progress: Callable[[str], None],
-) -> None:
-    """Fit to one csv file, in memory."""
+) -> Any:
+    """Fit to one csv file, in memory; returns its rows."""
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
@@ -101,6 +118,7 @@ def _fit_text(
     on_progress("fitting")
     model.fit(rows.features, rows.labels)
     warn_of_row_numbers(rows.features)
+    return rows
 
 
 def _fit_blocks(

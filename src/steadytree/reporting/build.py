@@ -117,7 +117,7 @@ def _sections(
         "robustness": build_robustness(model, fitted, table, labels, options) if robust else None,
         "separation": build_separation(table, labels, options) if measured else None,
         "stability": again(options) if measured else None,
-        "change": build_change(fitted, table, labels, options),
+        "change": build_change(model, fitted, table, labels, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": build_scorecard(table, labels, options),
         "privacy": build_privacy(model, table, labels, options),

@@ -269,8 +269,7 @@ def _plot_frontier(model: ParetoTreeClassifier) -> Markup:
     ]
     if others:
         drawn.insert(0, series("dominated", others, colour=GREY, dots=True, line=False))
-    to_what = "first collection" if model.first_trees_ else "previous tree"
-    across = Axis.over(distance, f"path distance to the {to_what} (less is more stable)")
+    across = Axis.over(distance, "path distance to the first collection (less is more stable)")
     chart = curve(drawn, across, Axis.over(score, "score on validation rows"))
     return frame_picture(chart, "Pareto frontier of score and distance")
 

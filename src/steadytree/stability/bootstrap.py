@@ -33,7 +33,7 @@ class Sample:
     X: Any  # a float array for scikit-learn's trees, else as the user passed it
     values: NDArray[Any]  # (n, p), encoded by `space`
     labels: NDArray[np.int64]
-    classes: NDArray[Any]  # those of the rows and of the previous tree
+    classes: NDArray[Any]  # those of the rows and of a tree in use
     space: FeatureSpace
 
     @classmethod

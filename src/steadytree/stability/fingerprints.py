@@ -1,6 +1,7 @@
 """Fingerprints of rows: which rows a tree was learned from, in a file beside the tree's."""
 
 import hashlib
+import json
 import secrets
 from collections import Counter
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,34 +40,54 @@ def fingerprint_path(tree: str | PathLike[str]) -> Path:
     return path.with_name(path.name.removesuffix(".json").removesuffix(".tree") + ENDING)
 
 
+def fingerprints_of(X: Any, y: Any) -> Fingerprints:
+    """Keyed hashes (BLAKE2b) of rows with their labels; the key is drawn at random."""
+    table, salt = Table.read(X), secrets.token_bytes(SALT_BYTES)
+    rows = sorted(_hashes(table, _names(table), y, salt))
+    return Fingerprints(FORMAT, VERSION, salt.hex(), list(_names(table)), rows)
+
+
 def write_fingerprints(path: str | PathLike[str], X: Any, y: Any) -> None:
     """Write fingerprints of the rows that a tree was learned from.
 
-    Each is a keyed hash (BLAKE2b) of a row's values and label; the key, drawn at random, is in the
-    file. Whoever has the file can test a guess of a row, so keep it as safe as the rows.
+    The key of the hashes is in the file: whoever has it can test a guess of a row, so keep it as
+    safe as the rows.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_fingerprints(f"{folder}/q1.rows.json", [[1.0, 2.0], [3.0, 4.0]], ["no", "yes"])
-    ...     rows_in(f"{folder}/q1.rows.json", [[3.0, 4.0], [5.0, 6.0]], ["yes", "no"])
+    ...     known = read_fingerprints(f"{folder}/q1.rows.json")
+    >>> rows_in(known, [[3.0, 4.0], [5.0, 6.0]], ["yes", "no"])
     array([ True, False])
     """
-    table, salt = Table.read(X), secrets.token_bytes(SALT_BYTES)
-    names = _names(table)
-    rows = sorted(_hashes(table, names, y, salt))
-    write_text_atomically(
-        path, _json(Fingerprints(FORMAT, VERSION, salt.hex(), list(names), rows)) + "\n"
-    )
+    write_text_atomically(path, json.dumps(msgspec.to_builtins(fingerprints_of(X, y))) + "\n")
 
 
-def rows_in(path: str | PathLike[str], X: Any, y: Any) -> NDArray[np.bool_]:
-    """Which rows are among those of a fingerprint file, each as often as it stands there."""
-    known, table = _load(Path(path)), Table.read(X)
+def read_fingerprints(path: str | PathLike[str]) -> Fingerprints:
+    """Read a file that `write_fingerprints` wrote."""
+    try:
+        found = convert(parse_json(Path(path).read_bytes()), Fingerprints)
+        if (found.format, found.version) != (FORMAT, VERSION):
+            raise ValueError(f"format {found.format!r} of version {found.version}")
+        bytes.fromhex(found.salt)
+    except ValueError as error:
+        raise TreeFileError(
+            f"{path}: no file of fingerprints ({error}). Pass one that fit --fingerprints wrote."
+        ) from None
+    return found
+
+
+def rows_in(known: Fingerprints, X: Any, y: Any) -> NDArray[np.bool_]:
+    """Which rows are among the known ones, each as often as it is among them."""
+    table = Table.read(X)
     absent = [name for name in known.columns if name not in _names(table)]
     if absent:
-        raise ValueError(f"{path}: the fingerprints include {quote(absent)}, which the rows lack.")
+        raise ValueError(
+            f"the fingerprints are of rows with {quote(absent)}, which these rows lack: "
+            "pass the columns that the tree in use was learned from, or leave seen out."
+        )
     left, found = Counter(known.rows), []
     for digest in _hashes(table, known.columns, y, bytes.fromhex(known.salt)):
         found.append(left[digest] > 0)
@@ -86,22 +108,3 @@ def _hashes(table: Table, names: Any, y: Any, salt: bytes) -> Iterator[str]:
         # each cell with its length, so that no two rows give the same text
         text = "".join("-" if cell is None else f"{len(cell)}:{cell}" for cell in cells)
         yield hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES, key=salt).hexdigest()
-
-
-def _json(document: Fingerprints) -> str:
-    import msgspec
-
-    return msgspec.json.encode(document).decode()
-
-
-def _load(path: Path) -> Fingerprints:
-    try:
-        found = convert(parse_json(path.read_bytes()), Fingerprints)
-        if (found.format, found.version) != (FORMAT, VERSION):
-            raise ValueError(f"format {found.format!r} of version {found.version}")
-        bytes.fromhex(found.salt)
-    except ValueError as error:
-        raise TreeFileError(
-            f"{path}: no file of fingerprints ({error}). Pass one that fit --fingerprints wrote."
-        ) from None
-    return found

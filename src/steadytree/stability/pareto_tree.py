@@ -13,13 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.optional import require, to_frame
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import Integer, Parameters, Real, validate
+from steadytree._base.validation import Integer, Parameters, Real, Replaced, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table
 from steadytree.distance.path import distances_between
 from steadytree.models.base import TreeClassifierMixin
-from steadytree.models.tree import Tree
 from steadytree.stability.bootstrap import (
     PAPER_GRID,
     Sample,
@@ -28,25 +27,16 @@ from steadytree.stability.bootstrap import (
     check_grid,
     check_select,
     choose,
-    fit_one,
     on_frontier,
     score_trees,
     spread_settings,
-)
-from steadytree.stability.near_previous import (
-    Regrower,
-    closest,
-    hold_out,
-    leaves_of,
-    neighbours,
-    read_previous,
     stratified_flags,
 )
 from steadytree.stability.stable_tree import StableTreeClassifier
 
-PLAIN = "all rows, plain"
 PARAMETERS: Parameters = {
     "n_trees": Integer(2),
+    "previous": Replaced("RetrainedTreeClassifier(previous=..., estimator=...)"),
     "max_score_loss": Real(0),
     "validation_fraction": Real(above=0, below=1),  # rows to learn from and rows to judge by
 }
@@ -61,12 +51,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     gives similar trees. One of the trees that no other dominates in both distance and validation
     score is chosen.
 
-    With `previous`, the tree in use, distances are those to it, and trees that keep most of it
-    are candidates too. Of those that score at most `max_score_loss` below the best tree of plain
-    retraining (one for each setting, on all rows but the held-out ones) the nearest is chosen,
-    which may be the tree in use itself. Rows that it was learned from must not be used to
-    validate it: pass only new rows, or mark the others by ``seen`` in ``fit``.
-
     The choice uses only the data given to ``fit``, so a separate test set stays unseen. A smaller
     distance partly means a smaller tree; compare with a plain tree of the same size.
 
@@ -80,12 +64,12 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     grid : mapping of lists, default=None
         Settings of the learner; all combinations are used about equally often. By default depths 3
         to 12 and 3, 5, 10, 30 and 50 rows per leaf.
-    previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use. The new tree has its classes and those of ``y``.
+    previous : None
+        Gone: `RetrainedTreeClassifier` learns near a tree in use.
     max_score_loss : float, default=0.01
-        Score that may be given up for closeness, with `previous` or ``select="tolerance"``.
+        Score that may be given up for closeness with ``select="tolerance"``.
     select : {"knee", "tolerance"}, float, or callable, default="knee"
-        Without `previous`: the knee of the frontier; the nearest tree within `max_score_loss`;
+        The knee of the frontier; the nearest tree within `max_score_loss`;
         a weight of closeness between 0 and 1; or a function of the candidates, a dict of arrays,
         that returns a value for each, of which the largest on the frontier wins.
     complexity : bool, default=False
@@ -94,8 +78,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Score on the validation rows, as in scikit-learn; None is the area under the ROC curve.
     validation_fraction : float, default=0.25
         Share of the rows held out for scores.
-    previous_names : mapping, default=None
-        New names of columns that were renamed since `previous` was learned.
     n_jobs : int, default=None
         Processes, as in joblib; ``joblib.parallel_config("dask")`` sends them to a cluster.
     verbose : int, default=0
@@ -112,7 +94,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     trees_ : list of Tree
         The candidates.
     first_trees_ : list of Tree
-        The first collection; empty with `previous`.
+        The first collection.
     frontier_ : int64 array
         Candidates on the frontier, nearest first.
     chosen_ : int
@@ -128,9 +110,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     >>> model = ParetoTreeClassifier(n_trees=10, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9), model.chosen_ in model.frontier_
     (True, True)
-    >>> later = ParetoTreeClassifier(n_trees=10, previous=model.tree_, random_state=0).fit(X, y)
-    >>> float(later.candidates_["distance"][later.chosen_])
-    0.0
     """
 
     def __init__(
@@ -144,7 +123,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         complexity=False,
         scoring=None,
         validation_fraction=0.25,
-        previous_names=None,
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -158,12 +136,11 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.complexity = complexity
         self.scoring = scoring
         self.validation_fraction = validation_fraction
-        self.previous_names = previous_names
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, seen: Any = None) -> "ParetoTreeClassifier":
+    def fit(self, X: Any, y: Any) -> "ParetoTreeClassifier":
         """Fit the candidates and choose one.
 
         Parameters
@@ -171,9 +148,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         X : array-like or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Class labels.
-        seen : bool array-like of shape (n_samples,), optional
-            Rows that `previous` was learned from. They are not held out, since its score on them
-            is too optimistic.
 
         Returns
         -------
@@ -186,24 +160,20 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         table.check_not_empty()
         y = check_labels(y, table.n_rows)
         space = FeatureSpace.observe(table).bare()
-        previous, classes = None, np.unique(y)
-        if self.previous is not None:
-            previous, space = read_previous(self.previous, space, classes, self.previous_names)
-            classes = previous.classes
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         estimator = self._learner(space)
         if estimator.get_params().get("random_state", 0) is None:  # ties are broken by it too
             estimator = clone(estimator).set_params(random_state=seed)
-        sample = Sample.of(X, estimator, y, space, table, classes)
+        sample = Sample.of(X, estimator, y, space, table, np.unique(y))
         _check_enough_rows(sample.labels)
         rng = np.random.default_rng(seed)
-        held = hold_out(sample.labels, self.validation_fraction, seen, rng)
+        held = stratified_flags(sample.labels, self.validation_fraction, rng)
         settings = check_grid(estimator, PAPER_GRID if self.grid is None else self.grid)
         chosen = spread_settings(settings, self.n_trees, rng)
-        self._learn(sample, estimator, chosen, ~held, rng, previous)
+        self._learn(sample, estimator, chosen, ~held, rng)
         rows = np.flatnonzero(held)
         scores = score_trees(self.trees_, sample, rows, X, self.scoring)
-        self._choose(scores, space, previous)
+        self._choose(scores, space)
         self.classes_ = self.tree_.classes
         return self
 
@@ -214,61 +184,18 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         settings: list[Settings],
         train: NDArray[np.bool_],
         rng: np.random.Generator,
-        previous: Tree | None,
     ) -> None:
         """Set the collections of trees and, for each candidate, its settings and origin."""
         many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
         rows = np.flatnonzero(train)
-        self.first_trees_ = []
-        if previous is None:
-            half = rows[stratified_flags(sample.labels[rows], 0.5, rng)]
-            again = spread_settings(settings, len(settings), rng)
-            self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
+        half = rows[stratified_flags(sample.labels[rows], 0.5, rng)]
+        again = spread_settings(settings, len(settings), rng)
+        self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
         self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, many)
         self._settings, self._origin = list(settings), ["bootstrap"] * len(settings)
-        if previous is not None:
-            unique = list({repr(sorted(one.items())): one for one in settings}.values())
-            self.trees_ += many(fit_one, [(one, rows) for one in unique], sample, estimator)
-            self._settings += unique
-            self._origin += [PLAIN] * len(unique)
-            self._add_neighbours(sample, estimator, settings, rows, previous)
 
-    def _add_neighbours(
-        self,
-        sample: Sample,
-        estimator: Any,
-        settings: list[Settings],
-        rows: NDArray[np.int64],
-        previous: Tree,
-    ) -> None:
-        """Add candidates that keep most of the previous tree, for each setting but the depth."""
-        others = [{k: v for k, v in one.items() if k != "max_depth"} for one in settings]
-        unique = list({repr(sorted(one.items())): one for one in others}.values())
-        limited = any("max_depth" in one for one in settings)
-        reached = leaves_of(previous, sample.values[rows])
-        for one in unique:
-
-            def grow(own: NDArray[np.int64], depth: int, one: Settings = one) -> Tree:
-                limit = {"max_depth": depth} if limited else {}
-                return sample.fit(estimator, one | limit, rows[own])
-
-            labels, deepest = sample.labels[rows], previous.depth + 1
-            regrower = Regrower(previous, reached, labels, sample.classes, grow, deepest)
-            for nodes, tree in neighbours(regrower):
-                self.trees_.append(tree)
-                self._settings.append(one)
-                part = "unchanged" if nodes is None else f"{len(nodes)} node(s) regrown"
-                self._origin.append(f"previous, {part}")
-
-    def _choose(
-        self, scores: NDArray[np.float64], space: FeatureSpace, previous: Tree | None
-    ) -> None:
-        if previous is None:
-            distance = distances_between(self.trees_, self.first_trees_, space).mean(axis=1)
-        else:
-            plain = scores[np.array(self._origin) == PLAIN].max()
-            least = plain - self.max_score_loss
-            self.chosen_, distance = closest(self.trees_, scores, previous, space, least)
+    def _choose(self, scores: NDArray[np.float64], space: FeatureSpace) -> None:
+        distance = distances_between(self.trees_, self.first_trees_, space).mean(axis=1)
         leaves = np.array([tree.n_leaves for tree in self.trees_])
         costs = [distance, -scores, leaves][: 3 if self.complexity else 2]
         flags = on_frontier(np.stack(costs, axis=1).astype(np.float64))
@@ -283,10 +210,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             "on_frontier": flags,
             **_columns_of(self._settings),
         }
-        if previous is None:
-            self.chosen_ = choose(
-                self.candidates_, self.frontier_, self.select, self.max_score_loss
-            )
+        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
         self.tree_ = self.trees_[self.chosen_]
         del self._settings, self._origin
 
@@ -324,8 +248,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             linewidths=2,
             label="chosen",
         )
-        to_what = "first collection" if self.first_trees_ else "tree in use"
-        ax.set_xlabel(f"path distance to the {to_what} (less is more stable)")
+        ax.set_xlabel("path distance to the first collection (less is more stable)")
         ax.set_ylabel("score on validation rows")
         ax.legend(frameon=False)
         return ax

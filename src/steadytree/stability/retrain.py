@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
@@ -27,7 +28,7 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import LEAF, Tree
 from steadytree.stability.approach import Approach
 from steadytree.stability.bootstrap import Sample, mean_area
-from steadytree.stability.fingerprints import rows_in
+from steadytree.stability.fingerprints import read_fingerprints, rows_in
 from steadytree.stability.neighbours import RATES, Neighbours
 from steadytree.stability.new_rows import NewRows, row_losses
 from steadytree.stability.steady_tree import SteadyTreeClassifier
@@ -207,6 +208,30 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         """The tree of a point of ``front_``."""
         Integer(0, len(self.front_["loss"]) - 1).check(point, "point")
         return self._neighbours.build(point)
+
+    def front_text(self) -> str:
+        """Why the tree was chosen, and the steps along the front as a table.
+
+        Returns
+        -------
+        str
+            Empty without `previous`.
+        """
+        check_is_fitted(self)
+        if self.choice_ is None:
+            return ""
+        points, last = self.steps_["point"], len(self.steps_["point"]) - 1
+        lines = [self.choice_.reason, "", "changed decisions  splits  leaves  distance  score"]
+        for k in range(last + 1):
+            if k not in (0, last, self.choice_.step) and points[k] == points[k - 1]:
+                continue  # the next rate finds the same tree
+            flips, splits, leaves, distance, score = (
+                self.steps_[name][k] for name in (*FRONT[1:], "distance", "score")
+            )
+            notes = {0: "tree in use", last: "plain refit"} | {self.choice_.step: "chosen"}
+            line = f"{flips:17,.0f}  {splits:6.0f}  {leaves:6.0f}  {distance:8.2f}  {score:.3f}"
+            lines.append(f"{line}  {notes.get(k, '')}".rstrip())
+        return "\n".join(lines)
 
     def _learner(self, old: Tree | None, seed: int) -> Any:
         """An unfitted learner of the plain refit."""
@@ -400,7 +425,7 @@ def _unseen(seen: Any, table: Table, labels: NDArray[Any]) -> Integers:
     """Rows that the tree in use was not learned from."""
     flags = np.zeros(len(labels), bool) if seen is None else seen
     if _is_path(seen):
-        flags = rows_in(seen, table, labels)
+        flags = rows_in(read_fingerprints(seen), table, labels)
     flags = np.asarray(flags)
     if flags.shape != labels.shape or flags.dtype != bool:
         raise ValueError(
