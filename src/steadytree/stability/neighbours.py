@@ -177,8 +177,9 @@ class Neighbours:
         known = np.flatnonzero(counts + decided) if len(rows) else [share.argmax()]
         for label in known:
             leaf = Leaf(int(label), share)
-            point = *self.rows.leaf_point(counts, decided, leaf), dropped, 1.0
-            front.add(leaf, np.array([point]), np.zeros((1, 2), np.int64))
+            point = np.array([[*self.rows.leaf_point(counts, decided, leaf), dropped, 1.0]])
+            if point[0, FLIPS] <= self.most[FLIPS]:
+                front.add(leaf, point, np.zeros((1, 2), np.int64))
         return front
 
     def _thin(self, front: Front) -> None:
