@@ -43,9 +43,7 @@ def prunings(found, fresh, node, rows, share):
         goes = found.rows.goes_left(fresh.splits[node], rows)
         left = prunings(found, fresh, fresh.left[node], rows[goes], share)
         right = prunings(found, fresh, fresh.right[node], rows[~goes], share)
-        made += [
-            ((fresh.splits[node], a, b), n + m + 1) for (a, n), (b, m) in product(left, right)
-        ]
+        made += [((fresh.splits[node], a, b), n + m + 1) for (a, n), (b, m) in product(left, right)]
     return made
 
 

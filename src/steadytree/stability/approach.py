@@ -51,9 +51,12 @@ class Approach:
         while waiting and apart > EPSILON and self.reads < MOST_READS:
             nested = heapq.heappop(waiting)[2]
             spare = limit - self._worth(nested, self.rows.everyone)
-            moved = {_key(one): one for one in self._moves(nested, self.rows.everyone, spare)}
-            new = [one for key, one in moved.items() if key not in known]
-            known |= moved.keys()
+            new = []
+            for one in self._moves(nested, self.rows.everyone, spare):
+                if _key(one) not in known:
+                    known.add(_key(one))
+                    new.append(one)
+                    self.reads += 2 * OVERHEAD * _n_leaves(one)  # to build and to compare it
             trees = [self.rows.tree_of(one) for one in new]
             distances = self.rows.distance(trees) if trees else np.empty(0)
             for one, tree, distance in zip(new, trees, distances.tolist(), strict=True):
@@ -66,6 +69,8 @@ class Approach:
         """Trees one move away whose worth exceeds that of `nested` by at most `spare`."""
         limit = self._worth(nested, rows) + spare + EPSILON
         for other in self._candidates(nested, rows):
+            if self.reads >= MOST_READS:
+                return
             if (self._worth(other, rows) <= limit).all():
                 yield other
         if not isinstance(nested, Leaf):
@@ -91,10 +96,18 @@ class Approach:
             return
         split, left, right = nested
         yield from (left, right)
-        cuts = () if np.isnan(split.threshold) else self.cuts[split.feature]
-        for other in [*self.splits, *(split._replace(threshold=float(cut)) for cut in cuts)]:
+        for other in [*self.splits, *self._moved(split)]:
             yield other, left, right
         yield from _turned(split, left, right)
+
+    def _moved(self, split: Split) -> Iterator[Split]:
+        """The split with other thresholds, also those of the tree in use with its own side."""
+        for own in self.splits:
+            if own.feature == split.feature and own.missing_left != split.missing_left:
+                yield own._replace(missing_left=split.missing_left)
+        if not np.isnan(split.threshold):
+            for cut in self.cuts[split.feature]:
+                yield split._replace(threshold=float(cut))
 
     def _worth(self, nested: Nested, rows: Integers) -> Floats:
         """Loss, flips, leaves and empty leaves."""
@@ -118,6 +131,10 @@ def _turned(split: Split, left: Nested, right: Nested) -> Iterator[Nested]:
         yield below, under[0], parts[1]
     if not isinstance(left, Leaf) and not isinstance(right, Leaf) and left[0].same(right[0]):
         yield left[0], (split, left[1], right[1]), (split, left[2], right[2])
+
+
+def _n_leaves(nested: Nested) -> int:
+    return 1 if isinstance(nested, Leaf) else _n_leaves(nested[1]) + _n_leaves(nested[2])
 
 
 def _key(nested: Nested) -> Any:
