@@ -19,25 +19,31 @@ from steadytree.stability.new_rows import (
     split_of,
 )
 
-MOST_READS = 10_000_000  # rows that splits may be tried on
+MOST_READS = 20_000_000  # rows that splits may be tried on
+FEW_CUTS = 8  # of a column that the tree in use asks, all are tried everywhere
 OVERHEAD = 200  # rows that a split costs in any case
+DETOUR = 0.03  # share of the rows by which a tree on the way may be worse
 EPSILON = 1e-9
 
 
 class Approach:
     """Search from a tree for one nearer to the tree in use, by path distance.
 
-    Trees with more loss, flips or empty leaves than the first are left out, and those with more
-    leaves than it and the tree in use. The nearest tree found so far is changed next, by
-    one move: a leaf gets another label or a split of the tree in use; a split goes, gets another
+    Trees with more loss, flips or empty leaves than the first are left out, or only passed on the
+    way where they are little worse, and so are those with more leaves than it and the tree in use.
+    The nearest tree that waits is changed next, by one move: a leaf gets another label or a split of the tree in use; a split goes, gets another
     threshold of its column (`cuts`, by column) or a split of the tree in use, or changes places
-    with one below it. The search ends with its budget of rows read.
+    with one below it. Splits of the tree in use are tried with all thresholds where these are few.
+    The search ends with its budget of rows read.
     """
 
     def __init__(self, rows: NewRows, tree: Tree, cuts: Sequence[Floats]) -> None:
         self.rows, self.tree, self.cuts = rows, tree, cuts
         asked = [split_of(rows.old, node) for node in range(rows.old.n_nodes)]
         self.splits = [split for split in asked if split is not None]
+        for own in {split.feature: split for split in self.splits}.values():
+            if not np.isnan(own.threshold) and len(cuts[own.feature]) <= FEW_CUTS:
+                self.splits += [own._replace(threshold=float(cut)) for cut in cuts[own.feature]]
         self.reads = 0
 
     def nearest(self) -> Tree:
@@ -46,11 +52,12 @@ class Approach:
         first = nested_of(self.tree)
         limit = self._worth(first, self.rows.everyone)
         limit[2] = max(limit[2], self.rows.old.n_leaves)
+        detour = np.array([1.0, 1.0, 0.0, 0.0]) * DETOUR * self.rows.weights.sum()
         turn, known = count(), {_key(first)}
         waiting: list[tuple[float, int, Any]] = [(apart, next(turn), first)]
         while waiting and apart > EPSILON and self.reads < MOST_READS:
             nested = heapq.heappop(waiting)[2]
-            spare = limit - self._worth(nested, self.rows.everyone)
+            spare = limit + detour - self._worth(nested, self.rows.everyone)
             new = []
             for one in self._moves(nested, self.rows.everyone, spare):
                 if _key(one) not in known:
@@ -61,9 +68,12 @@ class Approach:
             distances = self.rows.distance(trees) if trees else np.empty(0)
             for one, tree, distance in zip(new, trees, distances.tolist(), strict=True):
                 heapq.heappush(waiting, (distance, next(turn), one))
-                if distance < apart - EPSILON:
+                if distance < apart - EPSILON and self._is_within(one, limit):
                     best, apart = tree, distance
         return best
+
+    def _is_within(self, nested: Nested, limit: Floats) -> bool:
+        return bool((self._worth(nested, self.rows.everyone) <= limit + EPSILON).all())
 
     def _moves(self, nested: Nested, rows: Integers, spare: Floats) -> Iterator[Nested]:
         """Trees one move away whose worth exceeds that of `nested` by at most `spare`."""
