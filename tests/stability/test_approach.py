@@ -10,8 +10,8 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import distances_between
 from steadytree.models.sklearn import as_tree
 from steadytree.stability.approach import Approach
-from steadytree.stability.new_rows import Leaf, NewRows, Split, nested_of
-from steadytree.stability.retrain import RetrainedTreeClassifier, read_previous
+from steadytree.stability.new_rows import Leaf, NewRows, Split, nested_of, read_previous
+from steadytree.stability.retrain import RetrainedTreeClassifier
 
 N_VALUES = 3
 SPACE = FeatureSpace.observe([[0.0, 0.0], [2.0, 2.0]])

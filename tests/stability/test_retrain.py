@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from steadytree.distance.path import path_distance
 from steadytree.models.sklearn import as_tree
@@ -53,6 +54,11 @@ def drifted(rng, n=90):
     after = np.arange(2 * n) >= n
     y = np.where(after & (X["age"] > 70).to_numpy(), "no", y)
     return (X[:n], y[:n]), (X[n:], y[n:])
+
+
+@parametrize_with_checks([RetrainedTreeClassifier(), RetrainedTreeClassifier(estimator=cart())])
+def test_it_is_an_estimator_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["accuracy", "log_loss", "roc_auc"]))
@@ -105,28 +111,28 @@ def test_probabilities_are_those_of_the_new_rows(data):
         assert tree.weight[leaf] == len(rows)
 
 
-def test_the_front_and_its_steps(data):
+def test_the_frontier_and_its_steps(data):
     X, y = data
     old = cart().fit(X[:250], y[:250])
     model = RetrainedTreeClassifier(old, max_score_loss=0).fit(X[250:], y[250:])
-    front, before = model.front_, old.predict(X[250:])
+    frontier, before = model.frontier_, old.predict(X[250:])
     assert model.exact_
-    for k in range(len(front["loss"])):
-        tree = model.front_tree(k)
+    for k in range(len(frontier["loss"])):
+        tree = model.frontier_tree(k)
         predicted = tree.predict(X[250:])
-        assert front["flips"][k] == (predicted != before).sum()
-        assert front["loss"][k] == (predicted != y[250:]).sum()
-        assert front["n_leaves"][k] == tree.n_leaves
+        assert frontier["flips"][k] == (predicted != before).sum()
+        assert frontier["loss"][k] == (predicted != y[250:]).sum()
+        assert frontier["n_leaves"][k] == tree.n_leaves
     steps = model.steps_
     assert steps["flips"][0] == steps["distance"][0] == steps["changed_splits"][0] == 0
     assert (steps["flips"] <= steps["flips"][-1]).all()
     assert (steps["distance"] <= steps["distance"][-1] + 1e-9).all()
-    text = model.front_text()
+    text = model.frontier_text()
     assert model.choice_.reason in text
     assert "plain refit" in text
     assert text.count("chosen") == 1
     with pytest.raises(ValueError, match="point must be a whole number from 0"):
-        model.front_tree(10_000)
+        model.frontier_tree(10_000)
 
 
 def test_clone_and_cross_validation_keep_the_tree_in_use(data):
@@ -151,8 +157,8 @@ def test_without_a_tree_in_use_it_is_the_refit(data):
     model = RetrainedTreeClassifier(estimator=cart()).fit(X, y)
     np.testing.assert_array_equal(model.predict(X), cart().fit(X, y).predict(X))
     assert model.choice_ is None
-    assert model.front_text() == ""
-    assert model.steps_ == model.front_ == {}
+    assert model.frontier_text() == ""
+    assert model.steps_ == model.frontier_ == {}
 
 
 def test_weights_count_as_repeated_rows(data):

@@ -112,6 +112,7 @@ def retrain(
     OneOf("accuracy", "log_loss", "roc_auc").check(score, "--score")
     _check_before_work(max_flips, out, picture)
     from steadytree.data.labels import labels_like
+    from steadytree.models.boxes import rebase
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
@@ -124,14 +125,15 @@ def retrain(
         progress.say("retraining")
         model = st.RetrainedTreeClassifier(old, None, loss, score, random_state=seed)
         model.fit(data_set.features, labels, seen=flags)
-        found = st.diff(model.previous_tree_, model, data_set.features, labels)
+        # over the new columns too, but with its own classes, so that new ones are named
+        found = st.diff(rebase(old, model.tree_.space), model, data_set.features, labels)
         st.save(model.tree_, out)
         if picture is not None:
             found.write(picture)
     warn_of_row_numbers(data_set.features)
     steps = {name: values.tolist() for name, values in model.steps_.items()}
-    front = {"choice": model.choice_._asdict(), "steps": steps}
-    _show(found, max_flips, as_json, out, picture, front=front, text=model.front_text())
+    frontier = {"choice": model.choice_._asdict(), "steps": steps}
+    _show(found, max_flips, as_json, out, picture, frontier=frontier, text=model.frontier_text())
 
 
 def _seen_rows(
@@ -170,12 +172,12 @@ def _show(
     max_flips: str | None,
     as_json: bool,
     *written: Path | None,
-    front: Any = None,
+    frontier: Any = None,
     text: str = "",
 ) -> None:
     """Print a diff, with colours in a terminal, or as JSON; exit 3 where a limit is exceeded."""
     if as_json:
-        more = {} if front is None else {"front": front}
+        more = {} if frontier is None else {"frontier": frontier}
         echo_json({**found.formatted, **more, "written": names_of(written)})
     else:
         from rich.console import Console

@@ -31,10 +31,10 @@ class Approach:
 
     Trees with more loss, flips or empty leaves than the first are left out, or only passed on the
     way where they are little worse, and so are those with more leaves than it and the tree in use.
-    The nearest tree that waits is changed next, by one move: a leaf gets another label or a split of the tree in use; a split goes, gets another
-    threshold of its column (`cuts`, by column) or a split of the tree in use, or changes places
-    with one below it. Splits of the tree in use are tried with all thresholds where these are few.
-    The search ends with its budget of rows read.
+    The nearest tree that waits is changed next, by one move: a leaf gets another label or a split
+    of the tree in use; a split goes, gets another threshold of its column (`cuts`, by column) or a
+    split of the tree in use, or changes places with one below it. Splits of the tree in use are
+    tried with all thresholds where these are few. The search ends with its budget of rows read.
     """
 
     def __init__(self, rows: NewRows, tree: Tree, cuts: Sequence[Floats]) -> None:

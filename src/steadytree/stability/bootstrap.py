@@ -207,7 +207,9 @@ def mean_area(
 
 
 def _area(
-    scores: NDArray[np.float64], positive: NDArray[np.bool_], weights: NDArray[np.float64] | None
+    scores: NDArray[np.float64],
+    positive: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None = None,
 ) -> float:
     """Probability that a positive row scores above a negative one, ties counting half."""
     levels, index = np.unique(scores, return_inverse=True)

@@ -1,18 +1,18 @@
-"""Neighbours: the exact front of all trees near a tree in use, on some rows.
+"""Neighbours: the exact frontier of all trees near a tree in use, on some rows.
 
 Loss, changed decisions (flips), changed splits and leaves add over the children of a node, so a
-node's Pareto front follows from those of its children.
+node's Pareto frontier follows from those of its children.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.tree import LEAF, Tree
-from steadytree.stability._kernels.front import sum_pairs, undominated
+from steadytree.stability._kernels.frontier import sum_pairs, undominated_points
 from steadytree.stability._kernels.steady import grow_small
 from steadytree.stability.grouped_bins import GroupedBins
 from steadytree.stability.new_rows import (
@@ -32,7 +32,7 @@ RATES = (np.inf, 1, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 
 PRICE = 1.0  # rows that a changed split must gain in any case
 N_CUTS = 60
 FRESH_LEAVES = 10
-MOST_POINTS = 2_000  # of a node's front; beyond that it is thinned
+MOST_POINTS = 2_000  # of a node's frontier; beyond that it is thinned
 
 
 class Sketch(NamedTuple):
@@ -50,22 +50,22 @@ class Sketch(NamedTuple):
 
 
 @dataclass(eq=False)
-class Front:
+class Frontier:
     """Undominated points of a node and how each is made."""
 
     share: Floats  # class shares of the old node
-    options: list[Any] = field(default_factory=list)  # leaves, splits with two fronts, or a Tree
+    options: list[Any] = field(default_factory=list)  # leaves, splits with two frontiers, or a Tree
     points: Floats = field(default_factory=lambda: np.empty((0, 4)))
     made: Integers = field(
         default_factory=lambda: np.empty((0, 3), np.int64)
     )  # option, left, right
 
     def add(self, option: Any, points: Floats, pairs: Integers) -> None:
-        """Add what an option makes possible and keep the front."""
+        """Add what an option makes possible and keep the frontier."""
         which = np.full((len(points), 1), len(self.options))
         self.options.append(option)
         points = np.concatenate([self.points, points])
-        kept = undominated(points, np.lexsort(points[:, ::-1].T))
+        kept = undominated_points(points, np.lexsort(points[:, ::-1].T))
         self.points = points[kept]
         self.made = np.concatenate([self.made, np.hstack([which, pairs])])[kept]
 
@@ -98,8 +98,8 @@ class Neighbours:
         self.refit_point = rows.measure(refit)
         n_leaves = max(old.n_leaves, refit.n_leaves)
         self.most = np.array([np.inf, self.refit_point[FLIPS], np.inf, n_leaves])
-        self.front = self._node(0, rows.everyone, False, Sketch.of(refit))
-        self.front.add(refit, self.refit_point[None], np.zeros((1, 2), np.int64))
+        self.frontier = self._node(0, rows.everyone, False, Sketch.of(refit))
+        self.frontier.add(refit, self.refit_point[None], np.zeros((1, 2), np.int64))
 
     def change(self, points: Floats) -> Floats:
         """Flips and changed splits in one number."""
@@ -114,15 +114,15 @@ class Neighbours:
         cost = points[:, LOSS] + PRICE * points[:, CHANGES] + rate * change
         return np.lexsort((change, cost))
 
-    def _node(self, node: int, rows: Integers, used: bool, fresh: Sketch | None = None) -> Front:
-        """The front of a node of the old tree; `used` where a split above it was changed."""
+    def _node(self, node: int, rows: Integers, used: bool, fresh: Sketch | None = None) -> Frontier:
+        """The frontier of a node of the old tree; `used` where a split above it was changed."""
         old, inner = self.old, int(self.n_splits[node])
-        front = self._leaf(rows, old.value[node], inner)
+        frontier = self._leaf(rows, old.value[node], inner)
         may = not used and self.rows.weights[rows].sum() >= 2 * self.least
         if fresh is None and may:
             fresh = self._grow(rows, FRESH_LEAVES)
         if fresh is not None and fresh.left[0] != LEAF:
-            self._add_fresh(front, fresh, 0, rows, inner)
+            self._add_fresh(frontier, fresh, 0, rows, inner)
         for split, changes in self._splits(node, rows, fresh) if inner else ():
             if changes and not may:
                 continue
@@ -131,14 +131,13 @@ class Neighbours:
                 self._node(int(child), own, used or changes > 0)
                 for child, own in ((old.left[node], rows[goes]), (old.right[node], rows[~goes]))
             ]
-            self._join(front, split, sides, changes)
-        self._thin(front)
-        return front
+            self._join(frontier, split, sides, changes)
+        self._thin(frontier)
+        return frontier
 
     def _splits(self, node: int, rows: Integers, fresh: Sketch | None) -> list[tuple[Split, int]]:
         """Splits that may stand above the old branches, and how many changes each is."""
-        own = split_of(self.old, node)
-        assert own is not None
+        own = cast(Split, split_of(self.old, node))
         found = [(own, 0)]
         if self.rows.weights[rows].sum() >= 2 * self.least:
             moved = self._grow(rows, 2, own.feature).splits[0]
@@ -152,44 +151,43 @@ class Neighbours:
         return found
 
     def _add_fresh(
-        self, front: Front, fresh: Sketch, node: int, rows: Integers, dropped: int
+        self, frontier: Frontier, fresh: Sketch, node: int, rows: Integers, dropped: int
     ) -> None:
         """Add all prunings of a fresh sub-tree that keep its split `node`."""
-        split, sides = fresh.splits[node], []
-        assert split is not None
+        split, sides = cast(Split, fresh.splits[node]), []
         goes = self.rows.goes_left(split, rows)
         for child, own in ((fresh.left[node], rows[goes]), (fresh.right[node], rows[~goes])):
-            side = self._leaf(own, front.share, 0)
+            side = self._leaf(own, frontier.share, 0)
             if fresh.left[child] != LEAF:
                 self._add_fresh(side, fresh, child, own, 0)
             sides.append(side)
-        self._join(front, split, sides, dropped + 1)
-        self._thin(front)
+        self._join(frontier, split, sides, dropped + 1)
+        self._thin(frontier)
 
-    def _join(self, front: Front, split: Split, sides: list[Front], changes: int) -> None:
+    def _join(self, frontier: Frontier, split: Split, sides: list[Frontier], changes: int) -> None:
         added = np.array([0.0, 0.0, changes, 0.0])
         points, pairs = sum_pairs(sides[0].points, sides[1].points, added, self.most)
-        front.add((split, *sides), points, pairs)
+        frontier.add((split, *sides), points, pairs)
 
-    def _leaf(self, rows: Integers, share: Floats, dropped: int) -> Front:
+    def _leaf(self, rows: Integers, share: Floats, dropped: int) -> Frontier:
         """A leaf with any label that is not worse than another in both loss and flips."""
-        front, (counts, decided) = Front(share), self.rows.counts(rows)
+        frontier, (counts, decided) = Frontier(share), self.rows.counts(rows)
         known = np.flatnonzero(counts + decided) if len(rows) else [share.argmax()]
         for label in known:
             leaf = Leaf(int(label), share)
             point = np.array([[*self.rows.leaf_point(counts, decided, leaf), dropped, 1.0]])
             if point[0, FLIPS] <= self.most[FLIPS]:
-                front.add(leaf, point, np.zeros((1, 2), np.int64))
-        return front
+                frontier.add(leaf, point, np.zeros((1, 2), np.int64))
+        return frontier
 
-    def _thin(self, front: Front) -> None:
+    def _thin(self, frontier: Frontier) -> None:
         """Of more points than are held, keep what the rates pick and some of the rest."""
-        if len(front.points) <= MOST_POINTS:
+        if len(frontier.points) <= MOST_POINTS:
             return
         self.exact = False
-        picked = {int(self.ranking(front.points, rate)[0]) for rate in RATES}
-        picked |= set(range(0, len(front.points), -(-len(front.points) // MOST_POINTS)))
-        front.keep(np.array(sorted(picked)))
+        picked = {int(self.ranking(frontier.points, rate)[0]) for rate in RATES}
+        picked |= set(range(0, len(frontier.points), -(-len(frontier.points) // MOST_POINTS)))
+        frontier.keep(np.array(sorted(picked)))
 
     def _grow(self, rows: Integers, n_leaves: int, feature: int | None = None) -> Sketch:
         """A tree grown greedily from some rows, on one column or all."""
@@ -222,15 +220,15 @@ class Neighbours:
         return Sketch(splits, left.tolist(), right.tolist())
 
     def build(self, point: int) -> Tree:
-        """The tree of a point of the front."""
-        found = _nested(self.front, point)
+        """The tree of a point of the frontier."""
+        found = _nested(self.frontier, point)
         return found if isinstance(found, Tree) else self.rows.tree_of(found)
 
 
-def _nested(front: Front, point: int) -> Any:
-    """What a point of a front is made of."""
-    which, left, right = front.made[point]
-    option = front.options[which]
+def _nested(frontier: Frontier, point: int) -> Any:
+    """What a point of a frontier is made of."""
+    which, left, right = frontier.made[point]
+    option = frontier.options[which]
     if isinstance(option, Leaf | Tree):
         return option
     return option[0], _nested(option[1], left), _nested(option[2], right)

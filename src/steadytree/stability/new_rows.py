@@ -1,12 +1,25 @@
 """NewRows: what splits, leaves and trees are worth on new rows, beside the tree in use."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.data.labels import unite_classes
+from steadytree.data.table import quote
 from steadytree.distance.path import distances_between
+from steadytree.models.boxes import (
+    in_double,
+    rebase,
+    rename,
+    shared_space,
+    with_classes,
+    with_labels,
+)
+from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import LEAF, Tree
 
 Floats = NDArray[np.float64]
@@ -14,6 +27,7 @@ Integers = NDArray[np.int64]
 LOSS, FLIPS, CHANGES, LEAVES = range(4)  # entries of a point
 PRIOR = 2.0  # rows of the old shares in a leaf's probabilities
 TINY = 1e-6
+DEEPEST = 200  # levels of a tree in use
 NODE = ("feature", "threshold", "subset", "missing_left", "left", "right", "value", "weight")
 
 
@@ -95,6 +109,44 @@ def row_losses(tree: Tree, leaves: Integers, labels: Integers, log_loss: bool) -
     weight = tree.weight[leaves]
     share = (tree.value[leaves, labels] * weight + 1 / len(tree.classes)) / (weight + 1)
     return -np.log(share)
+
+
+def read_previous(
+    model: Any,
+    space: FeatureSpace,
+    classes: NDArray[Any],
+    names: Mapping[str, str] | None = None,
+) -> tuple[Tree, FeatureSpace]:
+    """The tree in use over the columns of new data, and these columns with its categories too.
+
+    space and classes are those of the new data; names maps old to new names of columns. The tree
+    gets all classes, its own and those of the new data, and predicts as before.
+    """
+    tree = in_double(with_labels(as_tree(model), classes))
+    if tree.depth > DEEPEST:
+        raise ValueError(
+            f"previous is {tree.depth:,} levels deep, more than {DEEPEST}: learn a smaller tree."
+        )
+    tree = with_classes(tree, unite_classes(tree.classes, classes))
+    if names:
+        tree = rename(tree, names)
+    used = {tree.space[j].name for j in np.unique(tree.feature[tree.feature != LEAF])}
+    absent = sorted(used - set(space.names))
+    if absent:
+        raise ValueError(
+            f"previous uses {quote(absent)}, which the new data lack; they have "
+            f"{quote(space.names)}. Add these columns, or give renamed ones their old names "
+            "(in Python, previous_names={old: new} does)."
+        )
+    own = {column.name: column for column in tree.space if column.name in used}
+    if not isinstance(model, Tree) and not isinstance(getattr(model, "tree_", None), Tree):
+        own = {}  # scikit-learn's trees do not keep the bounds of their columns
+    columns = [
+        shared_space([FeatureSpace((column,)), FeatureSpace((own.get(column.name, column),))])[0]
+        for column in space.bare()
+    ]
+    wide = FeatureSpace(tuple(columns))
+    return rebase(tree, wide), wide
 
 
 class NewRows:

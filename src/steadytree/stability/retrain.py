@@ -1,6 +1,6 @@
 """RetrainedTreeClassifier: a tree learned again with the fewest changed decisions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,24 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.labels import unite_classes
-from steadytree.data.table import Table, quote
+from steadytree.data.table import Table
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.boxes import (
     in_double,
-    rebase,
-    rename,
-    shared_space,
-    with_classes,
-    with_labels,
 )
-from steadytree.models.sklearn import as_tree
-from steadytree.models.tree import LEAF, Tree
+from steadytree.models.tree import Tree
 from steadytree.stability.approach import Approach
 from steadytree.stability.bootstrap import Sample, mean_area
 from steadytree.stability.fingerprints import read_fingerprints, rows_in
 from steadytree.stability.neighbours import RATES, Neighbours
-from steadytree.stability.new_rows import NewRows, row_losses
+from steadytree.stability.new_rows import NewRows, read_previous, row_losses
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 Floats = NDArray[np.float64]
@@ -38,7 +31,7 @@ Integers = NDArray[np.int64]
 N_FOLDS = 5
 FEW_ROWS, MOST_REPEATS = 1_000, 5  # fewer rows are divided several times
 LEAST_ROWS = 4
-DEEPEST = 200
+MOST_LEAVES = 32  # of the steady tree
 MOST_TRIED = 50  # points whose distance is looked at for one rate
 NAMES = {"accuracy": "accuracy", "log_loss": "log loss", "roc_auc": "AUC"}
 PARAMETERS: Parameters = {
@@ -67,7 +60,7 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
     another threshold, set of categories or side of missing values, or give way to the best new
     one above the old branches; the node may become a leaf, or any pruning of a sub-tree grown from
     the new rows (at the root: of a plain refit). Loss, changed decisions, changed splits and leaves
-    add over the branches, so the Pareto front of all these trees is found exactly. Along it,
+    add over the branches, so the Pareto frontier of all these trees is found exactly. Along it,
     cross-fitting finds how little must change so that the score is at most `max_score_loss` below
     that of a plain refit. The tree never changes more decisions of the new rows than the refit,
     and never lies farther from the tree in use by path distance.
@@ -79,11 +72,12 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         gives the plain refit.
     estimator : tree learner, default=None
         Learner of the plain refit. By default that of `previous` where it is a fitted learner,
-        else `SteadyTreeClassifier` with as many leaves.
+        else `SteadyTreeClassifier` with as many leaves, and two more for each class that
+        `previous` never predicts.
     max_score_loss : float, default=0.01
         Score that may be given up against the plain refit; infinity keeps the tree in use.
     scoring : {"accuracy", "log_loss", "roc_auc"}, default="accuracy"
-        What the limit is on. Losses of the front are wrong decisions for "accuracy", else log loss.
+        What the limit is on. The frontier is of wrong decisions for "accuracy", else of log loss.
     n_repeats : int or None, default=None
         How often the rows are divided into 5 folds; by default once from 1,000 rows on, and up
         to 5 times below.
@@ -99,14 +93,14 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
     choice_ : RetrainChoice
         Why it was chosen and what the limit cost; None without `previous`.
     steps_ : dict of arrays
-        Trees along the front, from keeping the tree in use to the plain refit: ``score`` on rows
+        Trees along the frontier, from keeping the tree in use to the plain refit: ``score`` on rows
         not learned from, ``flips``, ``changed_splits``, ``n_leaves``, ``distance`` and the
-        ``point`` of the front. Empty without `previous`, as is `front_`.
-    front_ : dict of arrays
-        ``loss``, ``flips``, ``changed_splits`` and ``n_leaves`` of all trees on the front, on the
-        new rows; ``front_tree(k)`` makes the k-th.
+        ``point`` of the frontier. Empty without `previous`, as is `frontier_`.
+    frontier_ : dict of arrays
+        ``loss``, ``flips``, ``changed_splits`` and ``n_leaves`` on the new rows of all trees on
+        the frontier; ``frontier_tree(k)`` makes the k-th.
     exact_ : bool
-        Whether the front is complete; one of very many points is thinned.
+        Whether the frontier is complete; one of very many points is thinned.
     refit_ : Tree
         The plain refit.
     previous_tree_ : Tree or None
@@ -182,7 +176,9 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         data = read_rows(self, X, y, sample_weight)
         if len(data.labels) < len(y):  # rows of weight 0
             used = np.flatnonzero(np.asarray(sample_weight) > 0)
-            X, seen = Table.pick(X, used), seen if _is_path(seen) else _picked(seen, used)
+            X = Table.pick(X, used)
+            if seen is not None and not isinstance(seen, str | Path):
+                seen = np.asarray(seen)[used]
         space, classes = FeatureSpace.observe(data).bare(), np.unique(data.labels)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         old = None
@@ -195,7 +191,7 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         self.previous_tree_ = old
         self.refit_ = rows.refit(np.arange(data.n_rows))
         self.tree_, self.choice_, self.exact_ = self.refit_, None, True
-        self.steps_, self.front_ = {}, {}
+        self.steps_, self.frontier_ = {}, {}
         if old is not None:
             judged = _unseen(seen, data.table, data.labels)
             self._choose(rows, old, judged, seed)
@@ -204,13 +200,13 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         self.classes_ = self.tree_.classes
         return self
 
-    def front_tree(self, point: int) -> Tree:
-        """The tree of a point of ``front_``."""
-        Integer(0, len(self.front_["loss"]) - 1).check(point, "point")
+    def frontier_tree(self, point: int) -> Tree:
+        """The tree of a point of ``frontier_``."""
+        Integer(0, len(self.frontier_["loss"]) - 1).check(point, "point")
         return self._neighbours.build(point)
 
-    def front_text(self) -> str:
-        """Why the tree was chosen, and the steps along the front as a table.
+    def frontier_text(self) -> str:
+        """Why the tree was chosen, and the steps along the frontier as a table.
 
         Returns
         -------
@@ -226,7 +222,7 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
             if k not in (0, last, self.choice_.step) and points[k] == points[k - 1]:
                 continue  # the next rate finds the same tree
             flips, splits, leaves, distance, score = (
-                self.steps_[name][k] for name in (*FRONT[1:], "distance", "score")
+                self.steps_[name][k] for name in (*FRONTIER[1:], "distance", "score")
             )
             notes = {0: "tree in use", last: "plain refit"} | {self.choice_.step: "chosen"}
             line = f"{flips:17,.0f}  {splits:6.0f}  {leaves:6.0f}  {distance:8.2f}  {score:.3f}"
@@ -240,8 +236,11 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         elif isinstance(self.previous, BaseEstimator):
             learner = clone(getattr(self.previous, "estimator_", self.previous))
         else:
-            size = {} if old is None else {"max_leaf_nodes": min(max(old.n_leaves, 2), 32)}
-            learner = SteadyTreeClassifier(**size, random_state=seed)
+            learner = SteadyTreeClassifier(random_state=seed)
+            if old is not None:  # as large, and with room for classes it never predicts
+                n_new = len(old.classes) - len(np.unique(old.label[old.is_leaf]))
+                size = min(max(old.n_leaves + 2 * n_new, 2), MOST_LEAVES)
+                learner.set_params(max_leaf_nodes=size)
         known = learner.get_params(deep=False)
         for name in ("ledger", "monotonic_cst"):
             if known.get(name) is not None and old is not None:
@@ -274,10 +273,10 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         cuts = [column.thresholds for column in found.bins.space]
         self.tree_ = Approach(found.rows, trees[step], cuts).nearest()
         self._neighbours, self.exact_ = found, found.exact
-        self.front_ = dict(zip(FRONT, found.front.points.T.copy(), strict=True))
+        self.frontier_ = dict(zip(FRONTIER, found.frontier.points.T.copy(), strict=True))
         self.steps_ = {
             "score": scores,
-            **dict(zip(FRONT[1:], points.T[1:].copy(), strict=True)),
+            **dict(zip(FRONTIER[1:], points.T[1:].copy(), strict=True)),
             "distance": found.rows.distance(trees),
             "point": index,
         }
@@ -311,7 +310,7 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         return f"{text} {what} costs {least:,.0f} changed decisions."
 
 
-FRONT = ("loss", "flips", "changed_splits", "n_leaves")
+FRONTIER = ("loss", "flips", "changed_splits", "n_leaves")
 
 
 class _Rows:
@@ -343,7 +342,7 @@ class _Rows:
 def _ladder(found: Neighbours) -> tuple[list[Tree], Floats, Integers]:
     """For each rate the best tree not farther than the refit, and the refit at last.
 
-    With loss, flips, changed splits and leaves of each, and its point of the front, -1 for the
+    With loss, flips, changed splits and leaves of each, and its point of the frontier, -1 for the
     refit.
     """
     made: dict[int, tuple[Tree, bool]] = {}
@@ -357,11 +356,11 @@ def _ladder(found: Neighbours) -> tuple[list[Tree], Floats, Integers]:
 
     picked: list[int] = []
     for rate in RATES:
-        ranking = found.ranking(found.front.points, rate)[:MOST_TRIED].tolist()
+        ranking = found.ranking(found.frontier.points, rate)[:MOST_TRIED].tolist()
         # the first is the tree in use, which lies nearest of all
         picked.append(next(filter(is_near, ranking), picked[-1] if picked else ranking[0]))
     trees = [made[point][0] for point in picked]
-    points = np.vstack([found.front.points[picked], found.refit_point])
+    points = np.vstack([found.frontier.points[picked], found.refit_point])
     return [*trees, found.refit], points, np.array([*picked, -1])
 
 
@@ -375,58 +374,11 @@ def _folds(labels: Integers, judged: Integers, repeats: int, seed: int) -> Itera
             yield order[fold::n_folds]
 
 
-def read_previous(
-    model: Any,
-    space: FeatureSpace,
-    classes: NDArray[Any],
-    names: Mapping[str, str] | None = None,
-) -> tuple[Tree, FeatureSpace]:
-    """The tree in use over the columns of new data, and these columns with its categories too.
-
-    space and classes are those of the new data; names maps old to new names of columns. The tree
-    gets all classes, its own and those of the new data, and predicts as before.
-    """
-    tree = in_double(with_labels(as_tree(model), classes))
-    if tree.depth > DEEPEST:
-        raise ValueError(
-            f"previous is {tree.depth:,} levels deep, more than {DEEPEST}: learn a smaller tree."
-        )
-    tree = with_classes(tree, unite_classes(tree.classes, classes))
-    if names:
-        tree = rename(tree, names)
-    used = {tree.space[j].name for j in np.unique(tree.feature[tree.feature != LEAF])}
-    absent = sorted(used - set(space.names))
-    if absent:
-        raise ValueError(
-            f"previous uses {quote(absent)}, which the new data lack; they have "
-            f"{quote(space.names)}. Add these columns, or give renamed ones their old names "
-            "(in Python, previous_names={old: new} does)."
-        )
-    own = {column.name: column for column in tree.space if column.name in used}
-    if not isinstance(model, Tree) and not isinstance(getattr(model, "tree_", None), Tree):
-        own = {}  # scikit-learn's trees do not keep the bounds of their columns
-    columns = [
-        shared_space([FeatureSpace((column,)), FeatureSpace((own.get(column.name, column),))])[0]
-        for column in space.bare()
-    ]
-    wide = FeatureSpace(tuple(columns))
-    return rebase(tree, wide), wide
-
-
-def _is_path(seen: Any) -> bool:
-    return isinstance(seen, str | Path)
-
-
-def _picked(seen: Any, used: Integers) -> Any:
-    return seen if seen is None else np.asarray(seen)[used]
-
-
 def _unseen(seen: Any, table: Table, labels: NDArray[Any]) -> Integers:
     """Rows that the tree in use was not learned from."""
-    flags = np.zeros(len(labels), bool) if seen is None else seen
-    if _is_path(seen):
-        flags = rows_in(read_fingerprints(seen), table, labels)
-    flags = np.asarray(flags)
+    if isinstance(seen, str | Path):
+        seen = rows_in(read_fingerprints(seen), table, labels)
+    flags = np.zeros(len(labels), bool) if seen is None else np.asarray(seen)
     if flags.shape != labels.shape or flags.dtype != bool:
         raise ValueError(
             f"seen must hold True or False for each row, {len(labels)} in all, "

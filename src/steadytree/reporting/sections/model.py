@@ -82,8 +82,8 @@ def build_change(
     rows = shown["rows"]
     if rows is not None:
         rows["flipped"] = rows["flipped"][:MOST_LISTED]
-    front = model.front_text() if hasattr(model, "front_text") else ""
-    return shown | {"text": str(found), "front": front}
+    frontier = model.frontier_text() if hasattr(model, "frontier_text") else ""
+    return shown | {"text": str(found), "frontier": frontier}
 
 
 def build_privacy(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:

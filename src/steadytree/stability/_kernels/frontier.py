@@ -1,4 +1,4 @@
-"""Fronts of points (loss, flips, changed splits, leaves), all of which add over children."""
+"""Frontiers of points (loss, flips, changed splits, leaves), all of which add over children."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from steadytree._base.jit import kernel
 
 @kernel
 def sum_pairs(left, right, added, most):
-    """Sums of a point of each front (m, 4) and `added`, where none exceeds `most`, and pairs."""
+    """Sums of a point of each frontier (m, 4) and `added`, where none exceeds `most`, and pairs."""
     n_pairs = left.shape[0] * right.shape[0]
     points, pairs, n = np.empty((n_pairs, 4)), np.empty((n_pairs, 2), np.int64), 0
     for i in range(left.shape[0]):
@@ -23,7 +23,7 @@ def sum_pairs(left, right, added, most):
 
 
 @kernel
-def undominated(points, order):
+def undominated_points(points, order):
     """Points that no other equals or beats everywhere, the first of equal ones.
 
     `order` sorts the points by loss, then flips, changed splits and leaves, so that a point can

@@ -1,4 +1,4 @@
-"""Plain twins of the kernels of fronts."""
+"""Plain twins of the kernels of frontiers."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def sum_pairs(left, right, added, most):
     return np.array(points).reshape(-1, 4), np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def undominated(points, order):
+def undominated_points(points, order):
     """Points in order that no other dominates, and of equal ones the first."""
     kept = []
     for place, k in enumerate(order):
@@ -26,7 +26,7 @@ def undominated(points, order):
     return np.array(kept, np.int64)
 
 
-def front_case(case):
+def frontier_case(case):
     """Few values, so that points often equal and dominate one another."""
     size = int(case.rng.integers(0, 12))
     whole = case.rng.integers(0, 4, (size, 4)).astype(float)
@@ -34,13 +34,13 @@ def front_case(case):
 
 
 def ordered_case(case):
-    points = front_case(case)
+    points = frontier_case(case)
     return points, np.lexsort(points[:, ::-1].T)
 
 
 def pairs_case(case):
     most = np.where(case.rng.random(4) < 0.5, np.inf, case.rng.integers(0, 8, 4))
-    return front_case(case), front_case(case), case.rng.integers(0, 3, 4).astype(float), most
+    return frontier_case(case), frontier_case(case), case.rng.integers(0, 3, 4).astype(float), most
 
 
-CASES = {"sum_pairs": pairs_case, "undominated": ordered_case}
+CASES = {"sum_pairs": pairs_case, "undominated_points": ordered_case}
