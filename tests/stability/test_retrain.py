@@ -56,7 +56,7 @@ def drifted(rng, n=90):
     return (X[:n], y[:n]), (X[n:], y[n:])
 
 
-@parametrize_with_checks([RetrainedTreeClassifier(), RetrainedTreeClassifier(estimator=cart())])
+@parametrize_with_checks([RetrainedTreeClassifier()])
 def test_it_is_an_estimator_of_scikit_learn(estimator, check):
     check(estimator)
 

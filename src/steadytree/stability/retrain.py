@@ -174,8 +174,9 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         """
         validate(self, PARAMETERS)
         data = read_rows(self, X, y, sample_weight)
-        if len(data.labels) < len(y):  # rows of weight 0
-            used = np.flatnonzero(np.asarray(sample_weight) > 0)
+        weights = np.asarray(sample_weight)
+        used = np.flatnonzero(weights)
+        if weights.ndim == 1 and len(used) < len(weights):  # rows of weight 0 are left out
             X = Table.pick(X, used)
             if seen is not None and not isinstance(seen, str | Path):
                 seen = np.asarray(seen)[used]
