@@ -132,7 +132,7 @@ def retrain(
             found.write(picture)
     warn_of_row_numbers(data_set.features)
     steps = {name: values.tolist() for name, values in model.steps_.items()}
-    frontier = {"choice": model.choice_._asdict(), "steps": steps}
+    frontier = {"choice": model.choice_._asdict() if model.choice_ else {}, "steps": steps}
     _show(found, max_flips, as_json, out, picture, frontier=frontier, text=model.frontier_text())
 
 

@@ -207,7 +207,7 @@ class Neighbours:
         right = np.where(left == LEAF, LEAF, left + 1)
         reached = {0: rows}
         splits: list[Split | None] = [None] * len(left)
-        for node in np.flatnonzero(left != LEAF):
+        for node in np.flatnonzero(left != LEAF).tolist():
             column = int(asked[node]) if feature is None else feature
             own = reached[node]
             goes = (bins[node] >> self.codes[own, column].astype(np.uint64)) & np.uint64(1) > 0

@@ -72,7 +72,8 @@ def nested_of(tree: Tree, node: int = 0) -> Nested:
     split = split_of(tree, node)
     if split is None:
         return Leaf(int(tree.label[node]), tree.value[node])
-    return split, *(nested_of(tree, int(child[node])) for child in (tree.left, tree.right))
+    left, right = int(tree.left[node]), int(tree.right[node])
+    return split, nested_of(tree, left), nested_of(tree, right)
 
 
 def changed_splits(old: Tree, new: Tree) -> int:
@@ -177,8 +178,9 @@ class NewRows:
     def counts(self, rows: Integers) -> tuple[Floats, Floats]:
         """Weight of the rows of each class, and of those that the tree in use decides so."""
         weights = self.weights[rows]
-        by_label = np.bincount(self.labels[rows], weights, self.n_classes)
-        return by_label, np.bincount(self.decided[rows], weights, self.n_classes)
+        by_label: Any = np.bincount(self.labels[rows], weights, self.n_classes)
+        by_decision: Any = np.bincount(self.decided[rows], weights, self.n_classes)
+        return by_label, by_decision
 
     def leaf_value(self, counts: Floats, leaf: Leaf) -> Floats:
         """Probabilities of a leaf; a label that is not the likeliest class wins as a tie."""
@@ -210,7 +212,9 @@ class NewRows:
         """The tree of nested splits, with the probabilities of these rows."""
         nodes: list[Any] = []
         self._add_nodes(nested, self.everyone, self.old.value[0], nodes)
-        arrays = dict(zip(NODE, map(np.array, zip(*nodes, strict=True)), strict=True))
+        arrays: dict[str, Any] = dict(
+            zip(NODE, map(np.array, zip(*nodes, strict=True)), strict=True)
+        )
         return replace(self.old, **arrays, note="")
 
     def _add_nodes(self, nested: Nested, rows: Integers, share: Floats, nodes: list[Any]) -> int:

@@ -191,8 +191,10 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         rows = _Rows(sample, self.estimator_, data.weights)
         self.previous_tree_ = old
         self.refit_ = rows.refit(np.arange(data.n_rows))
-        self.tree_, self.choice_, self.exact_ = self.refit_, None, True
-        self.steps_, self.frontier_ = {}, {}
+        self.tree_, self.exact_ = self.refit_, True
+        self.choice_: RetrainChoice | None = None
+        self.steps_: dict[str, NDArray[Any]] = {}
+        self.frontier_: dict[str, NDArray[Any]] = {}
         if old is not None:
             judged = _unseen(seen, data.table, data.labels)
             self._choose(rows, old, judged, seed)
