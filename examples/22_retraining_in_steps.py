@@ -31,7 +31,8 @@ for name in steps:
     previous, start = None, 0
     for end in ends:
         kept = previous if name == "staying close" else None
-        model = st.StableTreeClassifier(**settings, previous=kept)
+        learner = st.StableTreeClassifier(**settings)
+        model = st.RetrainedTreeClassifier(previous=kept, estimator=learner)
         seen = None if kept is None else np.arange(end) < start
         model.fit(X[:end], y[:end], seen=seen)
         if previous is not None:

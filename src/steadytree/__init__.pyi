@@ -36,6 +36,7 @@ from .stability.curve import stability_curve as stability_curve
 from .stability.distributional import distributional_sensitivity as distributional_sensitivity
 from .stability.pareto_tree import ParetoTreeClassifier as ParetoTreeClassifier
 from .stability.refits import refits as refits
+from .stability.retrain import RetrainedTreeClassifier as RetrainedTreeClassifier
 from .stability.sensitivity import average_sensitivity as average_sensitivity
 from .stability.stable_tree import StableTreeClassifier as StableTreeClassifier
 from .stability.steady_tree import SteadyTreeClassifier as SteadyTreeClassifier

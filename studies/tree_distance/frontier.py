@@ -16,7 +16,7 @@ from tables import show, spread
 from steadytree.distance.collection import collection_facts, gini_importance
 from steadytree.distance.path import path_distance, path_distances
 from steadytree.models.sklearn import from_sklearn
-from steadytree.stability.pareto_tree import ParetoTreeClassifier
+from steadytree.stability.retrain import RetrainedTreeClassifier
 
 HEAD = ("", "AUC", "distance to first batch", "depth", "leaves", "imp. dev.", "top-3 features")
 AGAIN = ("", "distance", "same root", "agreement", "AUC")
@@ -44,8 +44,8 @@ def one_split(X, y, seed, n_trees):
             model = tree if hasattr(tree, "space") else from_sklearn(tree, X)
             found[name, part] = model
     for name in ("cross-validated CART", "Pareto, knee"):
-        near = ParetoTreeClassifier(
-            n_trees=n_trees, previous=found[name, "half"], random_state=seed
+        near = RetrainedTreeClassifier(
+            found[name, "half"], scoring="roc_auc", random_state=seed
         ).fit(X.iloc[train], y[train], seen=np.isin(train, half))
         found[f"staying close to {name}", "half"] = found[name, "half"]
         found[f"staying close to {name}", "full"] = near.tree_

@@ -6,11 +6,12 @@ import numpy as np
 from frontier import area
 from methods import cross_validated
 from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier
 from tables import show
 
 from steadytree.distance.path import path_distance
 from steadytree.models.sklearn import from_sklearn
-from steadytree.stability.pareto_tree import ParetoTreeClassifier
+from steadytree.stability.retrain import RetrainedTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 BATCHES = 8
@@ -23,11 +24,12 @@ def plain_cart(X, y, seed, previous, seen):
 
 
 def near_cart(X, y, seed, previous, seen):
-    """Cross-validated CART at first, then the nearest good tree."""
+    """Cross-validated CART at first, then few changed decisions beside CART of that size."""
     if previous is None:
         return cross_validated(X, y, seed)
-    learner = ParetoTreeClassifier(n_trees=50, previous=previous, random_state=seed)
-    return learner.fit(X, y, seen=seen)
+    size = {"max_leaf_nodes": max(previous.n_leaves, 2), "min_samples_leaf": 5}
+    refit = DecisionTreeClassifier(**size, random_state=seed)
+    return RetrainedTreeClassifier(previous, refit, random_state=seed).fit(X, y, seen=seen)
 
 
 def plain_greedy(X, y, seed, previous, seen):
@@ -35,15 +37,16 @@ def plain_greedy(X, y, seed, previous, seen):
 
 
 def near_greedy(X, y, seed, previous, seen):
-    learner = StableTreeClassifier(**STABLE, random_state=seed, previous=previous)
+    refit = StableTreeClassifier(**STABLE, random_state=seed)
+    learner = RetrainedTreeClassifier(previous, refit, random_state=seed)
     return learner.fit(X, y, seen=None if previous is None else seen)
 
 
 METHODS = {
     "cross-validated CART": plain_cart,
-    "Pareto, staying close": near_cart,
+    "CART, retrained": near_cart,
     "greedy, depth 4": plain_greedy,
-    "greedy, staying close": near_greedy,
+    "greedy, retrained": near_greedy,
 }
 
 

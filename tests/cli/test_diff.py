@@ -60,7 +60,7 @@ def test_diff_ends_with_3_where_too_many_decisions_change(files):
 def test_retrain_writes_a_near_tree_and_shows_the_diff(files):
     out = files / "again.tree.json"
     arguments = ["retrain", str(files / "rows.csv"), "--target", "target", "--out", str(out)]
-    arguments += ["--previous", str(files / "old.tree.json"), "--trees", "4"]
+    arguments += ["--previous", str(files / "old.tree.json")]
     kept = run(app, [*arguments, "--max-loss", "100%", "--max-flips", "0"])
     assert kept.exit_code == 0, (kept.stdout, kept.exception)
     assert "the same splits" in kept.stdout
@@ -73,14 +73,49 @@ def test_retrain_writes_a_near_tree_and_shows_the_diff(files):
     ElementTree.parse(picture)
 
 
-def test_retrain_names_columns_that_the_tree_in_use_does_not_know(files):
+def test_retrain_shows_the_frontier_and_its_choice(files):
+    out = str(files / "frontier.tree.json")
+    arguments = ["retrain", str(files / "rows.csv"), "--target", "target", "--out", out]
+    arguments += ["--previous", str(files / "old.tree.json"), "--score", "roc_auc"]
+    found = run(app, arguments)
+    assert found.exit_code == 0, found.exception
+    assert "AUC" in found.stdout
+    assert "plain refit" in found.stdout
+    data = json.loads(run(app, [*arguments, "--json"]).stdout)["frontier"]
+    assert data["choice"]["flips"] <= data["steps"]["flips"][-1]
+    assert data["choice"]["reason"] in found.stdout
+    wrong = run(app, [*arguments, "--score", "f1"])
+    assert "--score must be one of ('accuracy', 'log_loss', 'roc_auc'), got 'f1'" in str(
+        wrong.exception
+    )
+
+
+def test_retrain_takes_new_columns(files):
     path = files / "more.csv"
     rows = pd.read_csv(files / "rows.csv")
-    rows.assign(visit=range(len(rows))).to_csv(path, index=False)
-    arguments = ["retrain", str(path), "--target", "target", "--trees", "2"]
+    rows.assign(visit=rows["target"] * 2.5).to_csv(path, index=False)
+    arguments = ["retrain", str(path), "--target", "target", "--max-loss", "0%"]
     arguments += ["--previous", str(files / "old.tree.json"), "--out", str(files / "a.tree.json")]
-    assert "'visit'. Leave each out with --drop" in str(run(app, arguments).exception)
-    assert run(app, [*arguments, "--drop", "visit"]).exit_code == 0
+    assert run(app, arguments).exit_code == 0
+    assert "visit" in load(files / "a.tree.json").space.names
+
+
+def test_rows_that_the_tree_in_use_has_seen_come_from_a_file(files, monkeypatch):
+    monkeypatch.chdir(files)
+    rows = pd.read_csv("rows.csv")
+    rows[:150].to_csv("first.csv", index=False)
+    named = ["--target", "target", "--max-depth", "2", "--epsilon", "0", "--out", "own.tree.json"]
+    assert run(app, ["fit", "first.csv", *named, "--fingerprints"]).exit_code == 0
+    asked = ["retrain", "rows.csv", "--target", "target", "--previous", "own.tree.json"]
+    beside = run(app, [*asked, "--out", "b.tree.json"])
+    by_rows = run(app, [*asked, "--out", "b.tree.json", "--seen", "first.csv"])
+    (files / "own.rows.json").rename(files / "kept.json")
+    by_name = run(app, [*asked, "--out", "b.tree.json", "--seen", "kept.json"])
+    without = run(app, [*asked, "--out", "b.tree.json"])
+    assert beside.exit_code == 0, beside.exception
+    assert beside.stdout == by_rows.stdout == by_name.stdout != without.stdout
+    refused = run(app, ["fit", "rows.parquet", "--target", "target", "--fingerprints"])
+    assert "--fingerprints needs the rows in memory" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

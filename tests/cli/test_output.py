@@ -22,7 +22,7 @@ CASES = {
     "compare": (*ROWS, "--learners", "cart,stable", "--folds", 2),
     "fit": ROWS,
     "diff": ("old.tree.json", "new.tree.json", "--data", "rows.csv", "--out", "changes.svg"),
-    "retrain": (*ROWS, "--previous", "old.tree.json", "--trees", 4, "--picture", "changes.svg"),
+    "retrain": (*ROWS, "--previous", "old.tree.json", "--picture", "changes.svg"),
     "certify": ("old.tree.json", *ROWS, "--noise", "noise.toml"),
     "score": (*ROWS, "--tau", 0.02, "--save", "a.card.json"),
     "reproduce": (),

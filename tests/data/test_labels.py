@@ -83,6 +83,9 @@ LEARNERS = {
     "ParetoTreeClassifier": lambda plain: st.ParetoTreeClassifier(
         n_trees=4, grid={"max_depth": [2]}, random_state=0
     ),
+    "RetrainedTreeClassifier": lambda plain: st.RetrainedTreeClassifier(
+        fitted(plain, 1), STABLE, n_repeats=1
+    ),
     "RobustTreeClassifier": lambda plain: st.RobustTreeClassifier(
         max_depth=1, perturbation=st.Perturbation(radius=0.1), random_state=0
     ),

@@ -16,7 +16,7 @@ from steadytree.data.labels import match_labels, unite_classes
 from steadytree.distance.tree_distance import tree_distance
 from steadytree.models.boxes import with_classes
 from steadytree.reporting.diff import diff
-from steadytree.stability.pareto_tree import ParetoTreeClassifier
+from steadytree.stability.retrain import RetrainedTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models.trees import random_rows, random_tree
 
@@ -175,10 +175,9 @@ def test_a_class_that_one_tree_lacks_differs_from_all_of_its_classes(quarters, k
 @pytest.mark.parametrize(
     "learner",
     [
-        StableTreeClassifier(3, 0, random_state=0),
-        ParetoTreeClassifier(n_trees=6, random_state=0),
-        ParetoTreeClassifier(n_trees=6, random_state=0, scoring="accuracy"),
-        ParetoTreeClassifier(n_trees=6, random_state=0, scoring="roc_auc_ovr"),
+        RetrainedTreeClassifier(estimator=StableTreeClassifier(3, 0, random_state=0)),
+        RetrainedTreeClassifier(n_repeats=1, scoring="roc_auc"),
+        RetrainedTreeClassifier(n_repeats=1, scoring="log_loss"),
     ],
 )
 def test_retraining_learns_the_new_class_and_keeps_the_old_ones(quarters, learner):
@@ -195,9 +194,9 @@ def test_retraining_learns_the_new_class_and_keeps_the_old_ones(quarters, learne
 @pytest.mark.parametrize(
     "learner",
     [
-        StableTreeClassifier(3, 0, random_state=0),
-        ParetoTreeClassifier(n_trees=6, random_state=0),
-        ParetoTreeClassifier(n_trees=6, random_state=0, scoring="roc_auc"),
+        RetrainedTreeClassifier(estimator=StableTreeClassifier(3, 0, random_state=0)),
+        RetrainedTreeClassifier(n_repeats=1),
+        RetrainedTreeClassifier(n_repeats=1, scoring="roc_auc"),
     ],
 )
 @pytest.mark.parametrize("loss", [0.0, 1.0])
@@ -220,19 +219,18 @@ def test_ties_of_the_tree_in_use_fall_as_before(quarters):
     shares[:, [0, 1]] = 0.5
     tied = replace(old, classes=np.array(["a", "b", "z"]), value=shares)
     y = np.where(y == "a", "b", "c")
-    for learner in (StableTreeClassifier(3), ParetoTreeClassifier(n_trees=4)):
-        learner.set_params(previous=tied, max_score_loss=1.0, random_state=0).fit(X, y)
-        assert set(learner.predict(X)) == {"a"}
-        assert learner.classes_.tolist() == ["a", "b", "c", "z"]
+    learner = RetrainedTreeClassifier(tied, max_score_loss=np.inf, n_repeats=1).fit(X, y)
+    assert set(learner.predict(X)) == {"a"}
+    assert learner.classes_.tolist() == ["a", "b", "c", "z"]
 
 
 def test_labels_in_another_form(quarters):
     X, first, second, old, _ = quarters
     text = np.select([second == "a", second == "b"], ["0", "1"], "unclear")
-    model = StableTreeClassifier(3, previous=renamed(old, [0, 1]), random_state=0).fit(X, text)
+    model = RetrainedTreeClassifier(renamed(old, [0, 1]), n_repeats=1).fit(X, text)
     assert model.classes_.tolist() == ["0", "1", "unclear"]
     with pytest.raises(ValueError, match=r"one of them is text.*bring the labels to one form"):
-        StableTreeClassifier(3, previous=old, random_state=0).fit(X, np.where(first == "a", 0, 1))
+        RetrainedTreeClassifier(old).fit(X, np.where(first == "a", 0, 1))
 
 
 def test_places_and_unions():
@@ -247,7 +245,7 @@ def test_commands_on_a_file_with_a_new_class(run, quarters):
     X, first, second, *_ = quarters
     X.assign(y=second).to_csv("new.csv", index=False)
     StableTreeClassifier(3, 0, random_state=0).fit(X, first).save("old.tree.json")
-    options = ("--target", "y", "--previous", "old.tree.json", "--trees", 4)
+    options = ("--target", "y", "--previous", "old.tree.json")
     code, out, err = run("retrain", "new.csv", *options, "--picture", "changes.svg")
     assert (code, err) == (0, "")
     assert "Class “c” is new: the old tree never predicts it." in out
@@ -266,7 +264,7 @@ def test_retrain_on_numbers_that_were_text_beside_a_class_that_is_gone(run, quar
     text = np.select([second == "a", second == "b"], ["0", "1"], "unclear")
     StableTreeClassifier(3, 0, random_state=0).fit(X, text).save("old.tree.json")
     X.assign(y=np.where(first == "a", 0, 1)).to_csv("new.csv", index=False)
-    options = ("--target", "y", "--previous", "old.tree.json", "--trees", 4)
+    options = ("--target", "y", "--previous", "old.tree.json")
     code, out, err = run("retrain", "new.csv", *options)
     assert (code, err) == (0, "")
     assert "Class “unclear” is gone" in out

@@ -16,7 +16,7 @@ COMMANDS = [
     ("fit", *ROWS, "--out", "fitted.tree.json"),
     ("diff", "old.tree.json", "new.tree.json", "--data", "rows.csv", "--out", "changes.svg"),
     ("diff", "old.tree.json", "new.tree.json", "--json", "--out", "changes.svg"),
-    ("retrain", *ROWS, "--previous", "old.tree.json", "--trees", 4, "--picture", "again.svg"),
+    ("retrain", *ROWS, "--previous", "old.tree.json", "--picture", "again.svg"),
     ("certify", "old.tree.json", *ROWS, "--noise", "noise.toml"),
     ("score", *ROWS, "--tau", 0.02, "--save", "a.card.json"),
     ("score", "few.csv", "--card", "a.card.json"),

@@ -39,11 +39,8 @@ def test_trees_and_cards_in_memory(rows, golden):
         model = stable(**changes).fit(X, y, weight)
         found[f"stable, {setting}"] = tree_line(model)
     previous = stable(epsilon=0, max_depth=2).fit(X[::2], y[::2])
-    if weight is None:  # weights do not go with a previous tree
-        close = stable(epsilon=0, previous=previous, max_score_loss=0.05).fit(X, y)
-        found["stable, previous"] = tree_line(close)
-        near = st.ParetoTreeClassifier(n_trees=6, previous=previous, random_state=0).fit(X, y)
-        found["pareto, previous"] = tree_line(near)
+    near = st.RetrainedTreeClassifier(previous, n_repeats=1).fit(X, y, weight)
+    found["retrained"] = tree_line(near)
     pareto = st.ParetoTreeClassifier(n_trees=6, random_state=0).fit(X, y)
     found["pareto"] = tree_line(pareto)
     for setting, perturbation in (

@@ -77,7 +77,7 @@ def retraining(halves, path):
     """A tree that was retrained, beside the one in use."""
     train, rows = halves
     old = st.StableTreeClassifier(4, 0, random_state=0).fit(*rows)
-    model = st.StableTreeClassifier(4, 0.1, random_state=0, previous=old).fit(*train)
+    model = st.RetrainedTreeClassifier(old, n_repeats=1).fit(*train)
     limits = {"min_accuracy": 0.9, "max_flips": 0.01, "max_epsilon": 1}
     st.report(
         model, *rows, path, previous=old, train=train, by=["ward"], limits=limits, title="Quarter 2"

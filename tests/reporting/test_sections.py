@@ -369,9 +369,9 @@ def test_unknown_groups_are_refused(case):
 
 
 def test_a_tree_in_use_stays_fitted_when_its_learner_is_fitted_again(case):
-    model = st.StableTreeClassifier(3, 0.1, random_state=0, previous=case["old"])
+    model = st.RetrainedTreeClassifier(case["old"], n_repeats=1)
     again = st.refits(model, *case["train"], repeats=2)
-    with_tree = st.StableTreeClassifier(3, 0.1, random_state=0, previous=case["old"].tree_)
+    with_tree = st.RetrainedTreeClassifier(case["old"].tree_, case["old"], n_repeats=1)
     assert (
         again.distances.tolist()
         == st.refits(with_tree, *case["train"], repeats=2).distances.tolist()

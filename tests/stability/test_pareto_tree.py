@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from steadytree.distance.path import path_distance, path_distances
+from steadytree.distance.path import path_distances
 from steadytree.stability.bootstrap import PAPER_GRID, _area, choose, on_frontier
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
@@ -147,23 +147,6 @@ def test_frontier_plot(model):
     assert "first collection" in ax.get_xlabel()
 
 
-# ---- staying close ----
-
-
-def test_previous_is_kept_where_new_data_agree(data):
-    X, y = data
-    old = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    model = ParetoTreeClassifier(n_trees=10, previous=old, max_score_loss=1.0, random_state=0)
-    kept = model.fit(X, y)
-    assert path_distance(kept, old, space=X).value == pytest.approx(0, abs=1e-6)
-    strict = ParetoTreeClassifier(n_trees=10, previous=old, max_score_loss=0.0, random_state=0)
-    scores = strict.fit(X, y).candidates_
-    plain = scores["score"][scores["origin"] == "all rows, plain"].max()
-    allowed = scores["score"] >= plain - 1e-12
-    assert allowed[strict.chosen_]
-    assert scores["distance"][strict.chosen_] == scores["distance"][allowed].min()
-
-
 # ---- bad input ----
 
 
@@ -176,7 +159,7 @@ def test_previous_is_kept_where_new_data_agree(data):
         ({"validation_fraction": 1.0}, "validation_fraction"),
         ({"max_score_loss": -1}, "max_score_loss"),
         ({"grid": {"colour": [1]}}, r"grid sets \['colour'\]"),
-        ({"previous": "q1.tree.json"}, "a tree is needed"),
+        ({"previous": "q1.tree.json"}, "previous is gone: use RetrainedTreeClassifier"),
     ],
 )
 def test_bad_parameters_are_named(data, options, message):
@@ -187,20 +170,16 @@ def test_bad_parameters_are_named(data, options, message):
 def test_too_few_rows():
     with pytest.raises(ValueError, match="too few for training and validation"):
         ParetoTreeClassifier(n_trees=2).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
-    tree = StableTreeClassifier().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(ValueError, match="sample_weight does not go with previous"):
-        StableTreeClassifier(previous=tree).fit([[0.0], [1.0]], [0, 1], sample_weight=[1, 2])
 
 
-def test_retraining_with_a_seed_gives_the_same_tree_whoever_drew_random_numbers_before():
+def test_a_fit_with_a_seed_gives_the_same_tree_whoever_drew_random_numbers_before():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.random((120, 3)).round(1), 3, axis=1)  # equal columns: ties at every node
     y = (X[:, 0] + X[:, 3] + 0.3 * rng.random(120) > 1.1).astype(int)
-    old = ParetoTreeClassifier(n_trees=4, random_state=0).fit(X[:60], y[:60]).tree_
     found = []
     for state in range(4):
         np.random.seed(state)  # noqa: NPY002
-        model = ParetoTreeClassifier(n_trees=4, previous=old, max_score_loss=0, random_state=0)
+        model = ParetoTreeClassifier(n_trees=4, random_state=0)
         trees = model.fit(X, y).trees_
         found.append([tree.feature.tolist() for tree in trees])
     assert all(one == found[0] for one in found[1:])

@@ -130,6 +130,18 @@ class Instance:
         return value
 
 
+@dataclass(frozen=True)
+class Replaced:
+    """A parameter that is gone after one release: None only, and `instead` says what to use."""
+
+    instead: str
+
+    def check(self, value: Any, name: str) -> None:
+        """Refuse any value."""
+        if value is not None:
+            raise ValueError(f"{name} is gone: use {self.instead}.")
+
+
 def _is_listed(value: Any, also: tuple[str | None, ...]) -> bool:
     return (value is None or isinstance(value, str)) and value in also
 

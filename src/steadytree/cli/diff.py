@@ -9,6 +9,7 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.validation import OneOf
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, MaxFlips, MayRead, MayWrite, Reads, Writes, option
 from steadytree.cli.output import Progress, show, warn_of_row_numbers
@@ -25,6 +26,7 @@ Examples:
   steadytree retrain q2.csv --target outcome --previous q1.tree.json
   steadytree retrain q2.csv --target outcome --previous q1.tree.json --max-loss 2% \\
       --out q2.tree.json --picture changes.svg --max-flips 5%
+  steadytree retrain q2.csv --target outcome --previous q1.tree.json --seen q1.csv
 
 Exit code 3 if more predictions change than --max-flips allows; the tree is written anyway."""
 
@@ -55,54 +57,83 @@ def retrain(
     data: Annotated[Reads, typer.Argument(metavar="DATA", help="New rows (csv or parquet).")],
     target: options.Target,
     previous: Annotated[Reads, option("FILE", "The tree in use (*.tree.json).")],
-    max_loss: Annotated[str, option("SHARE", "Score that may be lost to stay close to it.")] = "1%",
+    max_loss: Annotated[
+        str, option("SHARE", "Score that may be lost to change few decisions.")
+    ] = "1%",
+    score: Annotated[
+        str, option("SCORE", "What may be lost: accuracy, log_loss or roc_auc.")
+    ] = "accuracy",
+    seen: Annotated[
+        MayRead,
+        option(
+            "FILE",
+            "Rows the tree in use was fitted to: a data file or fingerprints. By default the "
+            "fingerprints beside it, where there are any.",
+        ),
+    ] = None,
     out: Annotated[Writes, option("FILE", "Where to write the new tree.")] = Path(
         "retrained.tree.json"
     ),
     picture: Annotated[MayWrite, option("FILE", "Where to plot what changed (SVG).")] = None,
     max_flips: MaxFlips = None,
     drop: Drop = None,
-    trees: Annotated[int, typer.Option(min=2, help="Number of bootstrap trees.")] = 100,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed of the held-out rows and trees.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the held-out rows.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a tree to new rows that stays close to the tree in use, and show what changed.
+    """Fit a tree to new rows that changes few predictions, and show what changed.
 
-    A quarter of the rows is held out. Of the candidate trees whose area under the ROC curve on
-    these rows is at most --max-loss below that of plain retraining, the nearest to the tree in use
-    is taken.
+    Of all trees near the one in use, that with the fewest changed predictions is taken whose score
+    on rows not fitted to is at most --max-loss below that of a tree fitted without it.
     """
     loss = options.parse_share(max_loss, "--max-loss")
+    OneOf("accuracy", "log_loss", "roc_auc").check(score, "--score")
     _check_before_work(max_flips, out, picture)
     from steadytree.data.labels import labels_like
-    from steadytree.data.table import quote
+    from steadytree.models.boxes import rebase
     from steadytree.reporting.checks import check_texts
     from steadytree.reporting.data_set import DataSet
 
     with Progress() as progress:
         progress.update(f"reading {data}")
         old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
-        given, known = data_set.features.names or (), set(old.space.names)
-        new = [name for name in given if name not in known]
-        if new and known <= set(given):
-            raise ValueError(
-                f"the rows have column(s) that the tree in use was not fitted on: {quote(new)}. "
-                "Leave each out with --drop."
-            )
         check_texts(data_set.features)
         labels = labels_like(data_set.labels, old.classes)
+        flags = _seen_rows(seen, previous, data_set, target, drop or [])
         progress.update("retraining")
-        model = st.ParetoTreeClassifier(
-            previous=old, max_score_loss=loss, n_trees=trees, random_state=seed
-        ).fit(data_set.features, labels)
-        found = st.diff(old, model, data_set.features, labels)
+        model = st.RetrainedTreeClassifier(old, None, loss, score, random_state=seed)
+        model.fit(data_set.features, labels, seen=flags)
+        # over the new columns too, but with its own classes, so that new ones are named
+        found = st.diff(rebase(old, model.tree_.space), model, data_set.features, labels)
         st.save(model.tree_, out)
         if picture is not None:
             found.write(picture)
     warn_of_row_numbers(data_set.features)
-    _show(found, max_flips, as_json, out, picture)
+    steps = {name: values.tolist() for name, values in model.steps_.items()}
+    frontier = {"choice": model.choice_._asdict() if model.choice_ else {}, "steps": steps}
+    _show(found, max_flips, as_json, out, picture, frontier=frontier, text=model.frontier_text())
+
+
+def _seen_rows(
+    seen: Path | None, previous: Path, data_set: Any, target: str, drop: list[str]
+) -> Any:
+    """Rows that the tree in use was fitted to, as far as a file tells; None without one."""
+    from steadytree.reporting.data_set import DataSet
+    from steadytree.stability.fingerprints import (
+        fingerprint_path,
+        fingerprints_of,
+        read_fingerprints,
+        rows_in,
+    )
+
+    if seen is None and not fingerprint_path(previous).exists():
+        return None
+    path = seen or fingerprint_path(previous)
+    if path.suffix.lower() == ".json":
+        known = read_fingerprints(path)
+    else:
+        rows = DataSet.read(path, target, drop)
+        known = fingerprints_of(rows.features, rows.labels)
+    return rows_in(known, data_set.features, data_set.labels)
 
 
 def _check_before_work(max_flips: str | None, *outputs: Path | None) -> None:
@@ -113,7 +144,14 @@ def _check_before_work(max_flips: str | None, *outputs: Path | None) -> None:
         check_can_write(path)
 
 
-def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | None) -> None:
+def _show(
+    found: Any,
+    max_flips: str | None,
+    as_json: bool,
+    *written: Path | None,
+    frontier: Any = None,
+    text: str = "",
+) -> None:
     """Print a diff, with colours in a terminal, or as JSON; exit 3 where a limit is exceeded."""
     if not as_json:
         from rich.console import Console
@@ -125,7 +163,10 @@ def _show(found: Any, max_flips: str | None, as_json: bool, *written: Path | Non
             console.print(diff_text(found.formatted), soft_wrap=True)
         else:
             typer.echo(str(found))
-    show(found.formatted, [], as_json, written)
+        if text:
+            typer.echo(f"\n{text}\n")
+    more = {} if frontier is None else {"frontier": frontier}
+    show({**found.formatted, **more}, [], as_json, written)
     if found.rows is not None:
         options.stop_if_exceeded(len(found.rows.flipped), found.rows.n_rows, max_flips)
 

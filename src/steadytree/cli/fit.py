@@ -63,6 +63,12 @@ def fit(
     cache: Annotated[
         MayFill, option("FOLDER", "Keep the binned data here for the next fit.")
     ] = None,
+    fingerprints: Annotated[
+        bool,
+        typer.Option(
+            "--fingerprints", help="Write hashes of the rows too (*.rows.json), for retraining."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a tree and save it: a steady one, or a stable one to files of any size."""
@@ -72,6 +78,7 @@ def fit(
     from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories, check_texts
     from steadytree.reporting.data_set import DataSet
+    from steadytree.stability.fingerprints import fingerprint_path, write_fingerprints
 
     is_text = any(path.suffix.lower() in TEXT_FILES for path in data)
     if is_text and (len(data) > 1 or cache is not None):
@@ -79,6 +86,8 @@ def fit(
             "a csv file is read as a whole: pass one of them and no --cache, "
             "or convert the files to Parquet."
         )
+    if fingerprints:
+        check_can_write(fingerprint_path(out))
     given = dict(zip(OF_STABLE, (epsilon, thresholds, cache), strict=True))
     named = [f"--{name}" for name, value in given.items() if value is not None]
     chosen = learner or _learner_for(data, target, is_text, bool(named))
@@ -96,8 +105,11 @@ def fit(
             n_thresholds=thresholds or 500,
             random_state=seed,
         )
+    in_memory = is_text or chosen is Learner.STEADY
+    if fingerprints and not in_memory:
+        raise ValueError("--fingerprints needs the rows in memory: pass one file of them.")
     with Progress() as progress:
-        if is_text or chosen is Learner.STEADY:
+        if in_memory:
             progress.update(f"reading {data[0]}")
             rows = DataSet.read(data[0], target, drop or [])
             check_texts(rows.features)
@@ -111,10 +123,14 @@ def fit(
     n_rows = int(tree.weight[0])
     check_categories(tree.space, n_rows)
     model.save(out)
+    written = [out]
+    if fingerprints:
+        written.append(fingerprint_path(out))
+        write_fingerprints(written[1], rows.features, rows.labels)
     size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
     size = {"learner": chosen.value, **size}
     line = f"{chosen.value} tree: {n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}"
-    show({**size, "sha256": model_hash(tree)}, [line], as_json, [out])
+    show({**size, "sha256": model_hash(tree)}, [line], as_json, written)
 
 
 def _learner_for(data: list[Path], target: str, is_text: bool, of_stable: bool) -> Learner:

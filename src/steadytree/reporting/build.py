@@ -103,7 +103,7 @@ def _sections(
         "robustness": robustness,
         "separation": sections.build_separation(*rows, options) if full else None,
         "stability": again(options) if full else None,
-        "change": sections.build_change(fitted, *rows, options),
+        "change": sections.build_change(model, fitted, *rows, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),
         "privacy": sections.build_privacy(model, *rows, options),

@@ -93,7 +93,7 @@ def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | 
 
 
 def build_change(
-    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    model: Any, fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any] | None:
     """Changes since the previous tree; a small scorecard is written as a tree."""
     if options.previous is None:
@@ -104,7 +104,8 @@ def build_change(
     rows = shown["rows"]
     if rows is not None:
         rows["flipped"] = rows["flipped"][:MOST_LISTED]
-    return shown | {"text": str(found)}
+    frontier = model.frontier_text() if hasattr(model, "frontier_text") else ""
+    return shown | {"text": str(found), "frontier": frontier}
 
 
 def build_privacy(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -20,7 +21,6 @@ from steadytree.data.table import Table
 from steadytree.models.boxes import rebase, with_classes
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
-from steadytree.stability.near_previous import leaves_of, pick_rows
 
 PAPER_GRID = {"max_depth": list(range(3, 13)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 Settings = dict[str, Any]
@@ -34,7 +34,7 @@ class Sample:
     X: Any  # a float array for scikit-learn's trees, else as the user passed it
     values: NDArray[Any]  # (n, p), encoded by `space`
     labels: NDArray[np.int64]
-    classes: NDArray[Any]  # those of the rows and of the previous tree
+    classes: NDArray[Any]  # those of the rows and of a tree in use
     space: FeatureSpace
     weights: NDArray[np.float64] | None = None
 
@@ -62,17 +62,56 @@ class Sample:
             X = values
         return cls(X, values, labels.astype(np.int64), classes, space, weights)
 
-    def fit(self, estimator: Any, settings: Settings, rows: NDArray[np.int64]) -> Tree:
+    def fit(
+        self, estimator: Any, settings: Settings, rows: NDArray[np.int64], **options: Any
+    ) -> Tree:
         """A tree fitted to some of the rows, over the sample's space and classes."""
         learner = clone(estimator).set_params(**settings)
         part = pick_rows(self.X, self.values, rows)
         weights = {} if self.weights is None else {"sample_weight": self.weights[rows]}
-        tree = as_tree(learner.fit(part, self.classes[self.labels[rows]], **weights))
+        tree = as_tree(learner.fit(part, self.classes[self.labels[rows]], **weights, **options))
         if isinstance(estimator, DecisionTreeClassifier):
             tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
         else:
             tree = rebase(tree, self.space)
         return with_classes(tree, self.classes)
+
+
+def pick_rows(X: Any, values: NDArray[Any], rows: NDArray[np.int64]) -> Any:
+    """Some rows of X in the form the user passed; values (n, p) are all rows, encoded.
+
+    Learners refuse a column without any observed value. Such a column gets a constant here, on
+    which no tree splits.
+    """
+    picked = Table.pick(X, rows)
+    empty = np.flatnonzero(np.isnan(values[rows]).all(axis=0))
+    if len(empty) == 0:
+        return picked
+    if isinstance(picked, Table):
+        constant = np.zeros(len(rows))
+        columns = [constant if j in empty else c for j, c in enumerate(picked.columns)]
+        return replace(picked, columns=columns, matrix=None)
+    frame = nw.from_native(picked, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        constants = [nw.lit(0.0).alias(frame.columns[j]) for j in empty]
+        return nw.to_native(frame.with_columns(*constants))
+    if isinstance(picked, list):
+        return [[0.0 if j in empty else v for j, v in enumerate(row)] for row in picked]
+    picked[:, empty] = 0.0  # a copy already, since rows are picked by number
+    return picked
+
+
+def stratified_flags(
+    labels: NDArray[np.int64], share: float, seed: int | np.random.Generator
+) -> NDArray[np.bool_]:
+    """Flag a share of the rows of every class, at least one and never all where it has two."""
+    rng = np.random.default_rng(seed)
+    flags = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        rows = rng.permutation(np.flatnonzero(labels == label))
+        wanted = min(max(round(share * len(rows)), 1), len(rows) - 1)
+        flags[rows[:wanted]] = True
+    return flags
 
 
 def check_grid(estimator: Any, grid: Mapping[str, Sequence[Any]]) -> list[Settings]:
@@ -146,12 +185,14 @@ def score_trees(
     trees: Sequence[Tree], sample: Sample, held: NDArray[np.int64], X: Any, scoring: Any
 ) -> NDArray[np.float64]:
     """Score of each tree on held-out rows; by default the area under the ROC curve."""
-    truth = sample.labels[held]
+    truth, values = sample.labels[held], sample.values[held]
     if scoring is None:
-        return np.array([_mean_area(tree, sample.values[held], truth) for tree in trees])
+        return np.array(
+            [mean_area(tree.value[tree.apply_encoded(values)], truth) for tree in trees]
+        )
     weights = {} if sample.weights is None else {"sample_weight": sample.weights[held]}
     if scoring == LOG_LOSS:  # classes that the rows lack, or trees do not know, included
-        given = [tree.value[leaves_of(tree, sample.values[held])] for tree in trees]
+        given = [tree.value[tree.apply_encoded(values)] for tree in trees]
         own = [np.log(p[np.arange(len(held)), truth].clip(LEAST_SHARE)) for p in given]
         return np.array([float(np.average(p, weights=weights.get("sample_weight"))) for p in own])
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
@@ -162,21 +203,30 @@ def score_trees(
     )
 
 
-def _mean_area(tree: Tree, values: NDArray[Any], truth: NDArray[np.int64]) -> float:
+def mean_area(
+    shares: NDArray[np.float64],
+    truth: NDArray[np.int64],
+    weights: NDArray[np.float64] | None = None,
+) -> float:
     """Area under the ROC curve; above two classes the mean of each class against the rest."""
-    leaves = leaves_of(tree, values)
     observed = np.unique(truth)
     if len(observed) < 2:
-        return float((tree.label[leaves] == truth).mean())
+        return float(np.average(shares.argmax(axis=1) == truth, weights=weights))
     scored = observed[1:] if len(observed) == 2 else observed
-    return float(np.mean([_area(tree.value[leaves, label], truth == label) for label in scored]))
+    areas = [_area(shares[:, label], truth == label, weights) for label in scored]
+    return float(np.mean(areas))
 
 
-def _area(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+def _area(
+    scores: NDArray[np.float64],
+    positive: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None = None,
+) -> float:
     """Probability that a positive row scores above a negative one, ties counting half."""
     levels, index = np.unique(scores, return_inverse=True)
-    up = np.bincount(index[positive], minlength=len(levels))
-    down = np.bincount(index[~positive], minlength=len(levels))
+    flags = positive * (1.0 if weights is None else weights)
+    up = np.bincount(index, flags, len(levels))
+    down = np.bincount(index, (1.0 if weights is None else weights) - flags, len(levels))
     below = np.cumsum(down) - down
     return float((up * (below + down / 2)).sum() / (up.sum() * down.sum()))
 

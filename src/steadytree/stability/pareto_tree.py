@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.optional import require, to_frame
 from steadytree._base.parallel import fan_out
-from steadytree._base.validation import Boolean, Integer, Parameters, Real, validate
+from steadytree._base.validation import Boolean, Integer, Parameters, Real, Replaced, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
 from steadytree.data.table import Table
@@ -29,18 +29,9 @@ from steadytree.stability.bootstrap import (
     check_grid,
     check_select,
     choose,
-    fit_one,
     list_candidates,
     score_trees,
     spread_settings,
-)
-from steadytree.stability.near_previous import (
-    Regrower,
-    closest,
-    hold_out,
-    leaves_of,
-    neighbours,
-    read_previous,
     stratified_flags,
 )
 from steadytree.stability.procedures import (
@@ -53,10 +44,10 @@ from steadytree.stability.procedures import (
 )
 from steadytree.stability.stable_tree import StableTreeClassifier
 
-PLAIN = "all rows, plain"
 PARAMETERS: Parameters = {
     "n_trees": Integer(2),
     "refit": Boolean(),
+    "previous": Replaced("RetrainedTreeClassifier(previous=..., estimator=...)"),
     "max_score_loss": Real(0),
     "validation_fraction": Real(above=0, below=1),  # rows to learn from and rows to judge by
 }
@@ -74,12 +65,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     to bootstrap samples, the first of half of the rows only, and a tree of the second is stable if
     its mean path distance to the first is small.
 
-    With `previous`, the tree in use, distances are those to it, and trees that keep most of it
-    are candidates too. Of those that score at most `max_score_loss` below the best tree of plain
-    retraining (one for each setting, on all rows but the held-out ones) the nearest is chosen,
-    which may be the tree in use itself. Rows that it was learned from must not be used to
-    validate it: pass only new rows, or mark the others by ``seen`` in ``fit``.
-
     The choice uses only the data given to ``fit``, so a separate test set stays unseen. A smaller
     distance partly means a smaller tree; compare with a plain tree of the same size.
 
@@ -87,30 +72,28 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     ----------
     estimator : tree learner, default=None
         Any learner of a single tree, the only one then. By default the greedy tree of
-        `StableTreeClassifier` beside steady and robust trees; as published, and with `previous`,
-        scikit-learn's CART where no column holds text.
+        `StableTreeClassifier` beside steady and robust trees; as published, scikit-learn's CART
+        where no column holds text.
     n_trees : int, default=100
         Trees fitted in all, at least two a candidate; as published, in each collection.
     grid : mapping of lists, default=None
         Settings of the learner. By default depths 2 to 6 and 5 and 20 rows per leaf; as published,
-        and with `previous`, depths 3 to 12 and 3, 5, 10, 30 and 50 rows per leaf.
-    previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use. The new tree has its classes and those of ``y``.
+        depths 3 to 12 and 3, 5, 10, 30 and 50 rows per leaf.
+    previous : None
+        Gone: `RetrainedTreeClassifier` learns near a tree in use.
     max_score_loss : float, default=0.01
-        Score that may be given up for closeness, with `previous` or ``select="tolerance"``.
+        Score that may be given up for steadiness with ``select="tolerance"``.
     select : {"tolerance", "knee"}, float, or callable, default="tolerance"
-        Without `previous`: the steadiest within `max_score_loss` of the best score; the knee of the
+        The steadiest within `max_score_loss` of the best score; the knee of the
         frontier; a weight of steadiness between 0 and 1; or a function of the candidates, a dict of
         arrays, that returns a value for each, of which the largest on the frontier wins.
     complexity : bool, default=False
         Use the number of leaves as a third objective of the frontier.
     scoring : str, callable or None, default=None
         Score on the validation rows, as in scikit-learn; None is the negative log loss, and with
-        `previous` or ``refit=False`` the area under the ROC curve.
+        ``refit=False`` the area under the ROC curve.
     validation_fraction : float, default=0.25
         Share of the rows held out for scores.
-    previous_names : mapping, default=None
-        New names of columns that were renamed since `previous` was learned.
     n_jobs : int, default=None
         Processes, as in joblib; ``joblib.parallel_config("dask")`` sends them to a cluster.
     verbose : int, default=0
@@ -125,14 +108,14 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         The chosen tree.
     agreement_ : float or None
         Share of validation rows that two trees of the chosen learner, from other samples of the
-        rows, decide alike; None with `previous` or ``refit=False``.
+        rows, decide alike; None with ``refit=False``.
     candidates_ : dict of arrays
         Changed answers (with `refit`), distance, score, leaves, depth and settings of every
         candidate, and whether it is on the frontier; ``candidates_frame()`` gives a frame.
     trees_ : list of Tree
         The candidates; with `refit` one tree of each, from a bootstrap sample.
     first_trees_ : list of Tree
-        The first collection; empty with `previous` or `refit`.
+        The first collection; empty with `refit`.
     frontier_ : int64 array
         Candidates on the frontier, nearest first.
     chosen_ : int
@@ -148,9 +131,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     >>> model = ParetoTreeClassifier(n_trees=10, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9), model.chosen_ in model.frontier_
     (True, True)
-    >>> later = ParetoTreeClassifier(n_trees=10, previous=model.tree_, random_state=0).fit(X, y)
-    >>> float(later.candidates_["distance"][later.chosen_])
-    0.0
     """
 
     def __init__(
@@ -164,7 +144,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         complexity=False,
         scoring=None,
         validation_fraction=0.25,
-        previous_names=None,
         n_jobs=None,
         verbose=0,
         random_state=None,
@@ -179,15 +158,12 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.complexity = complexity
         self.scoring = scoring
         self.validation_fraction = validation_fraction
-        self.previous_names = previous_names
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
         self.refit = refit
 
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None
-    ) -> "ParetoTreeClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ParetoTreeClassifier":
         """Fit the candidates and choose one.
 
         Parameters
@@ -196,10 +172,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            For the fits and the score; not with `previous`.
-        seen : bool array-like of shape (n_samples,), optional
-            Rows that `previous` was learned from. They are not held out, since its score on them
-            is too optimistic.
+            For the fits and the score.
 
         Returns
         -------
@@ -211,34 +184,28 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         table = Table.read(X)
         table.check_not_empty()
         y, weights = check_labels(y, table.n_rows), check_weights(sample_weight, table.n_rows)
-        if weights is not None and self.previous is not None:
-            raise ValueError("sample_weight does not go with previous: leave one of them out.")
         space = FeatureSpace.observe(table).bare()
-        previous, classes = None, np.unique(y)
-        if self.previous is not None:
-            previous, space = read_previous(self.previous, space, classes, self.previous_names)
-            classes = previous.classes
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        by_decisions = self.refit and previous is None
-        estimator = self._learner(space, by_decisions)
+        estimator = self._learner(space)
         if estimator.get_params().get("random_state", 0) is None:  # ties are broken by it too
             estimator = clone(estimator).set_params(random_state=seed)
-        sample = Sample.of(X, estimator, y, space, table, classes, weights)
+        sample = Sample.of(X, estimator, y, space, table, np.unique(y), weights)
         check_enough_rows(sample.labels)
         rng = np.random.default_rng(seed)
-        held = hold_out(sample.labels, self.validation_fraction, seen, rng)
-        usual = GRID if by_decisions else PAPER_GRID
+        held = stratified_flags(sample.labels, self.validation_fraction, rng)
+        usual = GRID if self.refit else PAPER_GRID
         settings = check_grid(estimator, usual if self.grid is None else self.grid)
-        rows, self.agreement_ = np.flatnonzero(held), None
-        if by_decisions:
+        rows = np.flatnonzero(held)
+        self.agreement_: float | None = None
+        if self.refit:
             procedures = [Procedure(estimator, one) for one in settings]
             if self.estimator is None:
                 procedures = usual_procedures(estimator, settings, space)
             return self._decide(procedures, sample, ~held, X, rng)
         chosen = spread_settings(settings, self.n_trees, rng)
-        self._learn(sample, estimator, chosen, ~held, rng, previous)
+        self._learn(sample, estimator, chosen, ~held, rng)
         scores = score_trees(self.trees_, sample, rows, X, self.scoring)
-        self._choose(scores, space, previous)
+        self._choose(scores, space)
         self.classes_ = self.tree_.classes
         return self
 
@@ -259,7 +226,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         scores = [score_trees(trees, sample, held, X, scoring).mean() for trees in groups]
         changed = [changed_answers(trees, sample.values[held]) for trees in groups]
         distance = [mean_distance(trees, sample.space) for trees in groups]
-        self.trees_, self.first_trees_ = [trees[0] for trees in groups], []
+        self.trees_ = [trees[0] for trees in groups]
+        self.first_trees_: list[Tree] = []
         columns = {"changed": np.array(changed), "distance": np.array(distance)}
         settings, names = [p.settings for p in procedures], [p.name for p in procedures]
         self.candidates_, self.frontier_ = list_candidates(
@@ -279,73 +247,23 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         settings: list[Settings],
         train: NDArray[np.bool_],
         rng: np.random.Generator,
-        previous: Tree | None,
     ) -> None:
         """Set the collections of trees and, for each candidate, its settings and origin."""
         many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
         rows = np.flatnonzero(train)
-        self.first_trees_ = []
-        if previous is None:
-            half = rows[stratified_flags(sample.labels[rows], 0.5, rng)]
-            again = spread_settings(settings, len(settings), rng)
-            self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
+        half = rows[stratified_flags(sample.labels[rows], 0.5, rng)]
+        again = spread_settings(settings, len(settings), rng)
+        self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
         self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, many)
         self._settings, self._origin = list(settings), ["bootstrap"] * len(settings)
-        if previous is not None:
-            unique = list({repr(sorted(one.items())): one for one in settings}.values())
-            self.trees_ += many(fit_one, [(one, rows) for one in unique], sample, estimator)
-            self._settings += unique
-            self._origin += [PLAIN] * len(unique)
-            self._add_neighbours(sample, estimator, settings, rows, previous)
 
-    def _add_neighbours(
-        self,
-        sample: Sample,
-        estimator: Any,
-        settings: list[Settings],
-        rows: NDArray[np.int64],
-        previous: Tree,
-    ) -> None:
-        """Add candidates that keep most of the previous tree, for each setting but the depth."""
-        others = [{k: v for k, v in one.items() if k != "max_depth"} for one in settings]
-        unique = list({repr(sorted(one.items())): one for one in others}.values())
-        limited = any("max_depth" in one for one in settings)
-        reached = leaves_of(previous, sample.values[rows])
-        for one in unique:
-
-            def grow(own: NDArray[np.int64], depth: int, one: Settings = one) -> Tree:
-                limit = {"max_depth": depth} if limited else {}
-                return sample.fit(estimator, one | limit, rows[own])
-
-            labels, deepest = sample.labels[rows], previous.depth + 1
-            regrower = Regrower(previous, reached, labels, sample.classes, grow, deepest)
-            for nodes, tree in neighbours(regrower):
-                self.trees_.append(tree)
-                self._settings.append(one)
-                part = "unchanged" if nodes is None else f"{len(nodes)} node(s) regrown"
-                self._origin.append(f"previous, {part}")
-
-    def _choose(
-        self, scores: NDArray[np.float64], space: FeatureSpace, previous: Tree | None
-    ) -> None:
-        if previous is None:
-            distance = distances_between(self.trees_, self.first_trees_, space).mean(axis=1)
-        else:
-            plain = scores[np.array(self._origin) == PLAIN].max()
-            least = plain - self.max_score_loss
-            self.chosen_, distance = closest(self.trees_, scores, previous, space, least)
+    def _choose(self, scores: NDArray[np.float64], space: FeatureSpace) -> None:
+        distance = distances_between(self.trees_, self.first_trees_, space).mean(axis=1)
+        columns, origins = {"distance": distance}, self._origin
         self.candidates_, self.frontier_ = list_candidates(
-            self.trees_,
-            {"distance": distance},
-            scores,
-            self._origin,
-            self._settings,
-            self.complexity,
+            self.trees_, columns, scores, origins, self._settings, self.complexity
         )
-        if previous is None:
-            self.chosen_ = choose(
-                self.candidates_, self.frontier_, self.select, self.max_score_loss
-            )
+        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
         self.tree_ = self.trees_[self.chosen_]
         del self._settings, self._origin
 
@@ -391,13 +309,11 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     @property
     def distance_to(self) -> str:
         """What the distance of a candidate is measured to."""
-        if self.previous is not None:
-            return "to the tree in use"
         return "to the first collection" if self.first_trees_ else "between refits"
 
-    def _learner(self, space: FeatureSpace, by_decisions: bool) -> Any:
+    def _learner(self, space: FeatureSpace) -> Any:
         if self.estimator is not None:
             return self.estimator
-        if space.categorical.any() or by_decisions:
+        if space.categorical.any() or self.refit:
             return StableTreeClassifier(epsilon=0, criterion="gini", grid="quantile")
         return DecisionTreeClassifier()

@@ -15,7 +15,6 @@ from steadytree.models.tree import Tree
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.robust_tree import RobustTreeClassifier
 from steadytree.stability.bootstrap import Sample, Settings
-from steadytree.stability.near_previous import leaves_of
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}
@@ -88,7 +87,7 @@ def fit_procedures(
 
 def changed_answers(trees: Sequence[Tree], values: NDArray[Any]) -> float:
     """Share of rows that two of the trees decide differently, a mean over all pairs."""
-    answers = [tree.label[leaves_of(tree, values)] for tree in trees]
+    answers = [tree.label[tree.apply_encoded(values)] for tree in trees]
     return float(np.mean([(one != other).mean() for one, other in combinations(answers, 2)]))
 
 

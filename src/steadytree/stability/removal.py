@@ -52,9 +52,7 @@ class Removal:
 
 def is_repeatable(estimator: Any) -> bool:
     """Whether an estimator can prepare its fit once and repeat it on some of its rows."""
-    able = all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
-    # a prepared fit does not include the previous tree
-    return able and getattr(estimator, "previous", None) is None
+    return all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
 
 
 def fresh(estimator: Any) -> Any:

@@ -13,7 +13,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.files import UsedPath, check_apart
-from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
+from steadytree._base.validation import (
+    Boolean,
+    Integer,
+    OneOf,
+    Parameters,
+    Real,
+    Replaced,
+    validate,
+)
 from steadytree.data.binning import GRIDS
 from steadytree.data.blocks import DataFiles, FileParts, Paths
 from steadytree.data.dask import DaskParts
@@ -27,7 +35,6 @@ from steadytree.models.builder import grow, tree_positions
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import COUNT, GINI, GUMBEL, REJECTION, SplitSampling
-from steadytree.stability.near_previous import stay_close
 from steadytree.stability.split_sampling import (
     PreparedFit,
     SplitProbability,
@@ -44,7 +51,7 @@ PARAMETERS: Parameters = {
     "epsilon": Real(0, below=math.inf),
     "n_thresholds": Integer(1, 65_000),
     "min_samples_leaf": Integer(1),
-    "max_score_loss": Real(0),
+    "previous": Replaced("RetrainedTreeClassifier(previous=..., estimator=this learner)"),
     "grid": OneOf(*GRIDS),
     "coupling": OneOf(*COUPLINGS),
     "lookahead": Integer(1, DEEPEST),
@@ -87,11 +94,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         Minimum number of rows (or sum of weights, from 2 up) on each side of a split.
     random_state : int, RandomState or None, default=None
         Seed of the noise.
-    previous : Tree, fitted learner or fitted scikit-learn tree, default=None
-        The tree in use. As much of it is kept as the accuracy allows. The new tree has its
-        classes and those of ``y``.
-    max_score_loss : float, default=0.01
-        Accuracy on held-out rows that may be given up to stay close to `previous`.
+    previous : None
+        Gone: `RetrainedTreeClassifier` learns near a tree in use.
     merge_leaves : bool, default=False
         Merge sibling leaves with equal labels, as published: a smaller tree with the same
         predictions, but coarser probabilities.
@@ -135,7 +139,6 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         min_samples_leaf=1,
         random_state=None,
         previous=None,
-        max_score_loss=0.01,
         merge_leaves=False,
         class_weight=None,
         bins=None,
@@ -150,13 +153,12 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.min_samples_leaf = min_samples_leaf
         self.random_state = random_state
         self.previous = previous
-        self.max_score_loss = max_score_loss
         self.merge_leaves = merge_leaves
         self.class_weight = class_weight
         self.bins = bins
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, seen: Any = None, client: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, client: Any = None
     ) -> "StableTreeClassifier":
         """Fit the tree.
 
@@ -170,9 +172,6 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight w counts as w equal rows; rows of weight 0 are left out. Not for Dask
             collections.
-        seen : bool array-like of shape (n_samples,), optional
-            Rows that `previous` was learned from. They are not used to validate it, since its
-            accuracy on them is too optimistic.
         client : distributed.Client, optional
             The cluster that a Dask collection is computed on; by default the active client, and
             without one Dask's own scheduler.
@@ -181,8 +180,6 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         -------
         self : StableTreeClassifier
         """
-        if seen is not None and self.previous is None:
-            raise ValueError("seen marks the rows previous was learned from: give previous too.")
         if is_dask(X) or is_dask(y):
             parts = DaskParts(X, y, client)
             self._check_out_of_core(sample_weight)
@@ -192,8 +189,6 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
         prepared = self.prepare(X, y, sample_weight)
         self._fit_from(prepared, prepared.source())
-        if self.previous is not None:
-            self._stay_close(X, prepared, seen)
         return self
 
     def fit_files(
@@ -265,20 +260,11 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         for name, given in (
             ("sample_weight", sample_weight is not None),
             ("class_weight", self.class_weight is not None),
-            ("previous", self.previous is not None),
             ("bins", self.bins is not None),
             ("lookahead above 1", self.lookahead > 1),
         ):
             if given:
                 raise ValueError(f"{name} needs the rows in memory: leave it out, or load them.")
-
-    def _stay_close(self, X: Any, prepared: PreparedFit, seen: Any) -> None:
-        """Replace the tree fitted without `previous` by one near it."""
-        if prepared.weights is not None:
-            raise ValueError("sample_weight does not go with previous: leave one of them out.")
-        self.tree_ = stay_close(self, X, prepared.classes[prepared.labels], self.seed_, seen)
-        self.classes_ = self.tree_.classes
-        self.score_bound_, self._levels = None, []  # they describe the replaced tree
 
     def prepare(self, X: Any, y: Any, sample_weight: Any = None) -> PreparedFit:
         """Everything that `fit` needs; it can be repeated on some of the rows by `grow`."""
@@ -312,8 +298,6 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
 
     def grow(self, prepared: PreparedFit) -> Tree:
         """Grow the tree of a prepared fit, as `fit` does."""
-        if self.previous is not None:
-            raise ValueError("a fit that stays close to previous cannot be repeated: leave it out.")
         return self._grow(prepared, prepared.source())[0]
 
     def _grow(self, prepared: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:

@@ -1,0 +1,73 @@
+"""Trees drawn nearer to the tree in use, against all small trees on tiny data."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.distance.path import distances_between
+from steadytree.models.sklearn import as_tree
+from steadytree.stability.approach import Approach
+from steadytree.stability.new_rows import Leaf, NewRows, Split, nested_of, read_previous
+from steadytree.stability.retrain import RetrainedTreeClassifier
+
+N_VALUES = 3
+SPACE = FeatureSpace.observe([[0.0, 0.0], [2.0, 2.0]])
+
+
+def rows_of(rng, chances, n=50):
+    X = rng.integers(0, N_VALUES, (n, 2)).astype(float)
+    cell = X.astype(int)
+    return X, (chances[cell[:, 0], cell[:, 1]] > rng.random(n)).astype(int)
+
+
+def small_trees():
+    """All trees of depth 2."""
+    splits = [Split(j, cut, np.zeros(0, bool), False) for j in (0, 1) for cut in (0.5, 1.5)]
+    ends = [Leaf(k, np.array([0.5, 0.5])) for k in (0, 1)]
+    sides = [*ends, *product(splits, ends, ends)]
+    return [*ends, *product(splits, sides, sides)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_small_tree_is_nearer_flips_no_more_and_is_as_accurate(seed):
+    rng = np.random.default_rng(seed)
+    chances = np.where(rng.random((N_VALUES, N_VALUES)) < 0.5, 0.1, 0.9)
+    learner = DecisionTreeClassifier(max_depth=2, random_state=0)
+    old = as_tree(learner.fit(*rows_of(rng, chances)))
+    chances[rng.integers(N_VALUES)] = rng.choice([0.1, 0.9], N_VALUES)
+    X, y = rows_of(rng, chances)
+    model = RetrainedTreeClassifier(old, learner).fit(X, y)
+    old, space = model.previous_tree_, model.tree_.space
+    rows = NewRows(old, X, y, np.ones(len(y)), log_loss=False)
+    loss, flips = rows.measure(model.tree_)[:2]
+    others = []
+    for tree in map(rows.tree_of, small_trees()):
+        reached = np.unique(tree.apply_encoded(X))
+        points = rows.measure(tree)
+        if len(reached) == tree.n_leaves and points[0] <= loss and points[1] <= flips:
+            others.append(tree)
+    nearest = distances_between(others, [old], space).min() if others else np.inf
+    assert model.choice_.distance <= nearest + 1e-6
+
+
+def test_what_is_found_is_worth_no_less_and_stays_within_its_budget(monkeypatch):
+    rng = np.random.default_rng(1)
+    chances = np.where(rng.random((N_VALUES, N_VALUES)) < 0.5, 0.1, 0.9)
+    X, y = rows_of(rng, chances, 80)
+    fits = [
+        DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[rows], y[rows])
+        for rows in (slice(0, 40), slice(40, 80))
+    ]
+    old, fresh = (read_previous(fit, SPACE, np.array([0, 1]))[0] for fit in fits)
+    rows = NewRows(old, X, y, np.ones(80), log_loss=False)
+    search = Approach(rows, fresh, [np.array([0.5, 1.5])] * 2)
+    found = search.nearest()
+    before, after = rows.measure(fresh), rows.measure(found)
+    assert (after[:2] <= before[:2]).all()
+    assert rows.distance([found])[0] <= rows.distance([fresh])[0]
+    assert nested_of(found) is not None
+    monkeypatch.setattr("steadytree.stability.approach.MOST_READS", 0)
+    assert Approach(rows, fresh, [np.array([0.5, 1.5])] * 2).nearest() is fresh

@@ -1,0 +1,153 @@
+"""The frontier of a tree's neighbours against full enumeration of all combinations of options."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadytree.models.tree import LEAF
+from steadytree.stability import neighbours
+from steadytree.stability.neighbours import Neighbours, Sketch
+from steadytree.stability.new_rows import Leaf, NewRows, changed_splits
+from tests.models.trees import random_rows, random_tree
+
+
+def all_trees(found, node, rows, used, fresh):
+    """Every tree that the options allow below a node of the old tree, with its changed splits."""
+    old, share = found.old, found.old.value[node]
+    inner = int(found.n_splits[node])
+    made = [(leaf, inner) for leaf in leaves_for(found, rows, share)]
+    may = not used and found.rows.weights[rows].sum() >= 2 * found.least
+    if fresh is None and may:
+        fresh = found._grow(rows, neighbours.FRESH_LEAVES)
+    if fresh is not None and fresh.left[0] != LEAF:
+        made += [(tree, n + inner) for tree, n in prunings(found, fresh, 0, rows, share) if n]
+    if inner == 0:
+        return made
+    for split, changes in found._splits(node, rows, fresh):
+        if changes and not may:
+            continue
+        goes, now = found.rows.goes_left(split, rows), used or changes > 0
+        left = all_trees(found, old.left[node], rows[goes], now, None)
+        right = all_trees(found, old.right[node], rows[~goes], now, None)
+        for (a, n), (b, m) in product(left, right):
+            made.append(((split, a, b), n + m + changes))
+    return made
+
+
+def prunings(found, fresh, node, rows, share):
+    made = [(leaf, 0) for leaf in leaves_for(found, rows, share)]
+    if fresh.left[node] != LEAF:
+        goes = found.rows.goes_left(fresh.splits[node], rows)
+        left = prunings(found, fresh, fresh.left[node], rows[goes], share)
+        right = prunings(found, fresh, fresh.right[node], rows[~goes], share)
+        made += [((fresh.splits[node], a, b), n + m + 1) for (a, n), (b, m) in product(left, right)]
+    return made
+
+
+def leaves_for(found, rows, share):
+    labels = np.unique([found.rows.labels[rows], found.rows.decided[rows]])
+    return [Leaf(int(k), share) for k in (labels if len(rows) else [share.argmax()])]
+
+
+def points_of(found, trees):
+    """Loss, flips, changed splits and leaves, read off the trees themselves."""
+    for nested, changes in trees:
+        tree = found.rows.tree_of(nested)
+        leaves = tree.apply_encoded(found.rows.values)
+        wrong = tree.label[leaves] != found.rows.labels
+        if found.rows.log_loss:
+            loss = -np.log(tree.value[leaves, found.rows.labels]) @ found.rows.weights
+        else:
+            loss = wrong @ found.rows.weights
+        flips = (tree.label[leaves] != found.rows.decided) @ found.rows.weights
+        yield loss, flips, changes, tree.n_leaves
+
+
+def frontier_of(points, most):
+    points = np.array([point for point in points if (np.array(point) <= most + 1e-9).all()])
+    kept = []
+    for point in np.unique(points.round(6), axis=0):
+        rest = (points <= point + 1e-6).all(axis=1) & (points < point - 1e-6).any(axis=1)
+        if not rest.any():
+            kept.append(point)
+    return np.array(kept)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_the_frontier_is_that_of_all_combinations_of_options(seed):
+    rng = np.random.default_rng(seed)
+    old = random_tree(rng, n_leaves=int(rng.integers(1, 4)), n_classes=2, labels="int")
+    values = np.asarray(old.space.encode(random_rows(rng, old, n=24)), float)
+    labels, weights = rng.integers(0, 2, 24), rng.choice([1.0, 2.0], 24)
+    rows = NewRows(old, values, labels, weights, log_loss=bool(rng.integers(2)))
+    refit = random_refit(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(neighbours, "FRESH_LEAVES", 3)
+        found = Neighbours(rows, refit)
+        trees = all_trees(found, 0, rows.everyone, False, Sketch.of(refit))
+    expected = [*points_of(found, trees), tuple(rows.measure(refit))]
+    np.testing.assert_allclose(
+        np.unique(found.frontier.points.round(6), axis=0),
+        frontier_of(expected, found.most),
+        atol=2e-6,
+    )
+    assert found.exact
+    for k, point in enumerate(found.frontier.points):
+        tree = found.build(k)
+        measured = rows.measure(tree)
+        assert measured[[1, 3]].tolist() == pytest.approx(point[[1, 3]].tolist())
+        assert measured[2] <= point[2]  # a fresh sub-tree may hold a split that was there before
+
+
+def random_refit(rows):
+    """A small tree grown from the rows."""
+    grower = object.__new__(Neighbours)
+    hot = np.eye(rows.n_classes)[rows.labels][:, 1:]
+    grower.rows, grower.targets, grower.least = rows, hot, 3.0
+    grower.bins = neighbours.fine_bins(rows.old.space, rows.values, hot, rows.weights)
+    grower.codes = grower.bins.codes(rows.values)
+    sketch = grower._grow(rows.everyone, 3)
+
+    def nested(node):
+        if sketch.left[node] == LEAF:
+            return Leaf(int(node) % 2, np.array([0.5, 0.5]))
+        return sketch.splits[node], nested(sketch.left[node]), nested(sketch.right[node])
+
+    return rows.tree_of(nested(0))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20, deadline=None)
+def test_ends_of_the_frontier(seed):
+    rng = np.random.default_rng(seed)
+    old = random_tree(rng, n_leaves=int(rng.integers(1, 7)), n_classes=2, labels="int")
+    values = np.asarray(old.space.encode(random_rows(rng, old, n=60)), float)
+    rows = NewRows(old, values, rng.integers(0, 2, 60), np.ones(60), log_loss=False)
+    refit = random_refit(rows)
+    found = Neighbours(rows, refit)
+    kept = found.build(int(found.ranking(found.frontier.points, np.inf)[0]))
+    assert changed_splits(old, kept) == 0
+    np.testing.assert_array_equal(kept.label[kept.is_leaf], old.label[old.preorder][kept.is_leaf])
+    points = found.frontier.points
+    assert (points <= rows.measure(refit) + 1e-9).all(axis=1).any()  # the refit, or better
+    assert (points[:, 1] <= rows.measure(refit)[1]).all()
+
+
+def test_too_many_points_are_thinned_and_said_to_be(monkeypatch):
+    rng = np.random.default_rng(0)
+    old = random_tree(rng, n_leaves=7, n_classes=2, labels="int")
+    values = np.asarray(old.space.encode(random_rows(rng, old, n=200)), float)
+    rows = NewRows(old, values, rng.integers(0, 2, 200), np.ones(200), log_loss=True)
+    refit = random_refit(rows)
+    whole = Neighbours(rows, refit)
+    monkeypatch.setattr(neighbours, "MOST_POINTS", 5)
+    found = Neighbours(rows, refit)
+    assert whole.exact
+    assert not found.exact
+    assert len(found.frontier.points) < len(whole.frontier.points)
+    kept = found.build(int(found.ranking(found.frontier.points, np.inf)[0]))
+    assert changed_splits(old, kept) == 0
