@@ -179,11 +179,11 @@ def _node(
         "depth": node.depth,
         "old": _node_text(changes.old, node.old, numbers["old"]),
         "new": _node_text(changes.new, node.new, numbers["new"]),
-        "old_rows": _amount(reached["old"], node.old),
-        "new_rows": _amount(reached["new"], node.new),
-        "old_share": _share(reached["old"], node.old),
-        "new_share": _share(reached["new"], node.new),
     }
+    own = {"old": node.old, "new": node.new}
+    rows = {side: None if k == NONE else float(reached[side][k]) for side, k in own.items()}
+    found |= {f"{side}_rows": n for side, n in rows.items()}
+    found |= {f"{s}_share": (n or 0.0) / max(float(reached[s][0]), 1e-300) for s, n in rows.items()}
     if node.status == "adjusted" and found["old"]["text"] == found["new"]["text"]:
         for side in ("old", "new"):  # rounding would hide the difference
             full = found[side]["full"]
@@ -233,8 +233,8 @@ def _categories(tree: Tree, node: int, test: str) -> dict[str, Any]:
 
 def _leaf_numbers(tree: Tree) -> dict[int, int]:
     """Leaves numbered from 1 as they stand in the picture, from top to bottom."""
-    leaves = [int(node) for node in tree.preorder if tree.is_leaf[node]]
-    return {node: number for number, node in enumerate(leaves, start=1)}
+    order = tree.preorder
+    return {node: k for k, node in enumerate(order[tree.is_leaf[order]].tolist(), start=1)}
 
 
 def _rows_at_nodes(tree: Tree, changes: TreeChanges, side: str) -> NDArray[np.float64]:
@@ -243,14 +243,6 @@ def _rows_at_nodes(tree: Tree, changes: TreeChanges, side: str) -> NDArray[np.fl
         return tree.weight
     leaves = changes.rows.old_leaf if side == "old" else changes.rows.new_leaf
     return sum_over_leaves(tree, np.bincount(leaves, minlength=tree.n_nodes).astype(np.float64))
-
-
-def _amount(reached: NDArray[np.float64], node: int) -> float | None:
-    return None if node == NONE else float(reached[node])
-
-
-def _share(reached: NDArray[np.float64], node: int) -> float:
-    return 0.0 if node == NONE else float(reached[node] / max(reached[0], 1e-300))
 
 
 def _leaves(
