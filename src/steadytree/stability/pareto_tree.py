@@ -262,9 +262,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.trees_, self.first_trees_ = [trees[0] for trees in groups], []
         columns = {"changed": np.array(changed), "distance": np.array(distance)}
         settings, names = [p.settings for p in procedures], [p.name for p in procedures]
-        self.candidates_, self.frontier_ = list_candidates(
-            self.trees_, columns, np.array(scores), names, settings, self.complexity
-        )
+        found = columns, np.array(scores), names, settings
+        self.candidates_, self.frontier_ = list_candidates(self.trees_, *found, self.complexity)
         self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
         self.agreement_ = 1 - changed[self.chosen_]
         best = procedures[self.chosen_]
@@ -334,14 +333,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             plain = scores[np.array(self._origin) == PLAIN].max()
             least = plain - self.max_score_loss
             self.chosen_, distance = closest(self.trees_, scores, previous, space, least)
-        self.candidates_, self.frontier_ = list_candidates(
-            self.trees_,
-            {"distance": distance},
-            scores,
-            self._origin,
-            self._settings,
-            self.complexity,
-        )
+        found = {"distance": distance}, scores, self._origin, self._settings
+        self.candidates_, self.frontier_ = list_candidates(self.trees_, *found, self.complexity)
         if previous is None:
             self.chosen_ = choose(
                 self.candidates_, self.frontier_, self.select, self.max_score_loss

@@ -22,8 +22,8 @@ GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}
 STEADY_LEAVES = (8, 4, 12)
 NOISE_SHARE = 0.02  # of a column's range that the robust tree is made for
 ROBUST_NODES = 20  # a bound on its search that does not depend on the machine
-MOST_SPLITS = 300  # candidate splits of the robust tree
-FEW = 3  # fits of learners that take long
+MOST_SPLITS = 150  # candidate splits of the robust tree
+FEW = 2  # fits of learners that take long
 
 
 class Procedure(NamedTuple):
