@@ -11,9 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import path_distance, path_distances
-from steadytree.models.boxes import rebase
 from steadytree.models.sklearn import as_tree
 from steadytree.stability.bootstrap import (
     PAPER_GRID,
@@ -24,7 +22,6 @@ from steadytree.stability.bootstrap import (
     score_trees,
 )
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
-from steadytree.stability.procedures import changed_answers, mean_distance, usual_procedures
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 
@@ -178,23 +175,6 @@ def test_candidates_are_measured_by_their_decisions(data):
     weights = np.random.default_rng(0).integers(1, 4, len(X))
     weighted = ParetoTreeClassifier(n_trees=4, random_state=0).fit(X, y, weights)
     assert weighted.tree_.weight[0] == pytest.approx(weights.sum())
-    few = FeatureSpace(chosen.tree_.space.columns[:5])
-    every = usual_procedures(StableTreeClassifier(), [{}], few)
-    assert [one.name[:6] for one in every] == ["Steady", "Stable", "Steady", "Steady", "Robust"]
-
-
-def test_changed_answers_and_distance_of_a_procedure(data):
-    X, y = data
-    trees = [as_tree(DecisionTreeClassifier(max_depth=2).fit(X[k::3], y[k::3]), X) for k in (0, 1)]
-    trees = [rebase(tree, trees[0].space) for tree in trees]
-    values = trees[0].space.encode(X)
-    expected = (trees[0].predict(X) != trees[1].predict(X)).mean()
-    assert changed_answers(trees, values) == expected
-    assert changed_answers([trees[0], *trees], values) == pytest.approx(2 * expected / 3)
-    assert mean_distance([trees[0]] * 2, trees[0].space) == 0
-    assert mean_distance(trees, trees[0].space) == pytest.approx(
-        path_distance(*trees, space=trees[0].space).value
-    )
 
 
 def test_log_loss_is_scikit_learns(data):
