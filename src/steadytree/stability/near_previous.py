@@ -111,7 +111,8 @@ class Regrower:
         self._add(kept, 0, fresh, parts)
         arrays = dict(zip(ARRAYS, map(np.array, zip(*parts, strict=True)), strict=True))
         arrays["subset"] = arrays["subset"].reshape(len(parts), kept.subset.shape[1])
-        return Tree(kept.space, kept.classes, **arrays, single_precision=single, note=kept.note)
+        fields: dict[str, Any] = {**arrays, "single_precision": single, "note": kept.note}
+        return Tree(kept.space, kept.classes, **fields)
 
     def _add(self, kept: Tree, node: int, fresh: dict[int, Tree], parts: list[Any]) -> int:
         """Add a node and all below it; returns its index."""

@@ -229,7 +229,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         held = hold_out(sample.labels, self.validation_fraction, seen, rng)
         usual = GRID if by_decisions else PAPER_GRID
         settings = check_grid(estimator, usual if self.grid is None else self.grid)
-        rows, self.agreement_ = np.flatnonzero(held), None
+        rows = np.flatnonzero(held)
+        self.agreement_: float | None = None
         if by_decisions:
             procedures = [Procedure(estimator, one) for one in settings]
             if self.estimator is None:
@@ -259,7 +260,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         scores = [score_trees(trees, sample, held, X, scoring).mean() for trees in groups]
         changed = [changed_answers(trees, sample.values[held]) for trees in groups]
         distance = [mean_distance(trees, sample.space) for trees in groups]
-        self.trees_, self.first_trees_ = [trees[0] for trees in groups], []
+        self.trees_: list[Tree] = [trees[0] for trees in groups]
+        self.first_trees_: list[Tree] = []
         columns = {"changed": np.array(changed), "distance": np.array(distance)}
         settings, names = [p.settings for p in procedures], [p.name for p in procedures]
         found = columns, np.array(scores), names, settings
