@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from steadytree.distance.path import path_distances
-from steadytree.stability.bootstrap import PAPER_GRID, _area, choose, on_frontier
+from steadytree.models.sklearn import as_tree
+from steadytree.stability.bootstrap import (
+    PAPER_GRID,
+    Sample,
+    _area,
+    choose,
+    on_frontier,
+    score_trees,
+)
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 
@@ -27,9 +35,12 @@ def data():
     return load_breast_cancer(return_X_y=True, as_frame=True)
 
 
+PUBLISHED = {"refit": False, "select": "knee"}
+
+
 @pytest.fixture(scope="module")
 def model(data):
-    return ParetoTreeClassifier(n_trees=30, random_state=0).fit(*data)
+    return ParetoTreeClassifier(n_trees=30, random_state=0, **PUBLISHED).fit(*data)
 
 
 # ---- the frontier ----
@@ -92,7 +103,8 @@ def test_scores_are_those_of_rows_no_candidate_saw(data):
     X, _ = data
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, len(X))
-    scores = ParetoTreeClassifier(n_trees=30, random_state=0).fit(X, y).candidates_["score"]
+    model = ParetoTreeClassifier(n_trees=30, random_state=0, **PUBLISHED).fit(X, y)
+    scores = model.candidates_["score"]
     # sd of one score is about 0.05 with 142 rows; trees share the rows, so allow four of them
     assert abs(scores.mean() - 0.5) < 0.2
     seen = DecisionTreeClassifier(max_depth=12, min_samples_leaf=3).fit(X, y)
@@ -109,6 +121,7 @@ def test_other_learners_scores_and_three_costs(data):
         scoring="balanced_accuracy",
         complexity=True,
         random_state=0,
+        **PUBLISHED,
     ).fit(X, y)
     assert set(model.candidates_["param_epsilon"]) == {0, 0.1}
     costs = [model.candidates_[k] for k in ("distance", "score", "n_leaves")]
@@ -145,6 +158,33 @@ def test_frontier_plot(model):
     matplotlib.use("Agg")
     ax = model.plot_frontier()
     assert "first collection" in ax.get_xlabel()
+
+
+# ---- by decisions ----
+def test_candidates_are_measured_by_their_decisions(data):
+    X, y = data
+    chosen = ParetoTreeClassifier(n_trees=12, random_state=0).fit(X, y)
+    found = chosen.candidates_
+    assert set(found["origin"]) == {"SteadyTreeClassifier", "StableTreeClassifier"}
+    costs = np.stack([found["changed"], found["distance"], -found["score"]], axis=1)
+    np.testing.assert_array_equal(found["on_frontier"], on_frontier(costs))
+    assert chosen.agreement_ == 1 - found["changed"][chosen.chosen_]
+    allowed = (found["score"] >= found["score"].max() - 0.01) & found["on_frontier"]
+    assert found["changed"][chosen.chosen_] == found["changed"][allowed].min()
+    assert chosen.tree_.weight[0] == len(X)  # fitted to all rows
+    weights = np.random.default_rng(0).integers(1, 4, len(X))
+    weighted = ParetoTreeClassifier(n_trees=4, random_state=0).fit(X, y, weights)
+    assert weighted.tree_.weight[0] == pytest.approx(weights.sum())
+
+
+def test_log_loss_is_scikit_learns(data):
+    X, y = data
+    tree = as_tree(DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y), X)
+    sample = Sample(X, tree.space.encode(X), y.to_numpy(), tree.classes, tree.space)
+    found = score_trees([tree], sample, np.arange(100), X, "neg_log_loss")
+    shares = tree.predict_proba(X[:100]).clip(1e-3)
+    shares /= shares.sum(axis=1, keepdims=True)
+    assert found[0] == pytest.approx(-log_loss(y[:100], shares), abs=1e-3)
 
 
 # ---- bad input ----

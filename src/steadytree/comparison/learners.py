@@ -177,7 +177,7 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
     if name == "pareto":
         depths = list(range(2, depth + 1)) or [1]
         settings_tried = {"max_depth": depths, "min_samples_leaf": [3, 10, 30]}
-        return ParetoTreeClassifier(n_trees=50, grid=settings_tried, random_state=seed)
+        return ParetoTreeClassifier(n_trees=12, grid=settings_tried, random_state=seed)
     if name == "robust":
         from steadytree.robustness.robust_tree import RobustTreeClassifier  # and its search
 

@@ -112,8 +112,8 @@ class SplitTable:
         order -= np.repeat(starts[:-1], np.diff(starts))
         names: dict[str, tuple[str, ...]] = {}
         if counts is not None:
-            occupied = counts.any(axis=1)
-            for j in np.flatnonzero(n_categories):
+            occupied = np.asarray(counts.any(axis=1))
+            for j in np.flatnonzero(n_categories).tolist():
                 own, column = slice(starts[j], starts[j] + n_categories[j]), space[j]
                 if kept is not None and column.name in kept.space.names:
                     known = kept.order.get(column.name, ())
@@ -131,7 +131,7 @@ class SplitTable:
         )
         feature = np.repeat(np.arange(len(space)), n_splits)
         offsets = _running(bins + has_missing), bins, _running(n_splits)
-        candidates = _running(np.array(list(map(_n_candidates, space, grouped))))
+        candidates = _running(np.array(list(map(_n_candidates, space, grouped.tolist()))))
         table = SplitArrays(*offsets, feature, *splits, candidates)  # type: ignore[call-arg]
         return cls(space, table, None if counts is None else merged_bin, names)
 

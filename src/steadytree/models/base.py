@@ -121,9 +121,9 @@ def with_class_weight(data: Dataset, class_weight: Any) -> Dataset:
         factors = (weights.sum() / (len(classes) * np.bincount(index, weights)))[index]
     else:
         factors = compute_sample_weight(class_weight, data.labels)
-    weights = check_weights(weights * factors, data.n_rows)
-    data = replace(data, weights=weights)
-    return data if weights is None or weights.all() else data.take(weights > 0)
+    found = check_weights(weights * factors, data.n_rows)
+    data = replace(data, weights=found)
+    return data if found is None or found.all() else data.take(found > 0)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:

@@ -226,7 +226,7 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         scores = [score_trees(trees, sample, held, X, scoring).mean() for trees in groups]
         changed = [changed_answers(trees, sample.values[held]) for trees in groups]
         distance = [mean_distance(trees, sample.space) for trees in groups]
-        self.trees_ = [trees[0] for trees in groups]
+        self.trees_: list[Tree] = [trees[0] for trees in groups]
         self.first_trees_: list[Tree] = []
         columns = {"changed": np.array(changed), "distance": np.array(distance)}
         settings, names = [p.settings for p in procedures], [p.name for p in procedures]

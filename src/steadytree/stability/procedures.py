@@ -13,7 +13,6 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import distances_between
 from steadytree.models.tree import Tree
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.robust_tree import RobustTreeClassifier
 from steadytree.stability.bootstrap import Sample, Settings
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
@@ -21,8 +20,8 @@ GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}
 STEADY_LEAVES = (8, 4, 12)
 NOISE_SHARE = 0.02  # of a column's range that the robust tree is made for
 ROBUST_NODES = 20  # a bound on its search that does not depend on the machine
-MOST_SPLITS = 300  # candidate splits of the robust tree
-FEW = 3  # fits of learners that take long
+MOST_SPLITS = 150  # candidate splits of the robust tree
+SLOW, FEW = ("SteadyTreeClassifier", "RobustTreeClassifier"), 2  # fits of these
 
 
 class Procedure(NamedTuple):
@@ -44,6 +43,8 @@ def usual_procedures(greedy: Any, settings: list[Settings], space: FeatureSpace)
     radius = {column.name: NOISE_SHARE * (column.high - column.low) for column in numbers}
     n_splits = sum(5 if c in numbers else max(len(c.categories), 1) for c in space)
     if radius and n_splits <= MOST_SPLITS:
+        from steadytree.robustness.robust_tree import RobustTreeClassifier  # and its search
+
         noise = Perturbation(radius=radius)
         robust = RobustTreeClassifier(2, noise, math.inf, n_thresholds=5, max_nodes=ROBUST_NODES)
         found.append(Procedure(robust, {}))
@@ -74,10 +75,8 @@ def fit_procedures(
     procedures = procedures[: max(n_trees // 2, 1)]
     n_samples = max(n_trees // len(procedures), 2)
     samples = [rng.choice(train, len(train)) for _ in range(n_samples)]
-    slow = (SteadyTreeClassifier, RobustTreeClassifier)
-    counts = [
-        min(n_samples, FEW) if isinstance(p.estimator, slow) else n_samples for p in procedures
-    ]
+    few = [p.name in SLOW for p in procedures]
+    counts = [min(n_samples, FEW) if slow else n_samples for slow in few]
     jobs = [(p, rows) for p, n in zip(procedures, counts, strict=True) for rows in samples[:n]]
     trees = iter(many(fit_procedure, jobs, sample))
     grouped = [[next(trees) for _ in range(n)] for n in counts]

@@ -271,7 +271,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self._validate()
         data = with_class_weight(read_rows(self, X, y, sample_weight), self.class_weight)
         weights = data.weights
-        classes, labels = np.unique(data.labels, return_inverse=True)
+        classes, found = np.unique(data.labels, return_inverse=True)
         space, kept = FeatureSpace.observe(data), self._kept_bins()
         if kept is not None:
             space = kept.over(space)
@@ -280,7 +280,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         known = () if kept is None else kept.space.names
         pairs = zip(space, fresh, strict=True)
         space = FeatureSpace(tuple(old if old.name in known else new for old, new in pairs))
-        binned, labels = space.binned(values), labels.astype(np.int32)
+        binned, labels = space.binned(values), found.astype(np.int32)
         splits = SplitTable.of(space, space.count_bins(binned, labels, len(classes), weights), kept)
         binned, lookahead = splits.merge_bins(binned), min(self.lookahead, self.max_depth)
         check_lookahead(splits.n_splits, binned.size, lookahead, weights)
