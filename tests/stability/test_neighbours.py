@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from steadytree.models.tree import LEAF
@@ -69,15 +69,16 @@ def points_of(found, trees):
 def frontier_of(points, most):
     points = np.array([point for point in points if (np.array(point) <= most + 1e-9).all()])
     kept = []
-    for point in np.unique(points.round(6), axis=0):
-        rest = (points <= point + 1e-6).all(axis=1) & (points < point - 1e-6).any(axis=1)
+    for point in np.unique(points.round(8), axis=0):
+        rest = (points <= point + 1e-8).all(axis=1) & (points < point - 1e-8).any(axis=1)
         if not rest.any():
             kept.append(point)
     return np.array(kept)
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@example(521124739)  # losses that differ in the sixth decimal
+@settings(max_examples=40, deadline=None)
 def test_the_frontier_is_that_of_all_combinations_of_options(seed):
     rng = np.random.default_rng(seed)
     old = random_tree(rng, n_leaves=int(rng.integers(1, 4)), n_classes=2, labels="int")
@@ -91,9 +92,9 @@ def test_the_frontier_is_that_of_all_combinations_of_options(seed):
         trees = all_trees(found, 0, rows.everyone, False, Sketch.of(refit))
     expected = [*points_of(found, trees), tuple(rows.measure(refit))]
     np.testing.assert_allclose(
-        np.unique(found.frontier.points.round(6), axis=0),
+        np.unique(found.frontier.points.round(8), axis=0),
         frontier_of(expected, found.most),
-        atol=2e-6,
+        atol=1e-7,
     )
     assert found.exact
     for k, point in enumerate(found.frontier.points):

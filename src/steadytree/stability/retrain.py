@@ -224,9 +224,12 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         for k in range(last + 1):
             if k not in (0, last, self.choice_.step) and points[k] == points[k - 1]:
                 continue  # the next rate finds the same tree
-            flips, splits, leaves, distance, score = (
-                self.steps_[name][k] for name in (*FRONTIER[1:], "distance", "score")
-            )
+            shown = [self.steps_[name][k] for name in (*FRONTIER[1:], "distance")]
+            if k == self.choice_.step:  # which was drawn nearer
+                made = self.choice_
+                shown = [made.flips, made.changed_splits, self.tree_.n_leaves, made.distance]
+            flips, splits, leaves, distance = shown
+            score = self.steps_["score"][k]
             notes = {0: "tree in use", last: "plain refit"} | {self.choice_.step: "chosen"}
             line = f"{flips:17,.0f}  {splits:6.0f}  {leaves:6.0f}  {distance:8.2f}  {score:.3f}"
             lines.append(f"{line}  {notes.get(k, '')}".rstrip())
