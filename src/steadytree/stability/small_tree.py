@@ -46,7 +46,7 @@ class SmallTree(NamedTuple):
     better: float = 1.0
 
     @classmethod
-    def learn(cls, rows: TaughtRows, n_leaves: int, least: float, deepest: int) -> "SmallTree":
+    def learn(cls, rows: TaughtRows, n_leaves: int, least: float, deepest: int = 64) -> "SmallTree":
         """The greedy tree, asked anew; or one with another first question if clearly better.
 
         A greedy first question may leave its few successors nothing good to ask. The columns of
@@ -68,7 +68,7 @@ class SmallTree(NamedTuple):
 
     @classmethod
     def grow(
-        cls, rows: TaughtRows, n_leaves: int, least: float, root: int, deepest: int
+        cls, rows: TaughtRows, n_leaves: int, least: float, root: int, deepest: int = 64
     ) -> "SmallTree":
         """Best first from a column, LEAF for the best one, then each question asked anew."""
         feature, bins, left = grow_small(*rows, n_leaves, least, NEAR, COARSE, root, deepest)
