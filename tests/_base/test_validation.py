@@ -15,7 +15,7 @@ SCHEMA = st.Schema(bounds={"x0": (0, 40), "x1": (0, 40)}, classes=[0, 1])
 STABLE = st.StableTreeClassifier(max_depth=2, epsilon=0.1, random_state=0)
 LEARNERS = [
     (st.StableTreeClassifier, {}, ("max_depth", "n_thresholds", "min_samples_leaf", "lookahead")),
-    (st.StableTreeClassifier, {}, ("epsilon", "max_score_loss")),
+    (st.StableTreeClassifier, {}, ("epsilon",)),
     (st.ParetoTreeClassifier, {}, ("n_trees", "max_score_loss", "validation_fraction")),
     (st.RobustTreeClassifier, {}, ("max_depth", "n_thresholds", "n_jobs", "max_nodes")),
     (st.RobustTreeClassifier, {}, ("regularisation", "time_limit")),

@@ -114,8 +114,6 @@ def test_rows_that_the_tree_in_use_has_seen_come_from_a_file(files, monkeypatch)
     without = run(app, [*asked, "--out", "b.tree.json"])
     assert beside.exit_code == 0, beside.exception
     assert beside.stdout == by_rows.stdout == by_name.stdout != without.stdout
-    refused = run(app, ["fit", "rows.parquet", "--target", "target", "--fingerprints"])
-    assert "--fingerprints needs the rows in memory" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from steadytree.models.files import load
 from steadytree.stability.stable_tree import StableTreeClassifier
+from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 pytest.importorskip("pyarrow")
 COMMAND = ("fit",)
@@ -27,7 +28,7 @@ def test_fit_writes_the_tree_of_all_files(run, tmp_path):
         "rows", "--target", "outcome", "--max-depth", 3, "--epsilon", 0, "--cache", "m"
     )
     assert code == 0
-    assert out.startswith("200 rows, ")
+    assert out.startswith("stable tree: 200 rows, ")
     model = StableTreeClassifier(max_depth=3, epsilon=0, random_state=0)
     near = model.fit(frame[["age", "income"]], frame["outcome"]).tree_
     assert load(tmp_path / "fitted.tree.json") == near
@@ -45,9 +46,23 @@ def test_some_columns_and_some_files(run, tmp_path):
 
 def test_a_text_file_gives_the_same_tree(run, tmp_path):
     write(tmp_path / "rows").to_csv(tmp_path / "rows.csv", index=False)
-    assert run("rows.csv", "--target", "outcome", "--out", "text")[0] == 0
+    asked = ("--learner", "stable", "--out", "text")
+    assert run("rows.csv", "--target", "outcome", *asked)[0] == 0
     assert run("rows", "--target", "outcome", "--out", "blocks")[0] == 0
     assert load(tmp_path / "text") == load(tmp_path / "blocks")
+
+
+def test_one_file_gives_a_steady_tree(run, tmp_path):
+    frame = write(tmp_path / "rows")
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    for name in ("rows.csv", "rows.parquet"):
+        code, out, _ = run(name, "--target", "outcome", "--max-leaves", 5, "--max-depth", 3)
+        assert code == 0
+        assert out.startswith("steady tree: 200 rows, ")
+        model = SteadyTreeClassifier(5, max_depth=3)
+        expected = model.fit(frame[["age", "income"]], frame["outcome"]).tree_
+        assert load(tmp_path / "fitted.tree.json") == expected
 
 
 @pytest.mark.parametrize(
@@ -61,6 +76,12 @@ def test_a_text_file_gives_the_same_tree(run, tmp_path):
         (["rows", "--target", "outcome", "--drop", "pay"], "--drop names 'pay'"),
         (["a.csv", "b.csv", "--target", "outcome"], "a csv file is read as a whole"),
         (["a.csv", "--target", "outcome", "--cache", "m"], "a csv file is read as a whole"),
+        (["rows", "--target", "outcome", "--learner", "steady"], "fitted to one file"),
+        (["rows", "--target", "outcome", "--fingerprints"], "needs the rows in memory"),
+        (
+            ["a.csv", "--target", "outcome", "--learner", "steady", "--epsilon", "0.1"],
+            "--epsilon belongs to a stable tree: add --learner stable",
+        ),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(run, tmp_path, arguments, message):

@@ -80,7 +80,7 @@ def test_compare_prints_a_table_and_its_page_goes_into_a_report(run, frame, tmp_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--learners", "luck"], "learners must be some of cart, stable"),
+        (["--learners", "luck"], "learners must be some of steady, cart"),
         (["--folds", "1"], "--folds"),
         (["--noise", "none.toml"], "none.toml"),
         (["--out", "no/a.html"], "make its folder first"),
@@ -257,7 +257,7 @@ def test_wrong_limits_are_refused_before_any_work(run, frame, tmp_path, limits, 
 
 def test_trees_of_another_version_or_other_columns_are_refused(run, frame, tmp_path):
     X, y = frame[["age"]], frame["outcome"]
-    st.StableTreeClassifier(1, random_state=0).fit(X, y).save(tmp_path / "a.tree.json")
+    st.SteadyTreeClassifier(2).fit(X, y).save(tmp_path / "a.tree.json")
     text = (tmp_path / "a.tree.json").read_text()
     (tmp_path / "b.tree.json").write_text(text.replace('"version": 1', '"version": 99'))
     (tmp_path / "other.csv").write_text("weight,outcome\n" + "1,ill\n2,well\n" * 20)

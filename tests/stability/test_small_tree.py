@@ -54,7 +54,7 @@ def test_asking_anew_never_errs_more_and_keeps_leaves_large(kinds):
     n_better = 0
     for seed in range(20):
         rows = random_rows(seed, kinds)
-        feature, bins, left = grow_small(*rows, 5, 8.0, 0.3, 0.5, LEAF)
+        feature, bins, left = grow_small(*rows, 5, 8.0, 0.3, 0.5, LEAF, 5)
         moved = bins.copy()
         moved[0] ^= np.uint64(1 << seed % 6)  # a bin on the wrong side
         leaves = SmallTree(feature, moved, left).leaves(rows.codes)

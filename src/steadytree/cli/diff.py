@@ -9,7 +9,6 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
-from steadytree._base.validation import OneOf
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, MaxFlips, MayRead, MayWrite, Reads, Writes, option
 from steadytree.cli.output import Progress, show, warn_of_row_numbers
@@ -86,6 +85,8 @@ def retrain(
     on rows not fitted to is at most --max-loss below that of a tree fitted without it.
     """
     loss = options.parse_share(max_loss, "--max-loss")
+    from steadytree._base.validation import OneOf
+
     OneOf("accuracy", "log_loss", "roc_auc").check(score, "--score")
     _check_before_work(max_flips, out, picture)
     from steadytree.data.labels import labels_like

@@ -59,7 +59,7 @@ def fresh(estimator: Any) -> Any:
     """An unfitted copy; a fitted tree among its parameters, such as `previous`, stays fitted."""
     copy = clone(estimator)
     for name, value in estimator.get_params(deep=False).items():
-        if hasattr(value, "tree_"):
+        if hasattr(value, "tree_") and not hasattr(getattr(copy, name), "tree_"):
             copy.set_params(**{name: as_tree(value)})
     return copy
 
