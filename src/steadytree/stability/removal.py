@@ -56,9 +56,10 @@ def is_repeatable(estimator: Any) -> bool:
 
 
 def fresh(estimator: Any) -> Any:
-    """An unfitted copy; a fitted tree among its parameters, such as `previous`, stays fitted."""
+    """An unfitted copy; a fitted tree that it begins from stays fitted."""
     copy = clone(estimator)
-    for name, value in estimator.get_params(deep=False).items():
+    for name in ("previous", "bins"):
+        value = getattr(estimator, name, None)
         if hasattr(value, "tree_") and not hasattr(getattr(copy, name), "tree_"):
             copy.set_params(**{name: as_tree(value)})
     return copy
