@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from steadytree._base.exceptions import UnsuitableDataError
@@ -31,7 +32,7 @@ from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import Certificate, certify
 from steadytree.robustness.perturbation import Perturbation
-from steadytree.stability.removal import fresh, is_repeatable
+from steadytree.stability.removal import is_repeatable
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
 
 MOST_ROWS = 5_000
@@ -202,7 +203,7 @@ def _measure(
     noise: Perturbation,
 ) -> Result:
     # compiles what it needs, so that folds are timed fairly
-    fitted = fit_or_refuse(fresh(learner), X, labels)
+    fitted = fit_or_refuse(clone(learner), X, labels)
     folds = [
         _measure_fold(_seeded(learner, fold), X, labels, fit, held, noise)
         for fold, (fit, held) in enumerate(parts)
@@ -259,7 +260,7 @@ def _measure_fold(
 
 def _seeded(learner: Any, fold: int) -> Any:
     """A copy; noise for privacy differs from fold to fold, as it would from fit to fit."""
-    copy = fresh(learner)
+    copy = clone(learner)
     seed = copy.get_params().get("testing_seed")
     return copy if seed is None else copy.set_params(testing_seed=seed + fold + 1)
 

@@ -15,7 +15,7 @@ from steadytree.distance._kernels import node_distance
 from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
 from steadytree.models._kernels import FlatTree
 from steadytree.models.scorecard import Scorecard, as_card
-from steadytree.models.sklearn import as_tree, from_sklearn
+from steadytree.models.sklearn import from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import GUMBEL
 from steadytree.stability._kernels.grow import FEATURE_BITS, grow_rows, regrow_without
@@ -50,15 +50,6 @@ class Removal:
 def is_repeatable(estimator: Any) -> bool:
     """Whether an estimator can prepare its fit once and repeat it on some of its rows."""
     return all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
-
-
-def fresh(estimator: Any) -> Any:
-    """An unfitted copy; a fitted tree among its parameters, such as `previous`, stays fitted."""
-    copy = clone(estimator)
-    for name, value in estimator.get_params(deep=False).items():
-        if hasattr(value, "tree_"):
-            copy.set_params(**{name: as_tree(value)})
-    return copy
 
 
 def remove_from_prepared(
@@ -128,7 +119,7 @@ def fit_model(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Tree | 
 
 def _fit(rows: NDArray[np.int64], estimator: Any, data: Dataset) -> Any:
     part = data.take(rows)
-    return fresh(estimator).fit(part.form_for(estimator), part.labels)
+    return clone(estimator).fit(part.form_for(estimator), part.labels)
 
 
 def _tree_of(fitted: Any, data: Dataset) -> Tree:

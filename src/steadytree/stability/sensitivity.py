@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from steadytree._base.parallel import fan_out
@@ -19,7 +20,6 @@ from steadytree.metrics.measurement import Measurement
 from steadytree.stability.removal import (
     Alternative,
     Removal,
-    fresh,
     is_repeatable,
     refit_without,
     remove_from_prepared,
@@ -210,7 +210,7 @@ def _with_seeds(
     listed = list(range(seeds) if isinstance(seeds, int) else seeds)
     if len(listed) == 0:
         raise ValueError("seeds must name at least one seed.")
-    return [fresh(estimator).set_params(random_state=int(seed)) for seed in listed]
+    return [clone(estimator).set_params(random_state=int(seed)) for seed in listed]
 
 
 def _check_removed(removed: float, n_rows: int) -> int:
