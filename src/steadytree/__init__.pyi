@@ -2,7 +2,7 @@
 
 from .data.feature_space import FeatureSpace as FeatureSpace
 from .data.schema import Schema as Schema
-from .distance.collection import collection_facts as collection_facts
+from .distance.tree_distance import collection_facts as collection_facts
 from .distance.tree_distance import tree_distance as tree_distance
 from .federated.coordinator import Coordinator as Coordinator
 from .federated.holder import Holder as Holder
@@ -32,8 +32,8 @@ from .robustness.perturbation import Perturbation as Perturbation
 from .robustness.robust_tree import RobustTreeClassifier as RobustTreeClassifier
 from .robustness.separation import separation as separation
 from .robustness.shift import shift_accuracy as shift_accuracy
+from .stability.curve import distributional_sensitivity as distributional_sensitivity
 from .stability.curve import stability_curve as stability_curve
-from .stability.distributional import distributional_sensitivity as distributional_sensitivity
 from .stability.pareto_tree import ParetoTreeClassifier as ParetoTreeClassifier
 from .stability.refits import refits as refits
 from .stability.retrain import RetrainedTreeClassifier as RetrainedTreeClassifier

@@ -13,8 +13,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from tables import show, spread
 
-from steadytree.distance.collection import collection_facts, gini_importance
 from steadytree.distance.path import path_distance, path_distances
+from steadytree.distance.tree_distance import collection_facts, gini_importance
 from steadytree.models.sklearn import from_sklearn
 from steadytree.stability.retrain import RetrainedTreeClassifier
 

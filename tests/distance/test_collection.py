@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 
-from steadytree.distance.collection import collection_facts, gini_importance
+from steadytree.distance.tree_distance import collection_facts, gini_importance
 from steadytree.models.boxes import rename
 from steadytree.models.sklearn import from_sklearn
 

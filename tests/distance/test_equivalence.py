@@ -9,7 +9,7 @@ import pytest
 
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.distance.equivalence import compare_decisions
+from steadytree.distance.diff import compare_decisions
 from steadytree.models.boxes import exact_thresholds, rebase, shared_space
 from steadytree.models.tree import Tree
 from steadytree.reporting.diff import diff

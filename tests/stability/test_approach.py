@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import distances_between
 from steadytree.models.sklearn import as_tree
-from steadytree.stability.approach import Approach
+from steadytree.stability.neighbours import Approach
 from steadytree.stability.new_rows import Leaf, NewRows, Split, nested_of, read_previous
 from steadytree.stability.retrain import RetrainedTreeClassifier
 

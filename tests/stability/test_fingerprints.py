@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from steadytree._base.exceptions import TreeFileError
-from steadytree.stability.fingerprints import (
+from steadytree.data.dataset import (
     fingerprint_path,
     fingerprints_of,
     read_fingerprints,

@@ -10,7 +10,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import path_distance
 from steadytree.models.boxes import rebase
 from steadytree.models.sklearn import as_tree
-from steadytree.stability.procedures import changed_answers, mean_distance, usual_procedures
+from steadytree.stability.refits import changed_answers, mean_distance, usual_procedures
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 

@@ -14,11 +14,11 @@ from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from steadytree.data.dataset import write_fingerprints
 from steadytree.distance.path import path_distance
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.stability.bootstrap import mean_area
-from steadytree.stability.fingerprints import write_fingerprints
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
 from steadytree.stability.retrain import RetrainedTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier

@@ -118,13 +118,13 @@ def _seen_rows(
     seen: Path | None, previous: Path, data_set: Any, target: str, drop: list[str]
 ) -> Any:
     """Rows that the tree in use was fitted to, as far as a file tells; None without one."""
-    from steadytree.reporting.data_set import DataSet
-    from steadytree.stability.fingerprints import (
+    from steadytree.data.dataset import (
         fingerprint_path,
         fingerprints_of,
         read_fingerprints,
         rows_in,
     )
+    from steadytree.reporting.data_set import DataSet
 
     if seen is None and not fingerprint_path(previous).exists():
         return None

@@ -75,10 +75,10 @@ def fit(
     if not target:  # some versions of typer accept a missing required option
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
+    from steadytree.data.dataset import fingerprint_path, write_fingerprints
     from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories, check_texts
     from steadytree.reporting.data_set import DataSet
-    from steadytree.stability.fingerprints import fingerprint_path, write_fingerprints
 
     is_text = any(path.suffix.lower() in TEXT_FILES for path in data)
     if is_text and (len(data) > 1 or cache is not None):

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from steadytree._base.files import write_text_atomically
 from steadytree.comparison.compare import Results
 from steadytree.data.table import Table
-from steadytree.distance.collection import PLACES, CollectionFacts
 from steadytree.distance.diff import TreeChanges
+from steadytree.distance.tree_distance import PLACES, CollectionFacts
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
 from steadytree.models.scorecard import as_card

@@ -9,7 +9,7 @@ from steadytree.comparison.compare import thin_curve
 from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.column import Column
 from steadytree.data.dataset import Dataset, Sampled
-from steadytree.distance.collection import PLACES, CollectionFacts
+from steadytree.distance.tree_distance import PLACES, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group

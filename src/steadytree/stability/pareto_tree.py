@@ -34,7 +34,7 @@ from steadytree.stability.bootstrap import (
     spread_settings,
     stratified_flags,
 )
-from steadytree.stability.procedures import (
+from steadytree.stability.refits import (
     GRID,
     Procedure,
     changed_answers,

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.validation import Integer, OneOf, Parameters, Real, validate
+from steadytree.data.dataset import read_fingerprints, rows_in
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.base import TreeClassifierMixin, read_rows
@@ -19,10 +20,8 @@ from steadytree.models.boxes import (
     in_double,
 )
 from steadytree.models.tree import Tree
-from steadytree.stability.approach import Approach
 from steadytree.stability.bootstrap import Sample, mean_area
-from steadytree.stability.fingerprints import read_fingerprints, rows_in
-from steadytree.stability.neighbours import RATES, Neighbours
+from steadytree.stability.neighbours import RATES, Approach, Neighbours
 from steadytree.stability.new_rows import NewRows, read_previous, row_losses
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
