@@ -1,4 +1,4 @@
-"""Dataset: rows and labels that a user passed, read once; samples, held-out rows and hashes."""
+"""Dataset: rows and labels, read once; samples, held-out rows, hashes, and fingerprints of rows."""
 
 import hashlib
 import json

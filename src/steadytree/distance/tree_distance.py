@@ -1,4 +1,4 @@
-"""tree_distance: how far two trees are apart."""
+"""tree_distance: how far two trees, or those of a collection, are apart."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Stability curve: accuracy and sensitivity over epsilon."""
+"""Stability curve over epsilon, and the distance between the tree distributions of two data sets."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Refits: trees or scorecards of a learner that is fitted again on parts of its rows."""
+"""Refits: a learner fitted again on parts of its rows, and how alike its trees or scorecards decide."""
 
 import math
 from collections import Counter
