@@ -78,6 +78,7 @@ def frontier_of(points, most):
 
 @given(st.integers(0, 2**32 - 1))
 @example(521124739)  # losses that differ in the sixth decimal
+@example(102736753)  # and in the eleventh
 @settings(max_examples=40, deadline=None)
 def test_the_frontier_is_that_of_all_combinations_of_options(seed):
     rng = np.random.default_rng(seed)
@@ -92,7 +93,7 @@ def test_the_frontier_is_that_of_all_combinations_of_options(seed):
         trees = all_trees(found, 0, rows.everyone, False, Sketch.of(refit))
     expected = [*points_of(found, trees), tuple(rows.measure(refit))]
     np.testing.assert_allclose(
-        np.unique(found.frontier.points.round(8), axis=0),
+        frontier_of(found.frontier.points, found.most),  # without near-ties of sums
         frontier_of(expected, found.most),
         atol=1e-7,
     )

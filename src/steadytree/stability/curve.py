@@ -1,4 +1,4 @@
-"""Stability curve over epsilon, and the distance between the tree distributions of two data sets."""
+"""Stability curve over epsilon, and distances between the tree distributions of two data sets."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

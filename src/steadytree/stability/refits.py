@@ -1,4 +1,4 @@
-"""Refits: a learner fitted again on parts of its rows, and how alike its trees or scorecards decide."""
+"""Refits: a learner fitted again on parts of its rows, and how alike its models decide."""
 
 import math
 from collections import Counter
