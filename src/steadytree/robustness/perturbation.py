@@ -298,8 +298,8 @@ class Perturbation:
         known = [column.name for column in space if column.kind in ("integer", "binary")]
         declared = known if self.whole is None else self.whole
         integer = np.array([column.name in declared for column in space])
-        ends = low, high, integer, space.categorical
-        return Moves(up, down, missing, *ends, largest=self.radius is not None)
+        largest = self.radius is not None
+        return Moves(up, down, missing, low, high, integer, space.categorical, largest)
 
     def _unit_cost(self, name: str) -> float:
         """Cost of one unit; infinity for what does not move."""
