@@ -192,8 +192,7 @@ class Search:
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
             try:
-                every = pool.map(lambda s: list(self._rooted(s, bounds[s], limit)), roots)
-                yield from list(every)
+                yield from list(pool.map(lambda s: list(self._rooted(s, bounds[s], limit)), roots))
             except BaseException:
                 self.stopped = True  # the others end before their next step
                 raise

@@ -6,6 +6,7 @@ The cut follows each perturbed row down the tree: keeping the row correct needs 
 node it passed that sends it elsewhere, or its own label at the node where it stopped.
 """
 
+import functools
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -77,14 +78,18 @@ def solve_mio(
 def _build(model: Model, scip: Any) -> None:
     problem, solver, total = model.problem, model.scip, scip.quicksum
     solver.hideOutput()
-    labels, splits = range(-problem.table.n_classes, 0), range(len(problem.splits))
-    for node in range(1, 2 ** (model.depth + 1)):
-        choices = [*labels, *splits] if node < 2**model.depth else labels
-        model.variables[node] = {which: solver.addVar(vtype="B") for which in choices}
-        solver.addCons(total(model.variables[node].values()) == 1)
+    n_inner, n_candidates = 2**model.depth - 1, len(problem.splits)
+    # splits before labels: in this order SCIP proves small cases sooner
+    binary = functools.partial(solver.addVar, vtype="B")
+    splits = [{k: binary() for k in range(n_candidates)} for _ in range(n_inner)]
+    for node in range(1, 2 * n_inner + 2):
+        labels = {-1 - label: binary() for label in range(problem.table.n_classes)}
+        model.variables[node] = labels | (splits[node - 1] if node <= n_inner else {})
     model.kept = solver.addVar(vtype="C", lb=0, ub=problem.total)
-    split = [own[which] for own in model.variables.values() for which in own if which >= 0]
-    solver.setObjective(model.kept - problem.penalty * total(split), "maximize")
+    for own in model.variables.values():
+        solver.addCons(total(own.values()) == 1)
+    chosen = [variable for own in splits for variable in own.values()]
+    solver.setObjective(model.kept - problem.penalty * total(chosen), "maximize")
     about = _handler(scip, model), "attack", "no perturbation leaves less than is claimed"
     late = {"enfopriority": -5_000_000, "chckpriority": -5_000_000}
     never = {"sepafreq": -1, "propfreq": -1, "eagerfreq": -1}

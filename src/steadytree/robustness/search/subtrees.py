@@ -178,14 +178,13 @@ class Lists:
         """Portions of the left list, with the pairs of each that may beat the target."""
         region, bounds = outside
         around = pairs.region_weights(region, self.table.weight, len(bounds)), bounds
-        size, room = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM
+        size, room, limit = max(1, PAIRS_AT_ONCE // len(right)), FIRST_ROOM, target - self.penalty
         for first in range(0, len(left), size):
             part = left.take(slice(first, first + size))
             both, count = (part.arrays[1:3], right.arrays[1:3]), -1
             while count < 0:
                 self.bounds.begin_step()
                 found = np.empty((room, 2), np.int64)
-                limit = target - self.penalty
                 count = pairs.promising_pairs(*both, around, self.seen, limit, found)
                 room = 4 * room if count < 0 else room
             yield part, found[:count]
