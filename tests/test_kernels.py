@@ -105,14 +105,14 @@ def random_columns(rng):
 def random_rows(rng, columns, n):
     """Codes of the full grid, and the offsets of its bins."""
     offsets = np.cumsum([0] + [column.n_bins + 1 for column in columns])
-    codes = np.empty((len(columns), n), np.uint16)
+    binned = np.empty((len(columns), n), np.uint16)
     for j, column in enumerate(columns):
         # few values only, so that bins stay empty and ties abound
         known = rng.integers(0, column.n_bins, rng.integers(1, column.n_bins + 1))
-        codes[j] = rng.choice(known, n)
+        binned[j] = rng.choice(known, n)
         if column.missing:
-            codes[j, rng.random(n) < 0.2] = column.n_bins
-    return codes, offsets
+            binned[j, rng.random(n) < 0.2] = column.n_bins
+    return binned, offsets
 
 
 class Case:
@@ -127,7 +127,7 @@ class Case:
         self.labels = rng.integers(0, self.n_classes, self.n).astype(np.int32)
         merged = None if rng.integers(2) else self.full_counts()
         self.rules = SplitTable.of(FeatureSpace(self.columns), merged)
-        self.codes = self.rules.merge_bins(self.full)
+        self.binned = self.rules.merge_bins(self.full)
         self.slots = rng.integers(-1, 3, self.n).astype(np.int32)
         self.table = self.rules.table
 
@@ -139,7 +139,7 @@ class Case:
     def counts(self):
         offsets = self.table.bin_offsets
         return reference.count_classes(
-            self.codes, self.labels, self.slots, 3, offsets, self.n_classes
+            self.binned, self.labels, self.slots, 3, offsets, self.n_classes
         )
 
     def order_of(self, column):
@@ -232,7 +232,7 @@ def case_for(name, seed):
             int(rng.integers(0, 2 * len(cuts) + 1)),
         ),
         "count_classes": lambda: (
-            case.codes,
+            case.binned,
             case.labels,
             case.slots,
             3,
@@ -240,7 +240,7 @@ def case_for(name, seed):
             case.n_classes,
         ),
         "weigh_classes": lambda: (
-            case.codes,
+            case.binned,
             case.labels,
             case.slots,
             rng.random(case.n),
@@ -249,7 +249,7 @@ def case_for(name, seed):
             case.n_classes,
         ),
         "move_rows": lambda: (
-            case.codes,
+            case.binned,
             case.slots,
             table,
             case.chosen(),
@@ -353,10 +353,10 @@ def test_twin_takes_the_same_arguments(name):
 def test_counts_of_two_holders_add_up():
     case = Case(7)
     sizes = (3, case.table.bin_offsets, case.n_classes)
-    whole = ALL["count_classes"](case.codes, case.labels, case.slots, *sizes)
+    whole = ALL["count_classes"](case.binned, case.labels, case.slots, *sizes)
     parts = [
         ALL["count_classes"](
-            np.ascontiguousarray(case.codes[:, k::2]), case.labels[k::2], case.slots[k::2], *sizes
+            np.ascontiguousarray(case.binned[:, k::2]), case.labels[k::2], case.slots[k::2], *sizes
         )
         for k in (0, 1)
     ]

@@ -270,7 +270,7 @@ def node_scores(case):
 
 def row_case(case):
     """A few rows only: twins are slow."""
-    return case.codes[:, :12], case.labels[:12], case.n_classes, case.table
+    return case.binned[:, :12], case.labels[:12], case.n_classes, case.table
 
 
 def leave_out_case(case):

@@ -51,38 +51,38 @@ def gain_by(targets, weights, left, right):
 
 
 # ---- the forest ----
-def grow_deep(codes, targets, weights, n_tried, bits):
+def grow_deep(binned, targets, weights, n_tried, bits):
     feature, cut, left, value = [-1], [0], [-1], [np.zeros(targets.shape[1])]
-    waiting = [(0, [r for r in range(len(codes)) if weights[r] > 0], int(bits))]
+    waiting = [(0, [r for r in range(len(binned)) if weights[r] > 0], int(bits))]
     while waiting:
         node, rows, path = waiting.pop()
         if rows:
             value[node] = weights[rows] @ targets[rows] / weights[rows].sum()
         if all(v < TIE or v > 1 - TIE for v in value[node]):
             continue
-        found = deep_split(codes, targets, weights, n_tried, rows, path)
+        found = deep_split(binned, targets, weights, n_tried, rows, path)
         if found is None:
             continue
         feature[node], cut[node], left[node] = *found, len(left)
         for side in (0, 1):
-            part = [r for r in rows if (codes[r, found[0]] > found[1]) == side]
+            part = [r for r in rows if (binned[r, found[0]] > found[1]) == side]
             waiting.append((len(left), part, hash_feature(path, side)))
             feature, cut, left = [*feature, -1], [*cut, 0], [*left, -1]
             value.append(np.zeros(targets.shape[1]))
     return np.array(feature), np.array(cut), np.array(left), np.array(value)
 
 
-def deep_split(codes, targets, weights, n_tried, rows, path):
-    columns, tried = list(range(codes.shape[1])), 0
+def deep_split(binned, targets, weights, n_tried, rows, path):
+    columns, tried = list(range(binned.shape[1])), 0
     best, found = TIE * weights[rows].sum(), None
     for turn in range(len(columns)):
         place = turn + int(uniform_at(path, turn) * (len(columns) - turn))
         columns[turn], columns[place] = columns[place], columns[turn]
         column = columns[turn]
-        bins = sorted({int(codes[r, column]) for r in rows})
+        bins = sorted({int(binned[r, column]) for r in rows})
         for bin_ in bins[:-1]:
-            low = [r for r in rows if codes[r, column] <= bin_]
-            gain = gain_by(targets, weights, low, [r for r in rows if codes[r, column] > bin_])
+            low = [r for r in rows if binned[r, column] <= bin_]
+            gain = gain_by(targets, weights, low, [r for r in rows if binned[r, column] > bin_])
             if gain > best * (1 + TIE):
                 best, found = gain, (column, bin_)
         tried += len(bins) > 1
@@ -91,31 +91,31 @@ def deep_split(codes, targets, weights, n_tried, rows, path):
     return found
 
 
-def find_deep_leaves(codes, feature, cut, left):
+def find_deep_leaves(binned, feature, cut, left):
     def walk(row, node=0):
         if left[node] < 0:
             return node
         return walk(row, left[node] + int(row[feature[node]] > cut[node]))
 
-    return np.array([walk(row) for row in codes], np.int64)
+    return np.array([walk(row) for row in binned], np.int64)
 
 
 # ---- made-up rows ----
-def swap_values(codes, hashes, n_copies, rate, quantiles, seed):
+def swap_values(binned, hashes, n_copies, rate, quantiles, seed):
     made = []
-    for row, one in zip(codes, hashes, strict=True):
+    for row, one in zip(binned, hashes, strict=True):
         for copy in range(n_copies):
             bits, new = hash_feature(hash_feature(one, seed), copy), row.copy()
             for j in range(len(row)):
                 if uniform_at(bits, 2 * j) < rate:
                     new[j] = quantiles[j][int(uniform_at(bits, 2 * j + 1) * len(quantiles[j]))]
             made.append(new)
-    return np.array(made, codes.dtype).reshape(-1, codes.shape[1])
+    return np.array(made, binned.dtype).reshape(-1, binned.shape[1])
 
 
 # ---- the small tree ----
 def grow_small(
-    codes,
+    binned,
     targets,
     weights,
     n_bins,
@@ -129,7 +129,7 @@ def grow_small(
     root,
     deepest,
 ):
-    data = codes, targets, weights, n_bins, kinds, directions, roundness
+    data = binned, targets, weights, n_bins, kinds, directions, roundness
 
     def small_split(rows, only):
         gains, bins = best_splits(*data, rows, least, coarse)
@@ -138,7 +138,7 @@ def grow_small(
         j = only if only >= 0 else j
         return (gains[j] if gains[j] > TIE * weights.sum() else 0.0), j, int(bins[j])
 
-    inside, depth = [[r for r in range(len(codes)) if weights[r] > 0]], [0]
+    inside, depth = [[r for r in range(len(binned)) if weights[r] > 0]], [0]
     feature, bins, left, open_ = [-1], [0], [-1], {0: small_split(inside[0], root)}
     while len(open_) < n_leaves:
         best = max(gain for gain, _, _ in open_.values())
@@ -148,7 +148,7 @@ def grow_small(
         _, feature[node], bins[node] = open_.pop(node)
         left[node] = len(left)
         for side in (1, 0):
-            rows = [r for r in inside[node] if bins[node] >> codes[r, feature[node]] & 1 == side]
+            rows = [r for r in inside[node] if bins[node] >> binned[r, feature[node]] & 1 == side]
             inside.append(rows)
             depth.append(depth[node] + 1)
             nothing = 0.0, 0, 0
@@ -157,20 +157,22 @@ def grow_small(
     return np.array(feature), np.array(bins, np.uint64), np.array(left)
 
 
-def best_splits(codes, targets, weights, n_bins, kinds, directions, roundness, rows, least, coarse):
+def best_splits(
+    binned, targets, weights, n_bins, kinds, directions, roundness, rows, least, coarse
+):
     total, found = weights.sum(), []
-    for j in range(codes.shape[1]):
+    for j in range(binned.shape[1]):
         best = 0.0, ()
-        for order in cut_orders(codes[:, j], targets, weights, n_bins[j], kinds[j], rows, total):
+        for order in cut_orders(binned[:, j], targets, weights, n_bins[j], kinds[j], rows, total):
             cuts = []
             for size in range(1, len(order)):
-                left = [r for r in rows if codes[r, j] in order[:size]]
-                right = [r for r in rows if codes[r, j] not in order[:size]]
+                left = [r for r in rows if binned[r, j] in order[:size]]
+                right = [r for r in rows if binned[r, j] not in order[:size]]
                 if min(weights[left].sum(), weights[right].sum()) < least:
                     continue
                 if not left or not right or wrong_way(targets, weights, left, right, directions[j]):
                     continue
-                if not weights[[r for r in rows if codes[r, j] == order[size - 1]]].any():
+                if not weights[[r for r in rows if binned[r, j] == order[size - 1]]].any():
                     continue  # the same cut as the one before
                 gain = gain_by(targets, weights, left, right)
                 cuts.append((gain, roundness[j, order[size - 1]], tuple(order[:size])))
@@ -195,7 +197,7 @@ def roundest_of(cuts, coarse, weight):
 
 
 def refine_small(
-    codes,
+    binned,
     targets,
     weights,
     n_bins,
@@ -217,25 +219,25 @@ def refine_small(
         for node in range(len(left)):
             if left[node] < 0 or directions[feature[node]]:
                 continue
-            cost = side_costs(codes, targets, weights, tree, node)
-            data = codes, weights, n_bins, kinds, directions, roundness, list(cost), cost
+            cost = side_costs(binned, targets, weights, tree, node)
+            data = binned, weights, n_bins, kinds, directions, roundness, list(cost), cost
             before = feature[node], bins[node]
             asked = better_question(*data, *before, least, coarse, weights.sum())
             feature[node], bins[node] = asked
-            if min(weights[rows].sum() for rows in members(codes, tree).values()) < least:
+            if min(weights[rows].sum() for rows in members(binned, tree).values()) < least:
                 feature[node], bins[node] = before
             moved = moved or (feature[node], bins[node]) != before
     return feature, np.array(bins, np.uint64)
 
 
-def side_costs(codes, targets, weights, tree, node):
+def side_costs(binned, targets, weights, tree, node):
     """Of rows at a node: what the left side loses more than the right one."""
     left, cost = tree[2], {}
     means = {
         leaf: weights[rows] @ targets[rows] / weights[rows].sum() if weights[rows].any() else 0.0
-        for leaf, rows in members(codes, tree).items()
+        for leaf, rows in members(binned, tree).items()
     }
-    for r, row in enumerate(codes):
+    for r, row in enumerate(binned):
         if weights[r] > 0 and node in walk(0, row, *tree):
             sides = [means[walk(left[node] + side, row, *tree)[-1]] for side in (0, 1)]
             losses = [((targets[r] - m) ** 2).sum() for m in sides]
@@ -252,9 +254,9 @@ def walk(node, row, feature, bins, left):
     return path
 
 
-def members(codes, tree):
+def members(binned, tree):
     """Rows of each leaf."""
-    found = [walk(0, row, *tree)[-1] for row in codes]
+    found = [walk(0, row, *tree)[-1] for row in binned]
     return {
         v: [r for r, leaf in enumerate(found) if leaf == v]
         for v, child in enumerate(tree[2])
@@ -263,7 +265,7 @@ def members(codes, tree):
 
 
 def better_question(
-    codes,
+    binned,
     weights,
     n_bins,
     kinds,
@@ -280,15 +282,15 @@ def better_question(
     whole = weights[here].sum()
 
     def price(j, chosen):
-        return sum(cost[r] for r in here if codes[r, j] in chosen)
+        return sum(cost[r] for r in here if binned[r, j] in chosen)
 
     def weight(j, chosen):
-        return sum(weights[r] for r in here if codes[r, j] in chosen)
+        return sum(weights[r] for r in here if binned[r, j] in chosen)
 
     current = [b for b in range(n_bins[own]) if bins >> b & 1]
     now, alone = price(own, current), min(sum(cost.values()), 0.0)
     worth, best, asked = max(alone - now, 0.0), now, (own, bins)
-    for j in (own, *(j for j in range(codes.shape[1]) if j != own)):
+    for j in (own, *(j for j in range(binned.shape[1]) if j != own)):
         if directions[j]:
             continue
         if kinds[j] == 2:
@@ -300,7 +302,7 @@ def better_question(
             ]
         else:
             found = []
-            for order in cut_orders(codes[:, j], None, weights, n_bins[j], kinds[j], here, total):
+            for order in cut_orders(binned[:, j], None, weights, n_bins[j], kinds[j], here, total):
                 cuts = [
                     (alone - price(j, order[:size]), roundness[j, order[size - 1]], order[:size])
                     for size in range(1, len(order))
@@ -339,36 +341,36 @@ def cut_orders(column, targets, weights, n_bins, kind, rows, total):
     return [sorted(plain, key=lambda b: (keys[b, widest], b))]
 
 
-def find_small_leaves(codes, feature, bins, left):
-    return np.array([walk(0, row, feature, bins, left)[-1] for row in codes], np.int64)
+def find_small_leaves(binned, feature, bins, left):
+    return np.array([walk(0, row, feature, bins, left)[-1] for row in binned], np.int64)
 
 
 # ---- what to call them with: few values, so that ties and empty bins abound ----
 def rows_for(case):
     rng, n = case.rng, case.n
-    codes = rng.integers(0, 5, (n, 3)).astype(np.uint8)
+    binned = rng.integers(0, 5, (n, 3)).astype(np.uint8)
     targets = rng.integers(0, 9, (n, int(rng.choice([1, 3])))) / 8
-    return codes, targets, rng.choice([0.0, 0.5, 1.0, 2.0], n)
+    return binned, targets, rng.choice([0.0, 0.5, 1.0, 2.0], n)
 
 
 def deep_case(case):
-    codes, targets, weights = rows_for(case)
+    binned, targets, weights = rows_for(case)
     if case.n == 0:  # a forest has rows
-        codes, targets, weights = np.zeros((1, 3), np.uint8), np.zeros((1, 1)), np.ones(1)
+        binned, targets, weights = np.zeros((1, 3), np.uint8), np.zeros((1, 1)), np.ones(1)
     bits = np.uint64(case.rng.integers(2**63))
-    return codes, np.round(targets), weights, int(case.rng.integers(1, 4)), bits
+    return binned, np.round(targets), weights, int(case.rng.integers(1, 4)), bits
 
 
 def small_case(case):
-    codes, targets, weights = rows_for(case)
+    binned, targets, weights = rows_for(case)
     if not weights.any():  # a tree has rows
-        codes, targets, weights = np.zeros((1, 3), np.uint8), np.zeros((1, 1)), np.ones(1)
+        binned, targets, weights = np.zeros((1, 3), np.uint8), np.zeros((1, 1)), np.ones(1)
     directions = case.rng.integers(-1, 2, 3) if targets.shape[1] == 1 else np.zeros(3, np.int64)
     n_leaves, least = int(case.rng.integers(2, 6)), float(case.rng.choice([0.5, 2.0]))
     kinds, near, coarse = case.rng.integers(0, 3, 3), *case.rng.choice([0.0, 0.3], 2).tolist()
     roundness = case.rng.choice([0.0, 0.5, 1.0, np.inf], (3, 64))
     columns = np.full(3, 5), kinds, directions, roundness
-    return (codes, targets, weights, *columns), n_leaves, least, near, coarse
+    return (binned, targets, weights, *columns), n_leaves, least, near, coarse
 
 
 def grow_case(case):

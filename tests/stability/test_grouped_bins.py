@@ -18,10 +18,10 @@ def test_rare_categories_share_a_bin_and_unseen_ones_follow_the_larger_side():
     assert r == s
     assert {b, r} == {1, 2}
     assert z == missing == -1
-    larger = bins.question(0, 1 << a, larger_left=True)
+    larger = bins.split_at(0, 1 << a, larger_left=True)
     assert larger.subset.tolist() == [True, False, False, False, True]
     assert larger.missing_left
-    assert not bins.question(0, 1 << a, larger_left=False).subset[4]
+    assert not bins.split_at(0, 1 << a, larger_left=False).subset[4]
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e9])

@@ -111,7 +111,7 @@ def random_refit(rows):
     hot = np.eye(rows.n_classes)[rows.labels][:, 1:]
     grower.rows, grower.targets, grower.least = rows, hot, 3.0
     grower.bins = neighbours.fine_bins(rows.old.space, rows.values, hot, rows.weights)
-    grower.codes = grower.bins.codes(rows.values)
+    grower.binned = grower.bins.binned(rows.values)
     sketch = grower._grow(rows.everyone, 3)
 
     def nested(node):

@@ -128,14 +128,14 @@ def test_missing_numbers_go_where_their_outcomes_are():
 @pytest.mark.parametrize("seed", range(30))
 def test_a_split_of_categories_is_the_best_of_all_groups(seed):
     rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 6, (40, 1)).astype(np.uint8)
+    binned = rng.integers(0, 6, (40, 1)).astype(np.uint8)
     p, w = rng.random((40, 1)), rng.integers(1, 4, 40).astype(float)
     kind, none = np.array([GROUPED]), np.zeros(1, np.int64)
     flat = np.zeros((1, 64))
-    _, bins, _ = grow_small(codes, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1, 2)
+    _, bins, _ = grow_small(binned, p, w, np.array([6]), kind, none, flat, 2, 1.0, 0.0, 0.0, -1, 2)
 
     def loss(chosen):
-        goes = np.isin(codes[:, 0], chosen)
+        goes = np.isin(binned[:, 0], chosen)
         sides = [list(np.flatnonzero(goes)), list(np.flatnonzero(~goes))]
         return sum(squared_error(p, w, side) for side in sides) if all(sides) else np.inf
 
@@ -212,7 +212,7 @@ def test_says_why_the_first_question_is_not_the_greedy_one():
     y = (rng.random(1000) < 1 / (1 + np.exp(-z))).astype(int)
     model = SteadyTreeClassifier(max_leaf_nodes=4).fit(X, y)
     assert model.tree_.space.names[model.tree_.feature[0]] == "a"  # tells nothing by itself
-    assert "Asking 'a' first explains" in model.choice_.reason
+    assert "A first split on 'a' explains" in model.choice_.reason
     cart = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
     assert model.score(X, y) > cart.score(X, y) + 0.05
     assert "first" not in SteadyTreeClassifier().fit(*additive()).choice_.reason
@@ -270,9 +270,9 @@ def test_few_rows_and_rare_outcomes_give_probabilities():
 @pytest.mark.parametrize("n_levels", [60, 900])
 def test_many_categories_are_grouped(n_levels):
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, n_levels, 5000)
-    y = (rng.random(5000) < np.where(codes % 2, 0.8, 0.2)).astype(int)
-    frame = pd.DataFrame({"shop": [f"c{k}" for k in codes], "x": rng.normal(size=5000)})
+    binned = rng.integers(0, n_levels, 5000)
+    y = (rng.random(5000) < np.where(binned % 2, 0.8, 0.2)).astype(int)
+    frame = pd.DataFrame({"shop": [f"c{k}" for k in binned], "x": rng.normal(size=5000)})
     model = SteadyTreeClassifier().fit(frame[:4000], y[:4000])
     assert model.tree_.n_leaves <= 8
     if n_levels == 60:  # with five rows each, 900 tell nothing

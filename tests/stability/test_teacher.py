@@ -12,7 +12,7 @@ def binned(X, y, weights=None):
     weights = np.ones(len(y)) if weights is None else weights
     bins = GroupedBins.of(space, values, targets, weights)
     hashes = np.random.default_rng(9).integers(0, 2**63, len(y)).astype(np.uint64)
-    return BinnedRows(bins.codes(values), targets, weights, hashes, bins.n_bins, bins.kinds)
+    return BinnedRows(bins.binned(values), targets, weights, hashes, bins.n_bins, bins.kinds)
 
 
 def test_the_teacher_does_not_know_the_labels_of_rows_it_answers_for():
@@ -24,7 +24,7 @@ def test_the_teacher_does_not_know_the_labels_of_rows_it_answers_for():
     teacher = Teacher(rows, seed=1)
     luck = y - p  # what no other row can tell; a correlation at level 1e-4:
     by_chance = 3.9 / np.sqrt(500)
-    assert np.corrcoef(teacher.predict(rows.codes)[:, 0], luck)[0, 1] > by_chance
+    assert np.corrcoef(teacher.predict(rows.binned)[:, 0], luck)[0, 1] > by_chance
     assert np.corrcoef(teacher.unseen[:, 0], luck)[0, 1] < by_chance
 
 

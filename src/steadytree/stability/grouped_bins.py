@@ -23,7 +23,7 @@ PRIOR = 10.0  # rows of the common share that each category's share begins with
 NOT_SEEN = -1
 
 
-class Question(NamedTuple):
+class GroupSplit(NamedTuple):
     """What a node of a Tree asks; `swapped` where the bins named go right instead of left."""
 
     threshold: float
@@ -85,16 +85,16 @@ class GroupedBins:
                     found[j, len(column.thresholds) :][:2] = np.inf  # the last number; missing
         return found
 
-    def codes(self, values: Floats) -> NDArray[np.uint8]:
+    def binned(self, values: Floats) -> NDArray[np.uint8]:
         """Bins (n, d) of the rows that the bins were made from."""
-        codes = self.space.binned(values)
+        binned = self.space.binned(values)
         for j, group in enumerate(self.groups):
             if group is not None:
-                codes[j] = group[codes[j]]
-        return np.ascontiguousarray(codes.T.astype(np.uint8))
+                binned[j] = group[binned[j]]
+        return np.ascontiguousarray(binned.T.astype(np.uint8))
 
-    def question(self, feature: int, bins: int, larger_left: bool) -> Question:
-        """The question whether a row's bin is among those whose bits are set.
+    def split_at(self, feature: int, bins: int, larger_left: bool) -> GroupSplit:
+        """The split by whether a row's bin is among those whose bits are set.
 
         What training has not seen, missing values or categories, goes to the larger side.
         """
@@ -105,14 +105,14 @@ class GroupedBins:
             n_left = sum(bins >> k & 1 for k in range(column.n_bins))
             missing_left = bool(bins >> column.n_bins & 1) if column.missing else larger_left
             if n_left == 0:  # missing values alone: asked as whether the value is there
-                return Question(np.inf, subset, False, True)
+                return GroupSplit(np.inf, subset, False, True)
             threshold = float(column.thresholds[n_left - 1]) if n_left < column.n_bins else np.inf
-            return Question(threshold, subset, missing_left, False)
+            return GroupSplit(threshold, subset, missing_left, False)
         goes = np.array([larger_left if g == NOT_SEEN else bool(bins >> int(g) & 1) for g in group])
         swapped = not goes[:-1].any()
         goes = goes != swapped
         subset[: len(goes) - 1] = goes[:-1]
-        return Question(np.nan, subset, bool(goes[-1]), swapped)
+        return GroupSplit(np.nan, subset, bool(goes[-1]), swapped)
 
 
 def rounded_cuts(values: Floats, weights: Floats) -> Floats:

@@ -99,7 +99,7 @@ class Neighbours:
         hot = np.eye(rows.n_classes)[rows.labels]
         self.targets = hot[:, 1:] if rows.n_classes == 2 else hot
         self.bins = fine_bins(old.space, rows.values, self.targets, weights)
-        self.codes = self.bins.codes(rows.values)
+        self.binned = self.bins.binned(rows.values)
         self.refit_point = rows.measure(refit)
         n_leaves = max(old.n_leaves, refit.n_leaves)
         self.most = np.array([np.inf, self.refit_point[FLIPS], np.inf, n_leaves])
@@ -197,15 +197,15 @@ class Neighbours:
     def _grow(self, rows: Integers, n_leaves: int, feature: int | None = None) -> Sketch:
         """A tree grown greedily from some rows, on one column or all."""
         columns = slice(None) if feature is None else slice(feature, feature + 1)
-        codes = np.ascontiguousarray(self.codes[rows, columns])
-        asked, bins, left = grow_small(
-            codes,
+        binned = np.ascontiguousarray(self.binned[rows, columns])
+        chosen, bins, left = grow_small(
+            binned,
             self.targets[rows],
             self.rows.weights[rows],
             self.bins.n_bins[columns],
             self.bins.kinds[columns],
-            np.zeros(codes.shape[1], np.int64),
-            np.zeros((codes.shape[1], MOST_BINS)),
+            np.zeros(binned.shape[1], np.int64),
+            np.zeros((binned.shape[1], MOST_BINS)),
             n_leaves,
             self.least,
             *(0.0, 0.0, LEAF, n_leaves),  # the best split of all, at any depth
@@ -214,14 +214,14 @@ class Neighbours:
         reached = {0: rows}
         splits: list[Split | None] = [None] * len(left)
         for node in np.flatnonzero(left != LEAF).tolist():
-            column = int(asked[node]) if feature is None else feature
+            column = int(chosen[node]) if feature is None else feature
             own = reached[node]
-            goes = (bins[node] >> self.codes[own, column].astype(np.uint64)) & np.uint64(1) > 0
+            goes = (bins[node] >> self.binned[own, column].astype(np.uint64)) & np.uint64(1) > 0
             reached[left[node]], reached[right[node]] = own[goes], own[~goes]
             larger = self.rows.weights[own[goes]].sum() >= self.rows.weights[own[~goes]].sum()
-            question = self.bins.question(column, int(bins[node]), bool(larger))
-            splits[node] = Split(column, *question[:3])
-            if question.swapped:
+            split_at = self.bins.split_at(column, int(bins[node]), bool(larger))
+            splits[node] = Split(column, *split_at[:3])
+            if split_at.swapped:
                 left[node], right[node] = right[node], left[node]
         return Sketch(splits, left.tolist(), right.tolist())
 
@@ -272,8 +272,8 @@ class Approach:
 
     def __init__(self, rows: NewRows, tree: Tree, cuts: Sequence[Floats]) -> None:
         self.rows, self.tree, self.cuts = rows, tree, cuts
-        asked = [split_of(rows.old, node) for node in range(rows.old.n_nodes)]
-        self.splits = [split for split in asked if split is not None]
+        chosen = [split_of(rows.old, node) for node in range(rows.old.n_nodes)]
+        self.splits = [split for split in chosen if split is not None]
         for own in {split.feature: split for split in self.splits}.values():
             if not np.isnan(own.threshold) and len(cuts[own.feature]) <= FEW_CUTS:
                 self.splits += [own._replace(threshold=float(cut)) for cut in cuts[own.feature]]
@@ -385,5 +385,5 @@ def _key(nested: Nested) -> Any:
     if isinstance(nested, Leaf):
         return nested.label
     (feature, threshold, subset, missing_left), left, right = nested
-    asked = feature, str(threshold), subset.tobytes(), missing_left
-    return asked, _key(left), _key(right)
+    chosen = feature, str(threshold), subset.tobytes(), missing_left
+    return chosen, _key(left), _key(right)

@@ -1,4 +1,4 @@
-"""SmallTree: few leaves on rows of bins, grown from several first questions and asked anew."""
+"""SmallTree: few leaves on rows of bins, grown from several first splits and chosen anew."""
 
 from typing import NamedTuple
 
@@ -16,14 +16,14 @@ from steadytree.stability._kernels.small_tree import (
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 NEAR = 0.05  # share of the best gain that may be given up for an earlier column
-COARSE, COARSE_LATER = 0.15, 0.05  # and for a rounder threshold, when grown and when asked anew
-N_ROOTS, CLEARLY = 4, 1.05  # first questions tried; how much more another must explain
+COARSE, COARSE_LATER = 0.15, 0.05  # and for a rounder threshold, when grown and when chosen anew
+N_ROOTS, CLEARLY = 4, 1.05  # first splits tried; how much more another must explain
 
 
 class TaughtRows(NamedTuple):
     """Rows as bins, the probabilities to learn, and what is known of the columns."""
 
-    codes: NDArray[np.uint8]
+    binned: NDArray[np.uint8]
     targets: Floats
     weights: Floats
     n_bins: Integers
@@ -47,9 +47,9 @@ class SmallTree(NamedTuple):
 
     @classmethod
     def learn(cls, rows: TaughtRows, n_leaves: int, least: float, deepest: int = 64) -> "SmallTree":
-        """The greedy tree, asked anew; or one with another first question if clearly better.
+        """The greedy tree, chosen anew; or one with another first split if clearly better.
 
-        A greedy first question may leave its few successors nothing good to ask. The columns of
+        A greedy first split may leave its few successors nothing good to split on. The columns of
         largest gain are each tried as the first; a tree other than the greedy one must explain
         CLEARLY more of the squared error, so that near-ties do not change the tree.
         """
@@ -70,18 +70,18 @@ class SmallTree(NamedTuple):
     def grow(
         cls, rows: TaughtRows, n_leaves: int, least: float, root: int, deepest: int = 64
     ) -> "SmallTree":
-        """Best first from a column, LEAF for the best one, then each question asked anew."""
+        """Best first from a column, LEAF for the best one, then each split chosen anew."""
         feature, bins, left = grow_small(*rows, n_leaves, least, NEAR, COARSE, root, deepest)
         feature, bins = refine_small(*rows, feature, bins, left, least, COARSE_LATER)
         return cls(feature, bins, left)
 
-    def leaves(self, codes: NDArray[np.uint8]) -> Integers:
+    def leaves(self, binned: NDArray[np.uint8]) -> Integers:
         """Leaf of each row."""
-        return find_small_leaves(codes, self.feature, self.bins, self.left)
+        return find_small_leaves(binned, self.feature, self.bins, self.left)
 
     def explained(self, rows: TaughtRows) -> float:
         """Fall of the squared error from one leaf to this tree."""
-        weight, sums = self.node_sums(self.leaves(rows.codes), rows.weights, rows.targets)
+        weight, sums = self.node_sums(self.leaves(rows.binned), rows.weights, rows.targets)
         squares = (sums**2).sum(axis=1) / np.where(weight > 0, weight, 1.0)
         return float(squares[self.left == LEAF].sum() - squares[0])
 

@@ -150,10 +150,10 @@ def _describe(
     first, last = int(table.first[split]), int(table.last[split])
     missing_left = bool(table.missing_left[split])
     if column.is_categorical:
-        asked = table.bin[split] >= 0
+        chosen = table.bin[split] >= 0
         left = splits.categories_left(split, first)
-        category = ", ".join(compress(column.categories, left)) if asked else None
-        bound = np.nan if asked else np.inf
+        category = ", ".join(compress(column.categories, left)) if chosen else None
+        bound = np.nan if chosen else np.inf
         return SplitProbability(column.name, bound, bound, category, missing_left, probability)
     thresholds = np.append(column.thresholds, np.inf)
     low, high = float(thresholds[first]), float(thresholds[last])

@@ -45,14 +45,14 @@ class Choice(NamedTuple):
 
 
 class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
-    """A small tree that keeps its questions and its decisions when it is learned again.
+    """A small tree that keeps its splits and its decisions when it is learned again.
 
     An ensemble (100 bagged trees and a logistic regression, stacked) gives each row the
     probability it has where the row was not learned from, and labels made-up rows, copies of the
     rows with some values swapped for those of others. One tree of few leaves is grown on both, best
     first; of columns and thresholds that are nearly as good as the best, the first column and
-    the roundest threshold are asked. Then each question is asked anew beside the others, and a
-    tree with another first question is taken if it is clearly better. Where the ensemble predicts
+    the roundest threshold are chosen. Then each split is chosen anew beside the others, and a
+    tree with another first split is taken if it is clearly better. Where the ensemble predicts
     unseen rows no better than the class shares, the labels themselves are learned from. Every
     draw is a hash of the row's content, so the same rows give the same tree in whichever order
     they come.
@@ -78,7 +78,7 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     tree_ : Tree
         The fitted tree; its values are probabilities, smoothed by the teacher.
     choice_ : Choice
-        Whether a teacher was used and why, and why the first question is not the greedy one.
+        Whether a teacher was used and why, and why the first split is not the greedy one.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
@@ -145,7 +145,7 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         scale = max(1.0, len(weights) / weights.sum())
         bins = GroupedBins.of(space, values, targets, weights * scale)
         rows = BinnedRows(
-            bins.codes(values), targets, weights * scale, hashes, bins.n_bins, bins.kinds
+            bins.binned(values), targets, weights * scale, hashes, bins.n_bins, bins.kinds
         )
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         grown, self.choice_ = self._learn(rows, bins, directions, seed)
@@ -181,20 +181,20 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         teacher: Teacher | None,
         seed: int,
     ) -> "_Grown":
-        codes, targets, weights = rows.codes, rows.targets, rows.weights
+        binned, targets, weights = rows.binned, rows.targets, rows.weights
         least = float(self.min_samples_leaf)
-        made = np.empty((0, codes.shape[1]), np.uint8)
+        made = np.empty((0, binned.shape[1]), np.uint8)
         made_targets, made_weights = np.empty((0, targets.shape[1])), np.empty(0)
         if teacher is not None:
-            n_copies = -(-N_MADE // len(codes))
+            n_copies = -(-N_MADE // len(binned))
             made = swap_values(
-                codes, rows.hashes, n_copies, SWAP_RATE, _quantiles(rows), np.uint64(seed)
+                binned, rows.hashes, n_copies, SWAP_RATE, _quantiles(rows), np.uint64(seed)
             )
             targets, made_targets = teacher.unseen, teacher.predict(made)
             made_weights = np.repeat(weights * (MADE_WEIGHT / n_copies), n_copies)
             least *= 1 + MADE_WEIGHT
         taught = TaughtRows(
-            np.vstack([codes, made]),
+            np.vstack([binned, made]),
             np.vstack([targets, made_targets]),
             np.concatenate([weights, made_weights]),
             rows.n_bins,
@@ -205,7 +205,7 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         tree = SmallTree.learn(
             taught, self.max_leaf_nodes, least, self.max_depth or self.max_leaf_nodes
         )
-        leaves = tree.leaves(codes)
+        leaves = tree.leaves(binned)
         weight, sums = tree.node_sums(leaves, weights, targets)
         if teacher is None:
             return _Grown(tree, sums / weight[:, None], leaves)
@@ -224,17 +224,19 @@ class _Grown(NamedTuple):
 
 
 def _leaf_alone(rows: BinnedRows) -> _Grown:
-    none, zero = np.array([LEAF]), np.zeros(len(rows.codes), np.int64)
+    none, zero = np.array([LEAF]), np.zeros(len(rows.binned), np.int64)
     return _Grown(SmallTree(none, np.zeros(1, np.uint64), none), rows.shares[None], zero)
 
 
 def _why_root(tree: SmallTree, space: FeatureSpace) -> str:
-    """A sentence where the first question is not the greedy one."""
+    """A sentence where the first split is not the greedy one."""
     if tree.better == 1.0:
         return ""
-    asked, greedy = space[int(tree.feature[0])].name, space[tree.greedy_root].name
+    chosen, greedy = space[int(tree.feature[0])].name, space[tree.greedy_root].name
     more = round(100 * (tree.better - 1))
-    return f" Asking {asked!r} first explains {more} % more than the greedy start {greedy!r}."
+    return (
+        f" A first split on {chosen!r} explains {more} % more than on {greedy!r}, the greedy one."
+    )
 
 
 def _quantiles(rows: BinnedRows) -> NDArray[np.uint8]:
@@ -242,7 +244,7 @@ def _quantiles(rows: BinnedRows) -> NDArray[np.uint8]:
     levels = (np.arange(N_QUANTILES) + 0.5) / N_QUANTILES
     found = [
         np.searchsorted(np.cumsum(np.bincount(column, rows.weights)) / rows.weights.sum(), levels)
-        for column in rows.codes.T
+        for column in rows.binned.T
     ]
     return np.minimum(np.array(found), rows.n_bins[:, None] - 1).astype(np.uint8)
 
@@ -266,9 +268,9 @@ def _make_tree(
     left, right = small.left.copy(), np.where(small.left == LEAF, LEAF, small.left + 1)
     for node in np.flatnonzero(left != LEAF):
         larger_left = bool(weight[left[node]] >= weight[right[node]])
-        asked = bins.question(int(small.feature[node]), int(small.bins[node]), larger_left)
-        threshold[node], subset[node], missing_left[node] = asked[:3]
-        if asked.swapped:
+        chosen = bins.split_at(int(small.feature[node]), int(small.bins[node]), larger_left)
+        threshold[node], subset[node], missing_left[node] = chosen[:3]
+        if chosen.swapped:
             left[node], right[node] = right[node], left[node]
     value = grown.value
     if directions.any():

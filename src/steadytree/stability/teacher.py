@@ -37,7 +37,7 @@ class BinnedRows:
     n_bins, kinds : int64 arrays (d,)
     """
 
-    codes: NDArray[np.uint8]
+    binned: NDArray[np.uint8]
     targets: Floats
     weights: Floats
     hashes: NDArray[np.uint64]
@@ -61,7 +61,7 @@ class Teacher:
     def __init__(self, rows: BinnedRows, seed: int) -> None:
         self._rows = rows
         out_of_bag = self._grow_forest(seed)
-        design = self._design(rows.codes, learn=True)
+        design = self._design(rows.binned, learn=True)
         unit = np.minimum(rows.weights, 1.0)
         self._lines, self._stacks, unseen, judged = [], [], [], []
         for k, share in enumerate(rows.shares):
@@ -80,15 +80,15 @@ class Teacher:
         self.loss = self._log_loss(_normalised(np.column_stack(judged)))
         self.share_loss = self._log_loss(np.broadcast_to(rows.shares, rows.targets.shape))
 
-    def predict(self, codes: NDArray[np.uint8]) -> Floats:
+    def predict(self, binned: NDArray[np.uint8]) -> Floats:
         """Probabilities (n, k) of other rows, by all trees."""
-        votes = np.zeros((len(codes), self._rows.targets.shape[1]))
+        votes = np.zeros((len(binned), self._rows.targets.shape[1]))
         for feature, cut, left, value in self._trees:
-            votes += value[find_deep_leaves(codes, feature, cut, left)]
+            votes += value[find_deep_leaves(binned, feature, cut, left)]
         votes /= len(self._trees)
-        design, found = self._design(codes), []
+        design, found = self._design(binned), []
         for k, (line, stack) in enumerate(zip(self._lines, self._stacks, strict=True)):
-            parts = [np.ones(len(codes)), logit(votes[:, k]), logit(chance(design @ line))]
+            parts = [np.ones(len(binned)), logit(votes[:, k]), logit(chance(design @ line))]
             found.append(chance(np.column_stack(parts) @ stack))
         return _normalised(np.column_stack(found))
 
@@ -101,24 +101,24 @@ class Teacher:
         rows = self._rows
         copies = np.clip(rows.weights, 1.0, MOST_DRAWN)
         means = copies * min(1.0, MOST_IN_BAG / copies.sum())
-        n_tried = max(2, -(-rows.codes.shape[1] // 2))
+        n_tried = max(2, -(-rows.binned.shape[1] // 2))
         votes, n_votes, self._trees = rows.shares, np.ones(len(copies)), []
         roots = hash_rows(np.array([[seed, tree] for tree in range(N_TREES)], np.uint64))
         for bits in roots:
             counts = draw_bag(rows.hashes, means, bits)
             bag = counts * (rows.weights / copies)
-            tree = grow_deep(rows.codes, rows.targets, bag, n_tried, bits)
+            tree = grow_deep(rows.binned, rows.targets, bag, n_tried, bits)
             out = (1 - 1 / copies) ** counts
-            leaves = find_deep_leaves(rows.codes, *tree[:3])
+            leaves = find_deep_leaves(rows.binned, *tree[:3])
             votes = votes + out[:, None] * tree[3][leaves]  # begins with one vote of the shares
             n_votes += out
             self._trees.append(tree)
         return votes / n_votes[:, None]
 
-    def _design(self, codes: NDArray[np.uint8], learn: bool = False) -> Floats:
+    def _design(self, binned: NDArray[np.uint8], learn: bool = False) -> Floats:
         """Bin numbers, standardised; a missing one is the mean and has a column of its own."""
-        gone = (codes == self._rows.n_bins - 1) & (self._rows.kinds == WITH_MISSING)
-        numbers = codes.astype(np.float64)
+        gone = (binned == self._rows.n_bins - 1) & (self._rows.kinds == WITH_MISSING)
+        numbers = binned.astype(np.float64)
         if learn:
             known = self._rows.weights[:, None] * ~gone
             heavy = np.maximum(known.sum(axis=0), np.finfo(float).tiny)
@@ -127,7 +127,7 @@ class Teacher:
             self._scales = np.where(spread > 0, np.sqrt(spread), 1.0)
         scaled = np.where(gone, 0.0, (numbers - self._means) / self._scales)
         flags = gone[:, self._rows.kinds == WITH_MISSING]
-        return np.column_stack([np.ones(len(codes)), scaled, flags])
+        return np.column_stack([np.ones(len(binned)), scaled, flags])
 
     def _log_loss(self, p: Floats) -> float:
         y, p = self._rows.targets, np.clip(p, FARTHEST, 1 - FARTHEST)

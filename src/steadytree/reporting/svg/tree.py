@@ -12,7 +12,7 @@ from steadytree.reporting.svg import canvas
 from steadytree.reporting.svg.canvas import RECT, Part, fit_text, text_at, text_width
 
 BOX_HEIGHT = 58
-SLOT = 35  # from leaf to leaf
+LEAF_STEP = 35  # from leaf to leaf
 GAP = 40  # between columns
 PADDING = 9
 TEXT = 12.5
@@ -49,13 +49,13 @@ def lay_out(nodes: Sequence[dict[str, Any]]) -> Layout:
     n_leaves = 0
     for index, node in enumerate(nodes):
         if "left" not in node:
-            y[index] = SLOT * (n_leaves + 0.5)
+            y[index] = LEAF_STEP * (n_leaves + 0.5)
             n_leaves += 1
     for index, node in reversed(list(enumerate(nodes))):  # children come later
         if "left" in node:
             y[index] = (y[node["left"]] + y[node["right"]]) / 2
     x = [starts[node["depth"]] if "left" in node else starts[-1] for node in nodes]
-    return Layout(x, y, widths, starts[-1], max(SLOT * n_leaves, float(BOX_HEIGHT)))
+    return Layout(x, y, widths, starts[-1], max(LEAF_STEP * n_leaves, float(BOX_HEIGHT)))
 
 
 def split_line(node: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Kernels of the small tree: grown best first on taught rows, its questions asked anew, its leaves.
+"""Kernels of the small tree: grown best first on taught rows, its splits chosen anew, its leaves.
 
 Of splits that are nearly as good, the first column and the roundest threshold are taken.
 """
@@ -16,13 +16,13 @@ from steadytree.stability._kernels.steady import (
 )
 
 MOST_BINS = 64
-KEEP, KEEP_COLUMN = 0.02, 0.2  # shares of a question's worth that another cut, or column, must add
+KEEP, KEEP_COLUMN = 0.02, 0.2  # shares of a split's worth that another cut, or column, must add
 N_ROUNDS = 3
 
 
 @kernel
 def grow_small(
-    codes,
+    binned,
     targets,
     weights,
     n_bins,
@@ -39,20 +39,20 @@ def grow_small(
     """A tree of at most `n_leaves` and `deepest` levels, the node of largest gain first.
 
     Of all columns' best splits a node gets the first, in the order of columns, whose gain is
-    within a share `near` of the best; `root` names the column of the first question, -1 any.
+    within a share `near` of the best; `root` names the column of the first split, -1 any.
     `roundness` and `coarse` are those of `best_splits`. Returns column, bins that go left as
     bits, and left child.
     """
     most = 2 * n_leaves - 1
     feature, left, bins = np.full(most, -1), np.full(most, -1), np.zeros(most, np.uint64)
-    gain, asked, n_nodes = np.zeros(most), np.zeros(most, np.int64), 1
+    gain, chosen, n_nodes = np.zeros(most), np.zeros(most, np.int64), 1
     depth = np.zeros(most, np.int64)
     inside = [np.flatnonzero(weights > 0.0)]
     total = weights.sum()
     for _ in range(n_leaves - 1):
         for node in range(max(n_nodes - 2, 0), n_nodes):
             gains, found = best_splits(
-                codes,
+                binned,
                 targets,
                 weights,
                 n_bins,
@@ -63,10 +63,10 @@ def grow_small(
                 least,
                 coarse,
             )
-            asked[node] = root
+            chosen[node] = root
             if node or root < 0:
-                asked[node] = np.argmax(gains >= (1 - near) * (1 - TIE) * gains.max())
-            gain[node], bins[node] = gains[asked[node]], found[asked[node]]
+                chosen[node] = np.argmax(gains >= (1 - near) * (1 - TIE) * gains.max())
+            gain[node], bins[node] = gains[chosen[node]], found[chosen[node]]
             if gain[node] <= TIE * total or depth[node] == deepest:
                 gain[node] = 0.0
         best, node = gain[:n_nodes].max(), 0
@@ -74,12 +74,12 @@ def grow_small(
             break
         while gain[node] < best * (1 - TIE):
             node += 1
-        feature[node], left[node], gain[node] = asked[node], n_nodes, 0.0
+        feature[node], left[node], gain[node] = chosen[node], n_nodes, 0.0
         depth[n_nodes : n_nodes + 2] = depth[node] + 1
         rows = inside[node]
         goes = np.zeros(rows.shape[0], np.bool_)
         for place in range(rows.shape[0]):
-            goes[place] = is_in(bins[node], codes[rows[place], feature[node]])
+            goes[place] = is_in(bins[node], binned[rows[place], feature[node]])
         inside.append(rows[goes])
         inside.append(rows[~goes])
         n_nodes += 2
@@ -88,18 +88,20 @@ def grow_small(
 
 
 @kernel
-def best_splits(codes, targets, weights, n_bins, kinds, directions, roundness, rows, least, coarse):
+def best_splits(
+    binned, targets, weights, n_bins, kinds, directions, roundness, rows, least, coarse
+):
     """Gain of each column's split of some rows, 0 where there is none, and the bins that go left.
 
     Of a number's cuts whose gains are within a share `coarse` of the best, the one of largest
     `roundness` (d, bins), that of the cut above each bin, is taken.
     """
-    n_columns = codes.shape[1]
+    n_columns = binned.shape[1]
     gains, bins = np.zeros(n_columns), np.zeros(n_columns, np.uint64)
     mass, sums = np.zeros(MOST_BINS), np.zeros((MOST_BINS, targets.shape[1]))
     total = weights.sum()
     for column in range(n_columns):
-        fill_bins(codes, targets, weights, rows, column, mass, sums)
+        fill_bins(binned, targets, weights, rows, column, mass, sums)
         orders, n_orders = bin_orders(mass[: n_bins[column]], sums, kinds[column], total)
         share = 0.0 if kinds[column] == GROUPED else coarse
         for turn in range(n_orders):
@@ -194,7 +196,7 @@ def bin_orders(mass, sums, kind, total):
 
 @kernel
 def refine_small(
-    codes,
+    binned,
     targets,
     weights,
     n_bins,
@@ -207,21 +209,21 @@ def refine_small(
     least,
     coarse,
 ):
-    """Questions of a small tree asked anew, each with all others as they are.
+    """Splits of a small tree chosen anew, each with all others as they are.
 
     Each row at a node would lose something in the leaf on the left and something in the one on
-    the right; another question sends rows where they lose less. A cut of the same column must
-    win KEEP of what the question is worth, another column KEEP_COLUMN, and no leaf gets less
+    the right; another split sends rows where they lose less. A cut of the same column must
+    win KEEP of what the split is worth, another column KEEP_COLUMN, and no leaf gets less
     than `least`. Nodes and columns with a direction stay out. Returns column and bins.
     """
     feature, bins = feature.copy(), bins.copy()
-    means, mass = leaf_means(codes, targets, weights, feature, bins, left)
+    means, mass = leaf_means(binned, targets, weights, feature, bins, left)
     for _ in range(N_ROUNDS):
         moved = False
         for node in range(left.shape[0]):
             if left[node] < 0 or directions[feature[node]]:
                 continue
-            losses, heavy = side_losses(codes, targets, weights, feature, bins, left, means, node)
+            losses, heavy = side_losses(binned, targets, weights, feature, bins, left, means, node)
             column, chosen = ask_anew(
                 losses,
                 heavy,
@@ -238,7 +240,7 @@ def refine_small(
                 continue
             before = feature[node], bins[node]
             feature[node], bins[node] = column, chosen
-            new_means, mass = leaf_means(codes, targets, weights, feature, bins, left)
+            new_means, mass = leaf_means(binned, targets, weights, feature, bins, left)
             if mass[left < 0].min() < least:
                 feature[node], bins[node] = before
             else:
@@ -249,11 +251,11 @@ def refine_small(
 
 
 @kernel
-def leaf_means(codes, targets, weights, feature, bins, left):
+def leaf_means(binned, targets, weights, feature, bins, left):
     """Mean targets and weight of each leaf's rows; 0 at other nodes."""
     means, mass = np.zeros((left.shape[0], targets.shape[1])), np.zeros(left.shape[0])
-    for row in range(codes.shape[0]):
-        leaf = walk_from(0, codes[row], feature, bins, left)
+    for row in range(binned.shape[0]):
+        leaf = walk_from(0, binned[row], feature, bins, left)
         mass[leaf] += weights[row]
         for k in range(targets.shape[1]):
             means[leaf, k] += weights[row] * targets[row, k]
@@ -272,37 +274,37 @@ def walk_from(node, row, feature, bins, left):
 
 
 @kernel
-def side_losses(codes, targets, weights, feature, bins, left, means, node):
+def side_losses(binned, targets, weights, feature, bins, left, means, node):
     """Squared error on the left less that on the right, and weight, by column and bin.
 
     Of the rows at a node.
     """
-    losses = np.zeros((codes.shape[1], MOST_BINS))
-    heavy = np.zeros((codes.shape[1], MOST_BINS))
-    for row in range(codes.shape[0]):
+    losses = np.zeros((binned.shape[1], MOST_BINS))
+    heavy = np.zeros((binned.shape[1], MOST_BINS))
+    for row in range(binned.shape[0]):
         at = 0
         while at < node and left[at] >= 0:  # children come later
-            at = left[at] + (not is_in(bins[at], codes[row, feature[at]]))
+            at = left[at] + (not is_in(bins[at], binned[row, feature[at]]))
         if at != node or weights[row] == 0.0:
             continue
-        one = walk_from(left[node], codes[row], feature, bins, left)
-        other = walk_from(left[node] + 1, codes[row], feature, bins, left)
+        one = walk_from(left[node], binned[row], feature, bins, left)
+        other = walk_from(left[node] + 1, binned[row], feature, bins, left)
         loss = 0.0
         for k in range(targets.shape[1]):
             loss += (targets[row, k] - means[one, k]) ** 2 - (
                 targets[row, k] - means[other, k]
             ) ** 2
-        for column in range(codes.shape[1]):
-            losses[column, codes[row, column]] += weights[row] * loss
-            heavy[column, codes[row, column]] += weights[row]
+        for column in range(binned.shape[1]):
+            losses[column, binned[row, column]] += weights[row] * loss
+            heavy[column, binned[row, column]] += weights[row]
     return losses, heavy
 
 
 @kernel
 def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, least, coarse):
-    """(column, bins that go left) of a node's better question, or of the one it has.
+    """(column, bins that go left) of a node's better split, or of the one it has.
 
-    Sending bins left costs their losses; all rows on the cheaper side is what a question of no
+    Sending bins left costs their losses; all rows on the cheaper side is what a split of no
     worth would cost.
     """
     total, alone, now = heavy[own].sum(), losses[own].sum(), 0.0
@@ -372,12 +374,12 @@ def is_in(bins, bin_):
 
 
 @kernel
-def find_small_leaves(codes, feature, bins, left):
+def find_small_leaves(binned, feature, bins, left):
     """Leaf of each row in a tree of `grow_small`."""
-    leaves = np.zeros(codes.shape[0], np.int64)
-    for row in range(codes.shape[0]):
+    leaves = np.zeros(binned.shape[0], np.int64)
+    for row in range(binned.shape[0]):
         node = 0
         while left[node] >= 0:
-            node = left[node] + (not is_in(bins[node], codes[row, feature[node]]))
+            node = left[node] + (not is_in(bins[node], binned[row, feature[node]]))
         leaves[row] = node
     return leaves

@@ -51,13 +51,13 @@ def draw_bag(hashes, means, bits):
 
 
 @kernel
-def grow_deep(codes, targets, weights, n_tried, bits):
+def grow_deep(binned, targets, weights, n_tried, bits):
     """A tree grown until its leaves are pure, on the squared error of targets (n, k).
 
     At each node `n_tried` columns that vary there are tried, drawn by the node's path. Returns
     column, last bin that goes left, left child (the right one follows; -1 at leaves) and value.
     """
-    n_columns, n_targets = codes.shape[1], targets.shape[1]
+    n_columns, n_targets = binned.shape[1], targets.shape[1]
     rows = np.flatnonzero(weights > 0.0)
     most = max(2 * rows.shape[0] - 1, 1)
     feature, cut, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
@@ -82,7 +82,7 @@ def grow_deep(codes, targets, weights, n_tried, bits):
             place = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[place] = columns[place], columns[turn]
             column = columns[turn]
-            low, high = fill_bins(codes, targets, weights, here, column, mass, sums)
+            low, high = fill_bins(binned, targets, weights, here, column, mass, sums)
             if low == high:
                 continue  # constant here: does not count as tried
             gain, where = best_threshold(mass, sums, low, high)
@@ -93,7 +93,7 @@ def grow_deep(codes, targets, weights, n_tried, bits):
                 break
         if feature[node] < 0:
             continue
-        middle = part_rows(codes, feature[node], cut[node], here, spare) + first[node]
+        middle = part_rows(binned, feature[node], cut[node], here, spare) + first[node]
         left[node] = n_nodes
         for side in range(2):
             child = n_nodes + side
@@ -122,13 +122,13 @@ def mixed_weight(targets, weights, here, value):
 
 
 @kernel
-def fill_bins(codes, targets, weights, here, column, mass, sums):
+def fill_bins(binned, targets, weights, here, column, mass, sums):
     """Fill weights and target sums of a column's bins for some rows; least and greatest bin."""
     low, high = mass.shape[0] - 1, 0
     mass[:] = 0.0
     sums[:] = 0.0
     for row in here:
-        bin_ = codes[row, column]
+        bin_ = binned[row, column]
         mass[bin_] += weights[row]
         for k in range(sums.shape[1]):
             sums[bin_, k] += weights[row] * targets[row, k]
@@ -169,11 +169,11 @@ def split_gain(passed, below, total, totals):
 
 
 @kernel
-def part_rows(codes, column, cut, here, spare):
+def part_rows(binned, column, cut, here, spare):
     """Put rows up to the cut first, both sides in their order; how many there are."""
     n_left, n_right = 0, 0
     for row in here:
-        if codes[row, column] <= cut:
+        if binned[row, column] <= cut:
             here[n_left] = row
             n_left += 1
         else:
@@ -184,30 +184,30 @@ def part_rows(codes, column, cut, here, spare):
 
 
 @kernel
-def find_deep_leaves(codes, feature, cut, left):
+def find_deep_leaves(binned, feature, cut, left):
     """Leaf of each row in a tree of `grow_deep`."""
-    leaves = np.zeros(codes.shape[0], np.int64)
-    for row in range(codes.shape[0]):
+    leaves = np.zeros(binned.shape[0], np.int64)
+    for row in range(binned.shape[0]):
         node = 0
         while left[node] >= 0:
-            node = left[node] + (codes[row, feature[node]] > cut[node])
+            node = left[node] + (binned[row, feature[node]] > cut[node])
         leaves[row] = node
     return leaves
 
 
 @kernel
-def swap_values(codes, hashes, n_copies, rate, quantiles, seed):
+def swap_values(binned, hashes, n_copies, rate, quantiles, seed):
     """Copies of each row (n * n_copies, d), values swapped at a rate for draws from their column.
 
     `quantiles` (d, m) are bins at equal steps of a column's distribution.
     """
-    n_rows, n_columns = codes.shape
-    swapped = np.empty((n_rows * n_copies, n_columns), codes.dtype)
+    n_rows, n_columns = binned.shape
+    swapped = np.empty((n_rows * n_copies, n_columns), binned.dtype)
     for row in range(n_rows):
         for copy in range(n_copies):
             bits = hash_feature(hash_feature(hashes[row], seed), copy)
             for column in range(n_columns):
-                bin_ = codes[row, column]
+                bin_ = binned[row, column]
                 if uniform_at(bits, 2 * column) < rate:
                     place = uniform_at(bits, 2 * column + 1) * quantiles.shape[1]
                     bin_ = quantiles[column, int(place)]
