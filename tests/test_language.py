@@ -24,6 +24,8 @@ OLD_WORDS = {
     "reading",
     "recipe",
     "said",
+    "say",
+    "slot",
     "slots",
     "told",
 }
