@@ -259,7 +259,7 @@ def test_trees_of_another_version_or_other_columns_are_refused(run, frame, tmp_p
     X, y = frame[["age"]], frame["outcome"]
     st.SteadyTreeClassifier(2).fit(X, y).save(tmp_path / "a.tree.json")
     text = (tmp_path / "a.tree.json").read_text()
-    (tmp_path / "b.tree.json").write_text(text.replace('"version": 2', '"version": 99'))
+    (tmp_path / "b.tree.json").write_text(text.replace('"version": 1', '"version": 99'))
     (tmp_path / "other.csv").write_text("weight,outcome\n" + "1,ill\n2,well\n" * 20)
     asked = ("--target", "outcome", "--model")
     refused(run("report", "data.csv", *asked, "b.tree.json"), "version 99")
