@@ -50,9 +50,14 @@ def _mean(cells, key):
 
 
 def _pairs(cells, names, ours, theirs):
-    """Cells of both on the sets that both were measured on."""
-    pairs = {name: (_pick(cells, name, *ours), _pick(cells, name, *theirs)) for name in names}
-    return {name: (a, b) for name, (a, b) in pairs.items() if a and b and len(a) == len(b)}
+    """Cells of both, on the sets and divisions into folds that both were measured on."""
+    pairs = {}
+    for name in names:
+        a, b = _pick(cells, name, *ours), _pick(cells, name, *theirs)
+        both = {cell["repeat"] for cell in a} & {cell["repeat"] for cell in b}
+        if both:
+            pairs[name] = tuple([c for c in side if c["repeat"] in both] for side in (a, b))
+    return pairs
 
 
 def _ratio(ours, theirs, key):
