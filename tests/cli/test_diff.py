@@ -130,6 +130,8 @@ def test_rows_that_the_tree_in_use_has_seen_come_from_a_file(files, monkeypatch)
     without = run(app, [*asked, "--out", "b.tree.json"])
     assert beside.exit_code == 0, beside.exception
     assert beside.stdout == by_rows.stdout == by_name.stdout != without.stdout
+    assert f"150 of {len(rows)} rows were fitted to before." in beside.stdout
+    assert "fitted to before" not in without.stdout
 
 
 @pytest.mark.parametrize(

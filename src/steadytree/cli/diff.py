@@ -111,7 +111,10 @@ def retrain(
             found.write(picture)
     warn_of_row_numbers(data_set.features)
     steps = {name: values.tolist() for name, values in model.steps_.items()}
-    frontier = {"choice": model.choice_._asdict() if model.choice_ else {}, "steps": steps}
+    frontier: dict[str, Any] = {
+        "choice": model.choice_._asdict() if model.choice_ else {},
+        "steps": steps,
+    }
     text = model.frontier_text()
     if flags is not None:
         frontier["n_seen"] = int(flags.sum())
