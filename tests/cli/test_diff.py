@@ -98,6 +98,22 @@ def test_retrain_takes_new_columns(files):
     arguments += ["--previous", str(files / "old.tree.json"), "--out", str(files / "a.tree.json")]
     assert run(app, arguments).exit_code == 0
     assert "visit" in load(files / "a.tree.json").space.names
+    trees = [str(files / "old.tree.json"), str(files / "a.tree.json")]
+    shown = run(app, ["diff", *trees, "--data", str(path), "--target", "target"])
+    assert shown.exit_code == 0, shown.exception
+    assert "visit ≤" in shown.stdout
+    report = [
+        "report",
+        str(path),
+        "--target",
+        "target",
+        "--model",
+        trees[1],
+        "--previous",
+        trees[0],
+    ]
+    told = run(app, [*report, "--previous", trees[0], "--quick", "--out", str(files / "more.html")])
+    assert told.exit_code == 0, told.exception
 
 
 def test_rows_that_the_tree_in_use_has_seen_come_from_a_file(files, monkeypatch):
@@ -114,6 +130,8 @@ def test_rows_that_the_tree_in_use_has_seen_come_from_a_file(files, monkeypatch)
     without = run(app, [*asked, "--out", "b.tree.json"])
     assert beside.exit_code == 0, beside.exception
     assert beside.stdout == by_rows.stdout == by_name.stdout != without.stdout
+    assert f"150 of {len(rows)} rows were fitted to before." in beside.stdout
+    assert "fitted to before" not in without.stdout
 
 
 @pytest.mark.parametrize(

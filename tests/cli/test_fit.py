@@ -1,5 +1,7 @@
 """The command `fit`, as a pipeline calls it."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,3 +93,12 @@ def test_wrong_use_is_one_line_and_exit_code_2(run, tmp_path, arguments, message
     assert message in err
     assert err.count("\n") == 1
     assert not list(tmp_path.glob("*.json"))
+
+
+def test_why_a_steady_tree_is_as_it_is_is_said(run, tmp_path):
+    frame = pd.DataFrame({"age": [1, 1, 1, 1], "outcome": [0, 1, 0, 1]})
+    frame.to_csv(tmp_path / "same.csv", index=False)
+    _, out, _ = run("same.csv", "--target", "outcome")
+    assert "4 rows, 1 leaf, depth 0\nno column varies: a single leaf.\n" in out
+    _, out, _ = run("same.csv", "--target", "outcome", "--json")
+    assert json.loads(out)["choice"] == "no column varies: a single leaf."

@@ -118,6 +118,8 @@ def test_rare_classes_are_refused(frame):
     rare = np.where(np.arange(len(y)) == 3, "rare", y)
     with pytest.raises(ValueError, match="'rare' has 1"):
         st.compare(["cart"], X, rare)
+    with pytest.raises(ValueError, match="only one class, 'same'"):
+        st.compare(["cart"], X, np.full(len(y), "same"))
 
 
 def test_large_data_are_sampled_and_said_so():

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import steadytree
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import path_distance
-from steadytree.models.boxes import rename
+from steadytree.models.boxes import rebase, rename
 from steadytree.models.tree import Tree
 from steadytree.reporting.diff import diff
 from tests.models.trees import random_rows, random_tree
@@ -222,6 +222,20 @@ def test_a_large_tree_is_drawn_in_its_upper_levels():
         DecisionTreeClassifier(max_depth=9, random_state=k).fit(X[k::2], y[k::2]) for k in (0, 1)
     )
     ElementTree.fromstring(diff(a, b, X).svg)
+
+
+def test_a_successor_may_know_other_columns():
+    old, both = tree_of(("age", 40, NO, YES)), tree_of(("age", 40, NO, ("size", 2, NO, YES)))
+    fewer = FeatureSpace((SPACE[0],))
+    rows = pd.DataFrame({"age": [30.0, 50, 50], "size": [1.0, 1, 5], "town": "Ulm"})
+    wanted = diff(old, both, rows)
+    assert wanted.rows.flipped.tolist() == [1]
+    new_columns = diff(rebase(old, fewer), both, rows)  # size is asked, town is not
+    assert new_columns.to_dict() == wanted.to_dict()
+    gone_columns = diff(both, rebase(old, fewer), rows)
+    assert gone_columns.to_dict() == diff(both, old, rows).to_dict()
+    # a column that neither asks about need not be in the rows
+    assert diff(both, rebase(old, fewer), rows[["age", "size"]]).rows.flipped.tolist() == [1]
 
 
 def test_bad_input_is_explained():

@@ -108,6 +108,15 @@ def test_robustness_and_separation_are_those_of_the_functions(found, case):
     assert {k: v for k, v in shown.items() if v is not None} == apart
 
 
+def test_calibration_and_groups_of_several_classes_are_about_no_single_one(case):
+    X, y = case["rows"]
+    y = np.where(X["town"] == "Ulm", "unsure", y)
+    model = st.StableTreeClassifier(2, 0, random_state=0).fit(X, y)
+    page = st.report(model, X, y, by=["town"], quick=True).html
+    assert "Observed frequency of correct predictions" in page
+    assert "Rates are those of" not in page
+
+
 def test_calibration_groups_change_and_card_are_those_of_the_functions(found, case):
     X, y = case["rows"]
     model, data = case["model"], found.data

@@ -292,6 +292,13 @@ def test_bad_parameters_are_named(data, options, message):
         RetrainedTreeClassifier(**{"previous": old} | options).fit(X[250:], y[250:])
 
 
+def test_a_tree_in_use_of_other_classes_is_refused(data):
+    X, y = data
+    old = cart().fit(X[:250], y[:250])
+    with pytest.raises(ValueError, match="y has none of these but '7', '8'"):
+        RetrainedTreeClassifier(old).fit(X[250:], y[250:] + 7)
+
+
 def test_a_tree_in_use_that_is_too_deep(data):
     X, y = data
     n = 201

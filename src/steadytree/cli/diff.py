@@ -103,15 +103,23 @@ def retrain(
         progress.update("retraining")
         model = st.RetrainedTreeClassifier(old, None, loss, score, random_state=seed)
         model.fit(data_set.features, labels, seen=flags)
-        # over the new columns too, but with its own classes, so that new ones are named
+        # measured in the bounds of the new columns, as the frontier's distances are; the old tree
+        # keeps its own classes, so that new ones are named
         found = st.diff(rebase(old, model.tree_.space), model, data_set.features, labels)
         st.save(model.tree_, out)
         if picture is not None:
             found.write(picture)
     warn_of_row_numbers(data_set.features)
     steps = {name: values.tolist() for name, values in model.steps_.items()}
-    frontier = {"choice": model.choice_._asdict() if model.choice_ else {}, "steps": steps}
-    _show(found, max_flips, as_json, out, picture, frontier=frontier, text=model.frontier_text())
+    frontier: dict[str, Any] = {
+        "choice": model.choice_._asdict() if model.choice_ else {},
+        "steps": steps,
+    }
+    text = model.frontier_text()
+    if flags is not None:
+        frontier["n_seen"] = int(flags.sum())
+        text = f"{flags.sum():,} of {len(flags):,} rows were fitted to before.\n{text}"
+    _show(found, max_flips, as_json, out, picture, frontier=frontier, text=text)
 
 
 def _seen_rows(

@@ -129,8 +129,12 @@ def fit(
         write_fingerprints(written[1], rows.features, rows.labels)
     size = {"n_rows": n_rows, "n_leaves": tree.n_leaves, "depth": tree.depth}
     size = {"learner": chosen.value, **size}
-    line = f"{chosen.value} tree: {n_rows:,} rows, {tree.n_leaves} leaves, depth {tree.depth}"
-    show({**size, "sha256": model_hash(tree)}, [line], as_json, written)
+    leaves = "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
+    lines = [f"{chosen.value} tree: {n_rows:,} rows, {leaves}, depth {tree.depth}"]
+    if chosen is Learner.STEADY:
+        size["choice"] = model.choice_.reason
+        lines.append(model.choice_.reason)
+    show({**size, "sha256": model_hash(tree)}, lines, as_json, written)
 
 
 def _learner_for(data: list[Path], target: str, is_text: bool, of_stable: bool) -> Learner:

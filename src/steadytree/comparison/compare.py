@@ -140,7 +140,11 @@ def compare_learners(
     Integer(2, 20).check(n_folds, "n_folds")
     classes, counts = np.unique(labels, return_counts=True)
     rarest = str(classes[counts.argmin()])
-    if len(classes) < 2 or counts.min() < n_folds:
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has only one class, {rarest!r}: add rows of another class, or compare on another y."
+        )
+    if counts.min() < n_folds:
         raise ValueError(
             f"each class needs at least n_folds={n_folds} rows, but {rarest!r} "
             f"has {counts.min()}: leave it out, or ask for fewer folds."

@@ -209,7 +209,8 @@ def rows_in(known: Fingerprints, X: Any, y: Any) -> NDArray[np.bool_]:
     if absent:
         raise ValueError(
             f"the fingerprints are of rows with {quote(absent)}, which these rows lack: "
-            "pass the columns that the tree in use was learned from, or leave seen out."
+            "pass these columns too, or do without the fingerprints (omit seen; a file *.rows.json "
+            "beside the tree in use is read unless it is moved away)."
         )
     left, found = Counter(known.rows), []
     for digest in _hashes(table, known.columns, y, bytes.fromhex(known.salt)):

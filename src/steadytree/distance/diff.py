@@ -14,7 +14,7 @@ from steadytree.data.table import value_text
 from steadytree.distance.alignment import STATUSES, NodeChange, Status, align, n_edits
 from steadytree.distance.path import path_distance
 from steadytree.metrics.accuracy import distinct_labels
-from steadytree.models.boxes import exact_thresholds, rebase, shared_space, widen
+from steadytree.models.boxes import exact_thresholds, rebase, shared_space, space_of_both, widen
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import LEAF, Tree
 
@@ -311,8 +311,9 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)
     trees = labels_alike(*trees)
     bounds = [tree.space for tree, has_bounds in zip(trees, known, strict=True) if has_bounds]
-    space = shared_space([tree.space for tree in trees])
+    space = space_of_both(*trees)
     if len(bounds) == 1:  # the other, from scikit-learn, keeps none
+        shared_space([tree.space for tree in trees])  # names must agree
         space = widen(bounds[0], trees)
     before, after = (rebase(tree, space) for tree in trees)
     distance = None

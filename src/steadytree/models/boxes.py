@@ -163,6 +163,25 @@ def shared_space(spaces: Sequence[FeatureSpace]) -> FeatureSpace:
     )
 
 
+def space_of_both(old: Tree, new: Tree) -> FeatureSpace:
+    """One space for a tree and its successor, which may know more columns or fewer.
+
+    Columns that only the old tree knows are left out unless it asks about them. Where each asks
+    about columns that the other does not know, they are refused: some were probably renamed.
+    """
+    names = [set(tree.space.names) for tree in (old, new)]
+    asked = [tree.feature[tree.feature != LEAF] for tree in (old, new)]
+    only_old, only_new = (
+        [column for j, column in enumerate(tree.space) if j in used and column.name not in known]
+        for tree, used, known in zip((old, new), asked, names[::-1], strict=True)
+    )
+    if names[0] == names[1] or (only_old and only_new) or names[0].isdisjoint(names[1]):
+        return shared_space([old.space, new.space])
+    by_name = {column.name: column for column in old.space}
+    both = [_widest(by_name.get(column.name, column), column) for column in new.space]
+    return FeatureSpace((*both, *only_old))
+
+
 def widen(space: FeatureSpace, trees: Iterable[Tree]) -> FeatureSpace:
     """The space with bounds that hold every finite threshold of the trees."""
     columns = {column.name: column for column in space}

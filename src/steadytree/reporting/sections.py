@@ -67,7 +67,7 @@ def build_groups(
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
         measurements = plain_measurements(groups.measurements())
-        found.append(shown | {"label": label_text(shown["label"]), "readings": measurements})
+        found.append(shown | {"label": _label(shown, fitted), "readings": measurements})
     return found
 
 
@@ -75,7 +75,12 @@ def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any
     """Predicted probabilities beside observed frequencies."""
     found = calibration(fitted, X, y)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
-    return shown | {"label": label_text(shown["label"]), "readings": measurements}
+    return shown | {"label": _label(shown, fitted), "readings": measurements}
+
+
+def _label(shown: dict[str, Any], fitted: Tree | Scorecard) -> str:
+    """The class that figures are about; empty above two classes, where they are about none."""
+    return label_text(shown["label"]) if len(fitted.classes) == 2 else ""
 
 
 def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:

@@ -128,7 +128,13 @@ def read_previous(
         raise ValueError(
             f"previous is {tree.depth:,} levels deep, more than {DEEPEST}: learn a smaller tree."
         )
-    tree = with_classes(tree, unite_classes(tree.classes, classes))
+    united = unite_classes(tree.classes, classes)
+    if len(united) == len(tree.classes) + len(classes):
+        raise ValueError(
+            f"previous predicts {quote(tree.classes.tolist())}, and y has none of these but "
+            f"{quote(classes.tolist())}: bring the labels to one form, or pass another tree."
+        )
+    tree = with_classes(tree, united)
     if names:
         tree = rename(tree, names)
     used = {tree.space[j].name for j in np.unique(tree.feature[tree.feature != LEAF])}
