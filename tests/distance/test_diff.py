@@ -315,7 +315,7 @@ def rows_of(tree):
 
 
 def test_what_was_not_decided_is_said(monkeypatch):
-    monkeypatch.setattr("steadytree.distance.equivalence.compare_decisions.__defaults__", (0,))
+    monkeypatch.setattr("steadytree.distance.diff.compare_decisions.__defaults__", (0,))
     found = diff(tree_of(("age", 40, NO, YES)), tree_of(("age", 41, NO, YES)))
     assert found.alike is None
     assert "Not decided within the limit of work" in str(found)

@@ -69,5 +69,5 @@ def test_what_is_found_is_worth_no_less_and_stays_within_its_budget(monkeypatch)
     assert (after[:2] <= before[:2]).all()
     assert rows.distance([found])[0] <= rows.distance([fresh])[0]
     assert nested_of(found) is not None
-    monkeypatch.setattr("steadytree.stability.approach.MOST_READS", 0)
+    monkeypatch.setattr("steadytree.stability.neighbours.MOST_READS", 0)
     assert Approach(rows, fresh, [np.array([0.5, 1.5])] * 2).nearest() is fresh
