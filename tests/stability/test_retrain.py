@@ -1,6 +1,7 @@
 """RetrainedTreeClassifier: what it promises against the plain refit, kinds of data, bad input."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,9 @@ from steadytree.distance.path import path_distance
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.stability.bootstrap import mean_area
+from steadytree.stability.neighbours import RATES
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
-from steadytree.stability.retrain import RetrainedTreeClassifier, _folds
+from steadytree.stability.retrain import RetrainedTreeClassifier, _folds, _ladder
 from steadytree.stability.stable_tree import StableTreeClassifier
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
@@ -165,6 +167,29 @@ def test_scores_are_those_of_rows_not_learned_from(data, scoring):
         assert found[0] == pytest.approx(np.average(right, weights=weights[~seen]))
 
 
+def test_no_step_is_farther_than_the_refit():
+    """The best point at each rate that is near enough; else that of the rate before."""
+    distances = {"refit": 5.0, 0: 0.0, 1: 9.0, 2: 5.0, 3: 7.0}
+
+    class Found:
+        refit, refit_point = "refit", np.full(4, -1.0)
+        rows = SimpleNamespace(distance=lambda trees: np.array([distances[t] for t in trees]))
+        frontier = SimpleNamespace(points=np.arange(16.0).reshape(4, 4))
+        ranks = iter([[0, 1], [1, 0, 2], [3, 1, 2], [1, 3], *[[3, 2, 0]] * (len(RATES) - 4)])
+
+        def ranking(self, points, rate):
+            return np.array(next(self.ranks))
+
+        def build(self, point):
+            return point
+
+    trees, points, index = _ladder(Found())
+    assert trees == [0, 0, 2, 2, *[2] * (len(RATES) - 4), "refit"]
+    assert index.tolist() == [*trees[:-1], -1]
+    np.testing.assert_array_equal(points[:-1], Found.frontier.points[index[:-1]])
+    np.testing.assert_array_equal(points[-1], Found.refit_point)
+
+
 def test_clone_and_cross_validation_keep_the_tree_in_use(data):
     X, y = data
     old = cart().fit(X[:250], y[:250])
@@ -209,6 +234,8 @@ def test_several_and_new_classes(data):
     labels = np.where(y == 1, "b", "a").astype(object)
     labels[(X.iloc[:, 0] > X.iloc[:, 0].quantile(0.7)).to_numpy()] = "new"
     labels = labels.astype(str)
+    model = RetrainedTreeClassifier(as_tree(old)).fit(X[250:], labels[250:])
+    assert model.estimator_.max_leaf_nodes == 5 + 2  # as large, and room for the new class
     model = RetrainedTreeClassifier(old).fit(X[250:], labels[250:])
     assert model.classes_.tolist() == ["a", "b", "new"]
     assert (model.predict(X) == "new").any()
