@@ -46,6 +46,8 @@ def test_has_the_leaves_asked_for_and_keeps_their_probabilities():
         tree = SteadyTreeClassifier(max_leaf_nodes=n_leaves).fit(X, y).tree_
         assert tree.n_leaves == n_leaves
         assert len(np.unique(tree.value[tree.is_leaf, 1])) == n_leaves
+        reached = np.bincount(tree.apply(X), minlength=tree.n_nodes)
+        np.testing.assert_allclose(tree.weight[tree.is_leaf], reached[tree.is_leaf])
     assert tree.prune().n_leaves < tree.n_leaves  # siblings of one label are not merged
 
 
