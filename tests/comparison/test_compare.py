@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.comparison.compare import MOST_ROWS
+from steadytree.comparison.compare import MOST_ROWS, _seeded
 from steadytree.comparison.learners import Settings, make_learner
 from steadytree.data.dataset import Sampled
 from steadytree.robustness.certify import certify
@@ -58,17 +58,34 @@ def test_numbers_are_those_of_the_public_functions(frame, found):
     from sklearn.model_selection import StratifiedKFold
 
     parts = StratifiedKFold(3, shuffle=True, random_state=0).split(X, y)
-    models, right, worst = [], 0, 0
+    models, right, worst, half, noise = [], 0, 0, 0, usual_perturbation(X)
+    assert noise.scope == "row"
     for fit, held in parts:
         models.append(make_learner("cart", X, y, settings).fit(X.iloc[fit], y[fit]))
         right += (models[-1].predict(X.iloc[held]) == y[held]).sum()
-        certificate = certify(models[-1], X.iloc[held], y[held], usual_perturbation(X))
+        certificate = certify(models[-1], X.iloc[held], y[held], noise)
         worst += certificate.worst_case_accuracy * len(held)
+        half += (certificate.right & (certificate.distance > noise.budget / 2)).sum()
     measurements = found["cart"].measurements
     assert measurements["accuracy"].value == right / len(y)
     assert measurements["worst-case accuracy"].value == pytest.approx(worst / len(y))
+    assert measurements["certified accuracy"].value == pytest.approx(half / len(y))
+    assert worst < half < right
+    answers = [model.predict(X) for model in models]
+    changed = [(answers[a] != answers[b]).mean() for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert measurements["changed answers"].value == pytest.approx(np.mean(changed))
+    leaves = [model.tree_.n_leaves for model in models]
+    assert measurements["size"].value == pytest.approx(np.mean(leaves))
+    assert found.baseline == max(np.mean(y == "ill"), np.mean(y == "well"))
     apart = st.tree_distance(models, space=X)[np.triu_indices(3, 1)]
     assert measurements["retraining distance"].value == pytest.approx(apart.mean())
+
+
+def test_noise_for_privacy_differs_between_folds(frame):
+    private = make_learner("private", *frame, Settings(seed=4))
+    seeds = [_seeded(private, fold).testing_seed for fold in range(3)]
+    assert len({private.testing_seed, *seeds}) == 4
+    assert _seeded(make_learner("cart", *frame, Settings(seed=4)), 1).random_state == 4
 
 
 def test_own_learners_and_scikit_learn_trees_take_part():

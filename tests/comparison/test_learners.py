@@ -91,3 +91,23 @@ def test_overlapping_intervals_are_said(best, other, overlap):
             "The accuracy intervals of two and of one overlap: these rows do not tell which of "
             "them is more accurate."
         ]
+
+
+@pytest.mark.parametrize(
+    ("boosted", "text"),
+    [
+        (0.93, "Price of being readable: big is 3.0 points more accurate than small, the most "),
+        (0.88, "Price of being readable: none here, big is 2.0 points less accurate than small, "),
+    ],
+)
+def test_the_price_of_being_readable(boosted, text):
+    from steadytree.reporting.formatting import _comparison_cautions
+
+    def learner(name, value, **others):
+        accuracy = {"value": value, "interval": (value - 0.001, value + 0.001)}
+        return {"name": name, "readings": {"accuracy": accuracy, **others}}
+
+    size = {"value": 8}
+    listed = [learner("tiny", 0.8, size=size), learner("small", 0.9, size=size)]
+    (found,) = _comparison_cautions([learner("big", boosted), *listed])
+    assert found.startswith(text)

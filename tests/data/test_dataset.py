@@ -181,6 +181,13 @@ def test_the_hash_of_a_data_set_depends_on_the_order_of_its_labels():
     assert hash_data([[0.5], [1.5]], ["a", "b"]) != hash_data([[0.5], [1.5]], ["b", "a"])
 
 
+def test_the_hash_of_a_data_set_is_of_values_not_of_bits():
+    other = np.array([0x7FF8000000000123], np.uint64).view(np.float64)[0]  # nan too
+    plain = hash_data(np.array([[0.0, np.nan], [1.0, 2.0]]), [0, 1])
+    assert hash_data(np.array([[-0.0, other], [1.0, 2.0]]), [0, 1]) == plain
+    assert hash_data(np.array([[0.0, np.nan], [1.0, -2.0]]), [0, 1]) != plain
+
+
 def test_every_class_gives_its_share():
     y = np.repeat(["a", "b", "c"], [100, 50, 10])
     held = hold_out(y, 0.3, seed=1)

@@ -24,6 +24,57 @@ def test_rare_categories_share_a_bin_and_unseen_ones_follow_the_larger_side():
     assert not bins.split_at(0, 1 << a, larger_left=False).subset[4]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "n_bins"),
+    [
+        ((4900, 60, 40), 3),  # few of all, but 25 rows and more
+        ((460, 20, 20), 3),  # fewer than 25 rows, but more than a fiftieth of all
+        ((1960, 20, 20), 2),  # both
+    ],
+)
+def test_rare_is_what_is_few_in_number_and_in_share(sizes, n_bins):
+    names = np.repeat(["a", "b", "c"], sizes)
+    X, y = pd.DataFrame({"c": names}), (np.arange(len(names)) % 2).astype(float)
+    y[names == "c"] = 1.0
+    space = FeatureSpace.observe(X)
+    bins = GroupedBins.of(space, space.encode(X), y[:, None], np.ones(len(y)))
+    assert bins.n_bins.tolist() == [n_bins]
+
+
+def test_of_very_many_categories_neighbours_share_a_bin():
+    names = np.repeat([f"c{k:02}" for k in range(50)], 100)
+    y = (np.tile(np.arange(100), 50) < 2 * np.repeat(np.arange(50), 100)).astype(float)
+    space = FeatureSpace.observe(pd.DataFrame({"c": names}))
+    values = space.encode(pd.DataFrame({"c": names}))
+    bins = GroupedBins.of(space, values, y[:, None], np.ones(len(y)))
+    group = bins.groups[0][:-1]
+    assert (np.diff(group) >= 0).all()  # in order of their shares
+    np.testing.assert_array_equal(np.unique(group), np.arange(32))
+    assert bins.n_bins.tolist() == [32]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_questions_send_rows_where_their_bins_go(missing):
+    values = np.repeat(np.arange(5.0), 20)[:, None]
+    if missing:
+        values[::7] = np.nan
+    space = FeatureSpace.observe(values)
+    bins = GroupedBins.of(space, values, values[:, :1] > 2, np.ones(100))
+    codes, n = bins.codes(values)[:, 0], bins.space[0].n_bins
+    assert n == 5
+    listed = [(1 << k) - 1 for k in range(1, n)]
+    if missing:  # with the missing values, or these alone
+        listed += [low | 1 << n for low in [0, *listed]] + [(1 << n) - 1]
+    for asked in listed:
+        for larger_left in (False, True):
+            question = bins.question(0, asked, larger_left)
+            gone = np.isnan(values[:, 0])
+            left = np.where(gone, question.missing_left, values[:, 0] <= question.threshold)
+            np.testing.assert_array_equal(left != question.swapped, asked >> codes & 1 == 1)
+            if not missing:
+                assert question.missing_left == larger_left
+
+
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e9])
 def test_cuts_are_few_rise_and_part_numbers_as_single_precision_does(scale):
     rng = np.random.default_rng(0)

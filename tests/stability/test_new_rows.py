@@ -1,5 +1,7 @@
 """What splits, leaves and trees are worth on new rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -50,3 +52,10 @@ def test_changed_splits_by_position():
     split = split_of(tree, 0)
     assert split.same(split)
     assert not split.same(split._replace(missing_left=not split.missing_left))
+    number = np.flatnonzero(np.isfinite(tree.threshold))[0]
+    moved, other = tree.threshold.copy(), tree.feature.copy()
+    moved[number] += 1
+    assert changed_splits(tree, replace(tree, threshold=moved)) == 1  # of the same column
+    numeric = [j for j, column in enumerate(tree.space) if not column.is_categorical]
+    other[number] = next(j for j in numeric if j != tree.feature[number])
+    assert changed_splits(tree, replace(tree, feature=other)) == 2  # of another one

@@ -1,4 +1,4 @@
-"""Cards fitted again: shares are those of counting by hand."""
+"""Trees and cards fitted again: shares are those of counting by hand."""
 
 import numpy as np
 import pandas as pd
@@ -77,3 +77,25 @@ def test_an_empty_card_keeps_all_its_columns():
         found = st.refits(learner, X, y, repeats=2)
     assert [reading.value for reading in found.measurements()] == [100, 100, 100]
     assert found.columns() == {}
+
+
+def test_trees_fitted_again_are_counted(rows):
+    X, y = rows
+    learner = st.StableTreeClassifier(2, 0, n_thresholds=4, random_state=0)
+    found = st.refits(learner, X, y, repeats=8, kept=0.95, random_state=1)
+    rng, whole = np.random.default_rng(1), st.StableTreeClassifier(2, 0, 4, random_state=0)
+    own, distances, same = whole.fit(X, y).predict(X), [], []
+    for _ in range(8):
+        kept = np.sort(rng.choice(120, 114, replace=False))
+        again = st.StableTreeClassifier(2, 0, 4, random_state=0).fit(X.iloc[kept], y[kept])
+        distances.append(float(st.tree_distance(whole, again, space=X)))
+        same.append(np.mean(again.predict(X) == own))
+    assert 0 < np.count_nonzero(distances) < 8
+    np.testing.assert_allclose(found.distances, distances)
+    distance, answers, trees = found.measurements()
+    assert distance.value == pytest.approx(np.mean(distances))
+    reach = 2.364624 * np.std(distances, ddof=1) / 8**0.5  # Student's, 7 degrees of freedom
+    expected = np.mean(distances) - reach, np.mean(distances) + reach
+    assert distance.interval == pytest.approx(expected, rel=1e-6)
+    assert answers.value == pytest.approx(100 * np.mean(same))
+    assert trees.value == pytest.approx(100 * distances.count(0) / 8)

@@ -1,6 +1,7 @@
 """RetrainedTreeClassifier: what it promises against the plain refit, kinds of data, bad input."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,9 @@ from steadytree.distance.path import path_distance
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.stability.bootstrap import mean_area
+from steadytree.stability.neighbours import RATES
 from steadytree.stability.pareto_tree import ParetoTreeClassifier
-from steadytree.stability.retrain import RetrainedTreeClassifier
+from steadytree.stability.retrain import RetrainedTreeClassifier, _folds, _ladder
 from steadytree.stability.stable_tree import StableTreeClassifier
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
@@ -135,6 +137,59 @@ def test_the_frontier_and_its_steps(data):
         model.frontier_tree(10_000)
 
 
+@pytest.mark.parametrize("scoring", ["accuracy", "log_loss"])
+def test_scores_are_those_of_rows_not_learned_from(data, scoring):
+    """Both ends of the steps by hand: the tree in use as it is, and a refit without each fold."""
+    X, y = data[0][250:], data[1][250:]
+    rng = np.random.default_rng(3)
+    weights, seen = rng.integers(1, 5, len(y)).astype(float), np.arange(len(y)) < 100
+    old = cart().fit(data[0][:250], data[1][:250])
+    model = RetrainedTreeClassifier(old, cart(), 0, scoring, n_repeats=2)
+    model.fit(X, y, sample_weight=weights, seen=seen)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    total = 0.0
+    for held in _folds(y, np.flatnonzero(~seen), 2, seed):
+        kept = np.delete(np.arange(len(y)), held)
+        tree = cart().fit(X.iloc[kept], y[kept], weights[kept])
+        if scoring == "accuracy":
+            scores = tree.predict(X.iloc[held]) == y[held]
+        else:  # one row more in each leaf, half of each class
+            mass = tree.tree_.weighted_n_node_samples[tree.apply(X.iloc[held])]
+            own = tree.predict_proba(X.iloc[held])[np.arange(len(held)), y[held]]
+            scores = -np.log((own * mass + 0.5) / (mass + 1))
+        total += scores @ weights[held]
+    found = model.steps_["score"]
+    assert found[-1] == pytest.approx(total / 2 / weights[~seen].sum())
+    assert model.choice_.refit_score == found[-1]
+    assert model.choice_.score == found[model.choice_.step]
+    if scoring == "accuracy":
+        right = old.predict(X[~seen]) == y[~seen]
+        assert found[0] == pytest.approx(np.average(right, weights=weights[~seen]))
+
+
+def test_no_step_is_farther_than_the_refit():
+    """The best point at each rate that is near enough; else that of the rate before."""
+    distances = {"refit": 5.0, 0: 0.0, 1: 9.0, 2: 5.0, 3: 7.0}
+
+    class Found:
+        refit, refit_point = "refit", np.full(4, -1.0)
+        rows = SimpleNamespace(distance=lambda trees: np.array([distances[t] for t in trees]))
+        frontier = SimpleNamespace(points=np.arange(16.0).reshape(4, 4))
+        ranks = iter([[0, 1], [1, 0, 2], [3, 1, 2], [1, 3], *[[3, 2, 0]] * (len(RATES) - 4)])
+
+        def ranking(self, points, rate):
+            return np.array(next(self.ranks))
+
+        def build(self, point):
+            return point
+
+    trees, points, index = _ladder(Found())
+    assert trees == [0, 0, 2, 2, *[2] * (len(RATES) - 4), "refit"]
+    assert index.tolist() == [*trees[:-1], -1]
+    np.testing.assert_array_equal(points[:-1], Found.frontier.points[index[:-1]])
+    np.testing.assert_array_equal(points[-1], Found.refit_point)
+
+
 def test_clone_and_cross_validation_keep_the_tree_in_use(data):
     X, y = data
     old = cart().fit(X[:250], y[:250])
@@ -179,6 +234,8 @@ def test_several_and_new_classes(data):
     labels = np.where(y == 1, "b", "a").astype(object)
     labels[(X.iloc[:, 0] > X.iloc[:, 0].quantile(0.7)).to_numpy()] = "new"
     labels = labels.astype(str)
+    model = RetrainedTreeClassifier(as_tree(old)).fit(X[250:], labels[250:])
+    assert model.estimator_.max_leaf_nodes == 5 + 2  # as large, and room for the new class
     model = RetrainedTreeClassifier(old).fit(X[250:], labels[250:])
     assert model.classes_.tolist() == ["a", "b", "new"]
     assert (model.predict(X) == "new").any()
@@ -232,6 +289,10 @@ def test_rows_that_the_tree_has_seen_do_not_judge_it(tmp_path):
     assert aware.flips > blind.flips
     write_fingerprints(tmp_path / "old.rows.json", X[:240], y[:240])
     assert model.fit(X, y, seen=tmp_path / "old.rows.json").choice_ == aware
+    used = np.arange(300) % 3 > 0  # rows of weight 0 are left out, with their flags
+    part = model.fit(X[used], y[used], seen=np.flatnonzero(used) < 240).steps_
+    whole = model.fit(X, y, used.astype(float), seen=np.arange(300) < 240).steps_
+    np.testing.assert_allclose(whole["score"], part["score"])
     with pytest.raises(ValueError, match="seen must hold True or False for each row"):
         model.fit(X, y, seen=[1, 2])
     with pytest.raises(ValueError, match="n_samples=0 rows that previous was not learned from"):

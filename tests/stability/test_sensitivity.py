@@ -315,6 +315,17 @@ def test_other_changes_equal_refitting(change, bins):
         assert node_distance(whole, again.fit(two[kept], changed[kept])) == distance
 
 
+def test_labels_changed_in_turn_are_drawn_and_so_not_exact():
+    found = average_sensitivity(stable(), X, y, change="labels")
+    np.testing.assert_array_equal(found.removed[0], np.arange(150)[:, None])
+    assert not found.exact
+    drawn = draw_variant("labels", np.arange(150), y, 4, np.random.default_rng(0))
+    assert (y[drawn.labels] != y).all()
+    assert {(a, b) for a, b in zip(y, y[drawn.labels], strict=True)} == {
+        (a, b) for a in range(3) for b in range(3) if a != b
+    }
+
+
 def test_changed_values_come_from_other_rows_of_the_column():
     frame = pd.DataFrame({"a": np.arange(20.0), "b": list("uvwx") * 5}, index=np.arange(20)[::-1])
     labels = np.array([0, 1] * 10)

@@ -289,3 +289,18 @@ def test_a_look_ahead_that_would_not_end_is_refused():
     X = np.random.default_rng(0).normal(size=(2000, 20))
     with pytest.raises(ValueError, match="use a smaller lookahead"):
         StableTreeClassifier(lookahead=4, criterion="count").fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_looking_ahead_counts_nodes_by_blocks_as_well(block, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.random((120, 3))
+    y = (X > 0.5).sum(axis=1) % 2
+    settings = {"n_thresholds": 4, "lookahead": 2, "criterion": "count", "random_state": 2}
+    whole = StableTreeClassifier(4, 0.3, **settings).fit(X, y)
+    counters = whole._splits.n_bins * 2
+    monkeypatch.setattr("steadytree.models.builder.BLOCK_COUNTERS", block * counters)
+    parts = StableTreeClassifier(4, 0.3, **settings).fit(X, y)
+    assert whole.tree_.n_leaves > 6
+    for name in ("feature", "threshold", "left", "value", "weight"):
+        np.testing.assert_array_equal(getattr(parts.tree_, name), getattr(whole.tree_, name))

@@ -46,6 +46,8 @@ def test_has_the_leaves_asked_for_and_keeps_their_probabilities():
         tree = SteadyTreeClassifier(max_leaf_nodes=n_leaves).fit(X, y).tree_
         assert tree.n_leaves == n_leaves
         assert len(np.unique(tree.value[tree.is_leaf, 1])) == n_leaves
+        reached = np.bincount(tree.apply(X), minlength=tree.n_nodes)
+        np.testing.assert_allclose(tree.weight[tree.is_leaf], reached[tree.is_leaf])
     assert tree.prune().n_leaves < tree.n_leaves  # siblings of one label are not merged
 
 
@@ -148,9 +150,12 @@ def test_a_split_of_categories_is_the_best_of_all_groups(seed):
 def test_weights_count_as_repeated_rows():
     X, y = additive(150)
     weights = np.random.default_rng(1).integers(0, 4, 150)
-    weighted = SteadyTreeClassifier().fit(X, y, weights).tree_
-    repeated = SteadyTreeClassifier().fit(np.repeat(X, weights, 0), np.repeat(y, weights)).tree_
-    assert weighted == repeated
+    weighted = SteadyTreeClassifier().fit(X, y, weights)
+    repeated = SteadyTreeClassifier().fit(np.repeat(X, weights, 0), np.repeat(y, weights))
+    assert weighted.tree_ == repeated.tree_
+    assert weighted.choice_ == repeated.choice_
+    agreeing = weighted.choice_.agreement * weights.sum()  # a sum of weights, so a whole number
+    assert agreeing == pytest.approx(round(agreeing), abs=1e-9)
 
 
 def test_the_unit_of_small_weights_does_not_matter():
@@ -171,8 +176,20 @@ def test_class_weights_are_weights_of_the_rows():
     assert heavy.tree_ == SteadyTreeClassifier().fit(X, y, np.where(y == "ill", 4.0, 1.0)).tree_
     balanced = SteadyTreeClassifier(class_weight="balanced").fit(X, y)
     assert balanced.tree_.value[0, 0] == pytest.approx(0.5, abs=0.05)
+    assert balanced.tree_.weight[0] == pytest.approx(600)
     found = [(model.predict(X) == "ill").sum() for model in (plain, heavy, balanced)]
     assert found[0] < found[1] < found[2]
+
+
+def test_the_least_leaf_is_a_share_of_real_and_made_up_rows():
+    X, y = additive(200)
+    sizes = []
+    for least in (5, 60, 90, 101):
+        model = SteadyTreeClassifier(min_samples_leaf=least).fit(X, y)
+        assert model.choice_.teacher
+        sizes.append(model.tree_.n_leaves)
+        assert model.tree_.n_leaves <= max(200 // least, 1)
+    assert sizes[0] > sizes[1] > sizes[3] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -133,7 +133,7 @@ class Parted(ABC):
         """The counts of all parts together."""
 
     def start(self) -> None:
-        self._n_open = 1
+        self._n_open, self._first = 1, 0
         self._moves: list[LevelSplits] = []
         self._parents: NDArray[Any] | None = None  # counts of the last level
         self.restart()
@@ -145,6 +145,7 @@ class Parted(ABC):
         self._n_open = level.n_open
 
     def count(self, first: int, last: int) -> ClassCounts:
+        self._first = first
         counted = np.zeros(self._n_open, bool)
         counted[first:last] = True
         if not counted.all():
@@ -206,8 +207,8 @@ class Rows(Parted):
         return pass_over(*rows, self.splits.table, todo, self._weights)
 
     def rows_in(self, node: int) -> NDArray[np.int64]:
-        """Numbers of the rows in an open node, whose level was counted before."""
-        return np.flatnonzero(self._node_of_row == node)
+        """Numbers of the rows in a node, the first of those counted last being 0."""
+        return np.flatnonzero(self._node_of_row == self._first + node)
 
 
 class Summed:
