@@ -3,9 +3,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+import steadytree as st
 from steadytree.data.dataset import hash_data
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import accuracy
@@ -14,6 +15,7 @@ from steadytree.models.files import load, save
 from steadytree.reporting.build import build_report
 from steadytree.reporting.data_set import Origin
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.text import render_text
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models import trees
 
@@ -124,3 +126,22 @@ def test_labels_without_letters_are_shown():
     X = pd.DataFrame({"x": [0.0, 1.0]})
     model = DecisionTreeClassifier().fit(X, ["", "a"])
     assert build_report(model, X, ["", "a"])["tree"]["classes"] == ["(empty)", "a"]
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (st.SteadyTreeClassifier(), "the teacher predicts unseen rows"),
+        (st.ParetoTreeClassifier(n_trees=8, random_state=0), "whose refits agree on "),
+        (st.StableTreeClassifier(random_state=0), ""),
+    ],
+)
+def test_what_the_learner_chose_is_said(model, said):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    fitted = model.fit(X, y)
+    data = build_report(fitted, X, y, ReportOptions(quick=True))
+    assert said in data["model"]["learned"]
+    assert bool(said) == bool(data["model"]["learned"])
+    assert (data["model"]["learned"] in render_text(data, 2000)) is True
+    if hasattr(fitted, "agreement_"):
+        assert f"{100 * fitted.agreement_:.0f} %" in data["model"]["learned"]

@@ -22,6 +22,7 @@ from steadytree.reporting.data_set import Origin, made_with
 from steadytree.reporting.formatting import (
     label_text,
     one_line,
+    percent_text,
     plain,
     plain_measurements,
     rows_text,
@@ -63,7 +64,11 @@ def build_report(
         },
         "kind": kind,
         "tree": build_nodes(fitted, table, truth) if isinstance(fitted, Tree) else None,
-        "model": {"kind": type(model).__name__, "sha256": model_hash(fitted)},
+        "model": {
+            "kind": type(model).__name__,
+            "sha256": model_hash(fitted),
+            "learned": _how_learned(model),
+        },
         "data": _data(fitted, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(options.date),
@@ -77,6 +82,20 @@ def build_report(
         data["readings"]["refits"] = data["stability"]["refit_readings"]
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
+
+
+def _how_learned(model: Any) -> str:
+    """What the learner chose and why, as far as it says so."""
+    agreement = getattr(model, "agreement_", None)
+    if agreement is not None:
+        origin = model.candidates_["origin"][model.chosen_]
+        return (
+            f"chosen among {len(model.trees_)} learners by score, changed predictions "
+            f"and distance: {origin}, whose refits agree on {percent_text(agreement)} of the rows "
+            "held out."
+        )
+    reason = getattr(getattr(model, "choice_", None), "reason", "")
+    return str(reason)
 
 
 def _check_change(fitted: Tree | Scorecard) -> None:

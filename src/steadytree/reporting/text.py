@@ -142,6 +142,8 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         return Group(*parts, *_titled("Risk score", Text(data["card"]["text"], no_wrap=True)))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
     parts += _titled("Rules", rules)
+    if data["model"]["learned"]:
+        parts += [Text(f"How it was learned: {data['model']['learned']}", style="dim")]
     if data["tree"]["note"]:
         parts += [Text(data["tree"]["note"], style="bold")]
     return Group(*parts)
