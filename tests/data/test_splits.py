@@ -8,7 +8,7 @@ import pytest
 from steadytree.data._kernels import split_goes_left
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import Schema
-from steadytree.data.splits import SplitTable, category_order
+from steadytree.data.splits import Bins, SplitTable, category_order
 from steadytree.models.builder import TreeBuilder
 
 SCHEMA = Schema(
@@ -93,3 +93,31 @@ def test_groups_need_rows():
         space = FeatureSpace.observe(X)
         counts = space.count_bins(space.binned(space.encode(X)), np.zeros(len(X), np.int32), 1)
         assert len(SplitTable.of(space, counts)) == n_splits
+
+
+def test_kept_bins_go_before_what_new_rows_show():
+    """Known columns keep order and groups, new categories come last, new columns are their own."""
+    kept_space = FeatureSpace.declare(categories={"a": list("uvwx"), "b": list("pqrst")})
+    kept = Bins(kept_space, {"a": ("x", "u", "w", "v")}, seed=1)
+    names = {"a": list("uvwxyz"), "b": list("pqrst"), "c": list("klmno")}
+    space = FeatureSpace.declare(categories=names)
+    counts = np.zeros((space.bin_offsets[-1], 2))
+    for j, sizes in enumerate(([6, 1, 5, 2, 4, 3], [1, 2, 3, 4, 5], [2, 1, 4, 5, 3])):
+        own = slice(space.bin_offsets[j], space.bin_offsets[j] + len(sizes))
+        counts[own] = np.column_stack([1000 - 100 * np.array(sizes), 100 * np.array(sizes)])
+    splits = SplitTable.of(space, counts, kept)
+    # "b" had no groups when the bins were made, so it gets none
+    assert splits.order == {"a": ("x", "u", "w", "v", "y", "z"), "c": ("l", "k", "o", "m", "n")}
+    listed = [6 + 3, 5, 5 + 2]  # each twice for missing values, which are asked for too
+    assert np.bincount(splits.table.feature).tolist() == [2 * n + 1 for n in listed]
+    assert SplitTable.of(space, counts).order["a"] == ("v", "x", "z", "y", "w", "u")
+
+
+@pytest.mark.parametrize(("values", "kind"), [([0.0, 7.0], "integer"), ([0.5, 7.0], "numeric")])
+def test_columns_of_kept_bins_hold_old_and_new_values(values, kind):
+    old = FeatureSpace.observe(np.array([[0.0], [3.0], [5.0]]))
+    old = old.with_thresholds(np.array([[0.0], [3.0], [5.0]]), n_thresholds=2)
+    new = FeatureSpace.observe(np.array([[values[0]], [2.0], [values[1]]]))
+    (column,) = Bins(old, {}, seed=0).over(new)
+    assert (column.kind, column.low, column.high) == (kind, 0.0, 7.0)
+    np.testing.assert_array_equal(column.thresholds, old[0].thresholds)

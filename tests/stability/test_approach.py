@@ -71,3 +71,20 @@ def test_what_is_found_is_worth_no_less_and_stays_within_its_budget(monkeypatch)
     assert nested_of(found) is not None
     monkeypatch.setattr("steadytree.stability.neighbours.MOST_READS", 0)
     assert Approach(rows, fresh, [np.array([0.5, 1.5])] * 2).nearest() is fresh
+
+
+def test_leaves_of_weighted_rows_are_those_of_repeated_ones():
+    rng = np.random.default_rng(2)
+    X, y = rows_of(rng, rng.random((N_VALUES, N_VALUES)), 60)
+    fit = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    old = read_previous(fit, SPACE, np.array([0, 1]))[0]
+    weights = rng.integers(1, 5, 60)
+    found = []
+    for times, mass in ((np.ones(60, int), weights), (weights, np.ones(weights.sum()))):
+        rows = NewRows(old, X.repeat(times, 0), y.repeat(times), mass.astype(float), log_loss=True)
+        search = Approach(rows, old, [np.array([0.5, 1.5])] * 2)
+        leaves = search._candidates(nested_of(old), rows.everyone)
+        found.append([next(leaves) for _ in range(2)])
+    for one, other in zip(*found, strict=True):
+        assert one.label == other.label
+        np.testing.assert_allclose(one.share, other.share)

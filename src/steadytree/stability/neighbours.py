@@ -327,7 +327,9 @@ class Approach:
     def _candidates(self, nested: Nested, rows: Integers) -> Iterator[Nested]:
         """Trees that differ at the root of a sub-tree."""
         known = self.rows
-        share = known.old_shares[rows].mean(axis=0) if len(rows) else known.old.value[0]
+        share = known.old.value[0]
+        if len(rows):
+            share = np.average(known.old_shares[rows], axis=0, weights=known.weights[rows])
         labels = np.union1d(known.labels[rows], known.decided[rows]).tolist()
         leaves = [Leaf(label, share) for label in labels]
         yield from leaves
