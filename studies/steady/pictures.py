@@ -19,7 +19,8 @@ def draw(cells, folder):
         ours = method == "steady"
         axes.plot(changed, accuracy, "o" if ours else "s", color="C0" if ours else "0.45")
         label = f"{method}, {leaves} leaves" if method in ("cart", "steady") else method
-        axes.annotate(label, (changed, accuracy), (5, 4), textcoords="offset points", fontsize=8)
+        below = (5, -11) if method == "cart" else (5, 4)
+        axes.annotate(label, (changed, accuracy), below, textcoords="offset points", fontsize=8)
     axes.set_xlabel("decisions changed by learning again, % of rows")
     axes.set_ylabel("accuracy on held-out rows, %")
     axes.margins(x=0.25, y=0.1)
