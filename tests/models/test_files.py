@@ -24,6 +24,7 @@ from steadytree.models.documents import (
     tree_from_dict,
     tree_to_dict,
 )
+from steadytree.models.boxes import rename
 from steadytree.models.files import _hash, load, model_hash, save
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
@@ -484,6 +485,9 @@ def test_a_tree_keeps_its_bins_and_files_without_them_stay_as_they_were(path):
     assert load(path) == tree
     assert load(path).bins is None
     assert tree.prune().bins is tree.bins
+    assert not tree.is_leaf[0]
+    assert tree.restrict([0]).bins is tree.bins
+    assert rename(tree, {"b": "other"}).bins is None  # they are of other columns
 
 
 @pytest.mark.parametrize(
