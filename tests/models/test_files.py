@@ -16,6 +16,7 @@ import steadytree as st
 from steadytree._base.documents import canonical_json, convert
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.boxes import rename
 from steadytree.models.documents import (
     MAX_VALUES,
     ScorecardFile,
@@ -24,7 +25,6 @@ from steadytree.models.documents import (
     tree_from_dict,
     tree_to_dict,
 )
-from steadytree.models.boxes import rename
 from steadytree.models.files import _hash, load, model_hash, save
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
