@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.data.dataset import Dataset, hash_data, hold_out
+from steadytree.data.dataset import Dataset, Sampled, hash_data, hold_out
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.stability.refits import refits
@@ -186,6 +186,18 @@ def test_the_hash_of_a_data_set_is_of_values_not_of_bits():
     plain = hash_data(np.array([[0.0, np.nan], [1.0, 2.0]]), [0, 1])
     assert hash_data(np.array([[-0.0, other], [1.0, 2.0]]), [0, 1]) == plain
     assert hash_data(np.array([[0.0, np.nan], [1.0, -2.0]]), [0, 1]) != plain
+
+
+def test_a_sample_holds_each_class_in_its_proportion():
+    y = np.random.default_rng(0).permutation(np.repeat(["a", "b", "c"], [1700, 290, 10]))
+    sample = Sampled.of(np.arange(2000.0)[:, None], y, 500, seed=3)
+    rows = sample.features.table.columns[0].astype(int)
+    np.testing.assert_array_equal(sample.labels, y[rows])
+    found = [int((sample.labels == label).sum()) for label in "abc"]
+    np.testing.assert_allclose(found, [425, 72.5, 2.5], atol=1)
+    assert len(np.unique(rows)) == 500
+    other = Sampled.of(np.arange(2000.0)[:, None], y, 500, seed=4)
+    assert (other.features.table.columns[0] != rows).any()
 
 
 def test_every_class_gives_its_share():

@@ -72,6 +72,21 @@ def test_subtrees_that_changed_sides_are_two_moves():
     assert edits_between((0, one, other), (0, other, one)) == 2
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "n_cut"),
+    [
+        ((0, (0, (0, 1, 0), 0), (0, 0, (1, 0, 1))), (0, (0, (0, 0, (1, 0, 1)), 0), 0), 1),
+        (
+            (1, (3, (3, 0, 0), 0), (0, 0, (2, (0, 0, (2, 1, 0)), 0))),
+            (1, (3, (3, 0, 0), (0, 0, (2, 1, 0))), 1),
+            2,
+        ),
+    ],
+)
+def test_a_subtree_moves_while_splits_around_it_are_cut(old, new, n_cut):
+    assert edits_between(old, new) == 1 + n_cut
+
+
 def test_a_split_above_or_below_is_one_edit():
     tree = (2, (3, 0, 1), (1, 0, 1))
     assert edits_between(tree, (0, tree, 1)) == edits_between((0, 1, tree), tree) == 1

@@ -16,6 +16,7 @@ import steadytree as st
 from steadytree._base.documents import canonical_json, convert
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.boxes import rename
 from steadytree.models.documents import (
     MAX_VALUES,
     ScorecardFile,
@@ -484,6 +485,9 @@ def test_a_tree_keeps_its_bins_and_files_without_them_stay_as_they_were(path):
     assert load(path) == tree
     assert load(path).bins is None
     assert tree.prune().bins is tree.bins
+    assert not tree.is_leaf[0]
+    assert tree.restrict([0]).bins is tree.bins
+    assert rename(tree, {"b": "other"}).bins is None  # they are of other columns
 
 
 @pytest.mark.parametrize(

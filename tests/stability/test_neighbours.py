@@ -7,10 +7,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from steadytree.models.tree import LEAF
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.models.tree import LEAF, Tree
 from steadytree.stability import neighbours
 from steadytree.stability.neighbours import Neighbours, Sketch
-from steadytree.stability.new_rows import Leaf, NewRows, changed_splits
+from steadytree.stability.new_rows import Leaf, NewRows, Split, changed_splits, split_of
 from tests.models.trees import random_rows, random_tree
 
 
@@ -120,6 +121,59 @@ def random_refit(rows):
         return sketch.splits[node], nested(sketch.left[node]), nested(sketch.right[node])
 
     return rows.tree_of(nested(0))
+
+
+def rows_with_missing(decide):
+    """Rows of two numbers, x often missing, and a tree in use that asks x <= 0.35."""
+    rng = np.random.default_rng(0)
+    values = rng.random((80, 2)).round(2)
+    values[rng.random(80) < 0.4, 0] = np.nan
+    space = FeatureSpace.observe(values)
+    nodes = np.array([0, LEAF, LEAF]), np.array([0.35, np.nan, np.nan])
+    children = np.array([1, LEAF, LEAF]), np.array([2, LEAF, LEAF])
+    value, missing_left = np.array([[0.5, 0.5], [1, 0], [0, 1]]), np.array([True, False, False])
+    old = Tree(space, np.array([0, 1]), *nodes, *children, value, np.ones(3), missing_left)
+    return NewRows(old, values, decide(values).astype(int), np.ones(80), log_loss=False)
+
+
+def test_options_of_a_split():
+    rows = rows_with_missing(lambda values: ~(values[:, 0] <= 0.6))
+    found = Neighbours(rows, rows.old)
+    own = split_of(rows.old, 0)
+    new = Split(1, 0.5, own.subset, False)
+    listed = found._splits(0, rows.everyone, Sketch([new, None, None], [1, -1, -1], [2, -1, -1]))
+    assert [changes for _, changes in listed] == [0, 1, 1, 2]
+    assert listed[0][0].same(own)
+    moved = listed[1][0]
+    assert (rows.goes_left(moved, rows.everyone) == (rows.labels == 0)).all()
+    assert listed[2][0].same(own._replace(missing_left=False))
+    assert listed[3][0] is new
+    none_gone = rows.everyone[~np.isnan(rows.values[:, 0])]
+    assert [changes for _, changes in found._splits(0, none_gone, None)] == [0, 1]
+
+
+def test_a_fresh_tree_sends_rows_where_it_was_grown_from_them():
+    """Whether x is there decides which side z is asked on, so no leaf errs."""
+    for there in (True, False):
+        rows = rows_with_missing(
+            lambda values, there=there: (
+                np.isnan(values[:, 0]) | (values[:, 1] > 0.5)
+                if there
+                else np.isnan(values[:, 0]) & (values[:, 1] > 0.5)
+            )
+        )
+        found = Neighbours(rows, rows.old)
+        sketch = found._grow(rows.everyone, 3)
+
+        def errors(node, own, sketch=sketch, rows=rows):
+            if sketch.left[node] == LEAF:
+                return len(own) - np.bincount(rows.labels[own]).max(initial=0)
+            goes = rows.goes_left(sketch.splits[node], own)
+            below = (sketch.left[node], own[goes]), (sketch.right[node], own[~goes])
+            return sum(errors(child, part) for child, part in below)
+
+        assert len(sketch.left) == 5
+        assert errors(0, rows.everyone) == 0
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -249,13 +249,15 @@ def test_shared_bins_are_those_of_a_refit_with_the_same_bins(seed, grid, monkeyp
     """What is reported is what happens when the tree is learned again from its file."""
     monkeypatch.setattr("steadytree.data.splits.GROUPED_ROWS", 0)
     rows, labels = random_rows(np.random.default_rng(seed), n=40)
-    model = stable(grid=grid, n_thresholds=30, epsilon=0.3).fit(rows, labels)
+    model = stable(grid=grid, n_thresholds=30, epsilon=0.3, random_state=seed + 1)
+    model.fit(rows, labels)
     found = average_sensitivity(model, rows, labels, normalise=False)
     assert found.bins == "shared"
     assert "with the same bins" in str(found)
     save(model, tmp_path / "a.tree.json")
     again = stable(grid=grid, random_state=None, epsilon=0.3, bins=load(tmp_path / "a.tree.json"))
     assert again.fit(rows, labels).tree_ == model.tree_
+    assert again.seed_ == seed + 1
     for k in range(40):
         kept = np.delete(np.arange(40), k)
         if rows.iloc[kept].isna().all().any() or len(set(labels[kept])) < len(set(labels)):
