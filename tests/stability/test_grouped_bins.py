@@ -60,19 +60,19 @@ def test_questions_send_rows_where_their_bins_go(missing):
         values[::7] = np.nan
     space = FeatureSpace.observe(values)
     bins = GroupedBins.of(space, values, values[:, :1] > 2, np.ones(100))
-    codes, n = bins.codes(values)[:, 0], bins.space[0].n_bins
+    binned, n = bins.binned(values)[:, 0], bins.space[0].n_bins
     assert n == 5
     listed = [(1 << k) - 1 for k in range(1, n)]
     if missing:  # with the missing values, or these alone
         listed += [low | 1 << n for low in [0, *listed]] + [(1 << n) - 1]
     for asked in listed:
         for larger_left in (False, True):
-            question = bins.question(0, asked, larger_left)
+            split_at = bins.split_at(0, asked, larger_left)
             gone = np.isnan(values[:, 0])
-            left = np.where(gone, question.missing_left, values[:, 0] <= question.threshold)
-            np.testing.assert_array_equal(left != question.swapped, asked >> codes & 1 == 1)
+            left = np.where(gone, split_at.missing_left, values[:, 0] <= split_at.threshold)
+            np.testing.assert_array_equal(left != split_at.swapped, asked >> binned & 1 == 1)
             if not missing:
-                assert question.missing_left == larger_left
+                assert split_at.missing_left == larger_left
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-3, 1.0, 1e9])
