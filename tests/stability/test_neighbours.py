@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -152,28 +153,30 @@ def test_options_of_a_split():
     assert [changes for _, changes in found._splits(0, none_gone, None)] == [0, 1]
 
 
-def test_a_fresh_tree_sends_rows_where_it_was_grown_from_them():
-    """Whether x is there decides which side z is asked on, so no leaf errs."""
-    for there in (True, False):
-        rows = rows_with_missing(
-            lambda values, there=there: (
-                np.isnan(values[:, 0]) | (values[:, 1] > 0.5)
-                if there
-                else np.isnan(values[:, 0]) & (values[:, 1] > 0.5)
-            )
-        )
-        found = Neighbours(rows, rows.old)
-        sketch = found._grow(rows.everyone, 3)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_fresh_tree_sends_rows_where_it_was_grown_from_them(sign):
+    """Where the category is missing, z decides: no leaf errs if each is asked on its own side."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"c": rng.choice(["a", "b"], 80), "z": rng.random(80).round(2)})
+    frame.loc[rng.random(80) < 0.5, "c"] = None
+    space = FeatureSpace.observe(frame)
+    gone = frame["c"].isna().to_numpy()
+    labels = (~gone | (frame["z"] > 0.7).to_numpy()).astype(int)
+    labels = labels if sign > 0 else 1 - labels
+    leaf, none = np.array([LEAF]), np.array([np.nan])
+    old = Tree(space, np.array([0, 1]), leaf, none, leaf, leaf, np.array([[0.4, 0.6]]), np.ones(1))
+    rows = NewRows(old, np.asarray(space.encode(frame), float), labels, np.ones(80), False)
+    sketch = Neighbours(rows, old)._grow(rows.everyone, 3)
 
-        def errors(node, own, sketch=sketch, rows=rows):
-            if sketch.left[node] == LEAF:
-                return len(own) - np.bincount(rows.labels[own]).max(initial=0)
-            goes = rows.goes_left(sketch.splits[node], own)
-            below = (sketch.left[node], own[goes]), (sketch.right[node], own[~goes])
-            return sum(errors(child, part) for child, part in below)
+    def errors(node, own):
+        if sketch.left[node] == LEAF:
+            return len(own) - np.bincount(labels[own]).max(initial=0)
+        goes = rows.goes_left(sketch.splits[node], own)
+        below = (sketch.left[node], own[goes]), (sketch.right[node], own[~goes])
+        return sum(errors(child, part) for child, part in below)
 
-        assert len(sketch.left) == 5
-        assert errors(0, rows.everyone) == 0
+    assert len(sketch.left) == 5
+    assert errors(0, rows.everyone) == 0
 
 
 @given(st.integers(0, 2**32 - 1))
