@@ -26,7 +26,7 @@ def fit_elsewhere(name, X, y):
         data = pathlib.Path(folder) / "data.npz"
         np.savez(data, X=X, y=y)
         found = ask(name, data)
-    build = as_tree if name == "groot" else as_card
+    build = as_tree if name == "groot" else as_scorecard
     return build(found["model"], X.shape[1]), found["seconds"]
 
 
@@ -58,7 +58,7 @@ def _space(n_columns):
     return FeatureSpace.declare(bounds={f"x{j}": (0.0, 1.0) for j in range(n_columns)})
 
 
-def as_card(model, n_columns):
+def as_scorecard(model, n_columns):
     """Conditions [column, "at_least" or "below", threshold, points] and an offset as a card."""
     from steadytree.models.condition import Condition
     from steadytree.models.scorecard import Scorecard

@@ -13,8 +13,8 @@ from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
-from steadytree.models.documents import card_from_dict, card_to_dict
-from steadytree.models.export import card_to_sql, card_to_tree
+from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
+from steadytree.models.export import scorecard_to_sql, scorecard_to_tree
 from steadytree.models.files import load, save
 from steadytree.models.scorecard import RiskTable, Scorecard
 from steadytree.models.sklearn import as_tree
@@ -59,11 +59,11 @@ def test_every_form_of_a_card_gives_the_same_answers(seed, tmp_path):
     for other in (
         load(tmp_path / "a.card.json"),
         pickle.loads(pickle.dumps(card)),
-        card_from_dict(json.loads(json.dumps(card_to_dict(card)))),
+        scorecard_from_dict(json.loads(json.dumps(scorecard_to_dict(card)))),
     ):
         assert other == card
         assert hash(other) == hash(card)
-    tree = card_to_tree(card)
+    tree = scorecard_to_tree(card)
     np.testing.assert_array_equal(tree.predict(rows), answers)
     if card.gives_risks:
         shares = card.predict_proba(rows)
@@ -77,7 +77,7 @@ def check_sql(card, rows, totals):
         rows.to_sql("t", base, index=False)
         for place in range(totals.shape[1]):
             label = None if card.is_binary else LABELS[place]
-            found = base.execute(f"SELECT {card_to_sql(card, label)} FROM t").fetchall()
+            found = base.execute(f"SELECT {scorecard_to_sql(card, label)} FROM t").fetchall()
             assert [row[0] for row in found] == totals[:, place].tolist()
 
 
@@ -89,14 +89,14 @@ def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path
     card, table = model.card_, model.risk_table_
     assert card.risk_table == table
     assert plot(model) == plot(card)
-    assert card_to_sql(model) == card_to_sql(card)
-    assert card_to_tree(model) == card_to_tree(card)
-    assert card.to_sql() == card_to_sql(card)
-    assert card.to_tree() == card_to_tree(card)
+    assert scorecard_to_sql(model) == scorecard_to_sql(card)
+    assert scorecard_to_tree(model) == scorecard_to_tree(card)
+    assert card.to_sql() == scorecard_to_sql(card)
+    assert card.to_tree() == scorecard_to_tree(card)
     for thing in (model, card):
         save(thing, tmp_path / "a.card.json")
         assert load(tmp_path / "a.card.json") == card
-    for function in (card_to_sql, card_to_tree):
+    for function in (scorecard_to_sql, scorecard_to_tree):
         with pytest.raises(TypeError, match="a card is needed, got LogisticRegression"):
             function(LogisticRegression())
     for thing in (model, card):
@@ -138,7 +138,7 @@ def test_reasons_name_the_conditions_that_hold():
     assert card.reasons(pandas.DataFrame(rows), "yes") == card.reasons(pandas.DataFrame(rows))
     for function in (
         lambda: card.reasons(pandas.DataFrame(rows), "no"),
-        lambda: card_to_sql(card, 7),
+        lambda: scorecard_to_sql(card, 7),
     ):
         with pytest.raises(ValueError, match="label must be 'yes' or left out"):
             function()
@@ -223,17 +223,17 @@ def test_a_large_card_is_no_tree():
     conditions = [Condition(0, "at_least", float(k)) for k in range(20, 29)]
     card = Scorecard(SPACE, ["no", "yes"], conditions, [1] * 9, -4)
     with pytest.raises(ValueError, match="9 conditions"):
-        card_to_tree(card)
+        scorecard_to_tree(card)
 
 
 def test_a_small_card_as_plain_values_sql_and_tree():
     space = FeatureSpace.declare(bounds={"age": (18, 99)})
     card = Scorecard(space, ["no", "yes"], [Condition(0, "at_least", 75)], [2], -1)
     condition = {"feature": "age", "sort": "at_least", "points": [2], "at_least": 75.0}
-    assert card_to_dict(card)["conditions"] == [condition]
-    assert card_from_dict(card_to_dict(card)) == card
-    assert card_to_sql(card) == '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
-    assert card_to_tree(card).predict([[74.0], [75.0]]).tolist() == ["no", "yes"]
+    assert scorecard_to_dict(card)["conditions"] == [condition]
+    assert scorecard_from_dict(scorecard_to_dict(card)) == card
+    assert scorecard_to_sql(card) == '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
+    assert scorecard_to_tree(card).predict([[74.0], [75.0]]).tolist() == ["no", "yes"]
 
 
 def test_rows_of_a_risk_table():

@@ -183,7 +183,7 @@ def least_total(gain, cost, entry_of, order, needed, n_columns):
     return min((sum(costs) for costs in ways), default=np.inf), None
 
 
-def nearest_card_change(X, own, bins, price, largest):
+def nearest_scorecard_change(X, own, bins, price, largest):
     """Every combination of bins tried; the witness is not compared."""
     distance = np.full(len(X), np.inf)
     n_columns = len(bins.column)

@@ -130,12 +130,12 @@ def _lines(found: Found) -> Iterator[str]:
 
 
 def _values(found: Found, scored: bool) -> dict[str, Any]:
-    from steadytree.models.documents import card_to_dict
+    from steadytree.models.documents import scorecard_to_dict
     from steadytree.reporting.formatting import plain
 
     table = found.scorecard.risk_table
     risks = [] if table is None else [vars(row) for row in table.rows]
-    values = {"card": card_to_dict(found.scorecard), "risks": risks, **found.fitted}
+    values = {"card": scorecard_to_dict(found.scorecard), "risks": risks, **found.fitted}
     if scored:
         values["totals"] = found.scorecard.score(found.rows)
         values["answers"] = found.scorecard.predict(found.rows)

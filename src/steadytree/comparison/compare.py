@@ -26,7 +26,7 @@ from steadytree.data.table import Table
 from steadytree.distance.tree_distance import tree_distance
 from steadytree.metrics.accuracy import Answers, accuracy, label_indices, summarise_answers
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import Certificate, certify, thin_curve
@@ -254,7 +254,7 @@ def _measure_fold(
         shares, truth = model.predict_proba(rows), label_indices(model.classes_, truth)
         answers = Answers(model.classes_, truth, shares.argmax(axis=1), shares)
         return _Fold(summarise_answers(answers), None, None, model.predict(X), seconds)
-    fitted = as_card(model) or as_tree(model, X)
+    fitted = as_scorecard(model) or as_tree(model, X)
     found = accuracy(model, rows, truth), certify(model, rows, truth, noise)
     return _Fold(*found, fitted, fitted.predict(X), seconds)
 

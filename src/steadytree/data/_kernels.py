@@ -348,8 +348,8 @@ def list_splits(occupied, full_offsets, n_categories, has_missing, order, groupe
         n_full = full_offsets[feature + 1] - start - 1
         is_text = n_categories[feature] > 0
         size, previous = 0, -1
-        for place in range(n_full):
-            bin_index = order[start + place]
+        for position in range(n_full):
+            bin_index = order[start + position]
             if occupied[start + bin_index]:
                 if not is_text and size > 0:
                     split = (size - 1, previous, bin_index - 1, False)

@@ -225,8 +225,8 @@ def _names(table: Table) -> tuple[str, ...]:
 
 def _hashes(table: Table, names: Any, y: Any, salt: bytes) -> Iterator[str]:
     """A hash for each row; columns in the order of their names, which may differ between files."""
-    place = {name: j for j, name in enumerate(_names(table))}
-    columns = [[*map(_cell, table.columns[place[name]].tolist())] for name in sorted(names)]
+    position = {name: j for j, name in enumerate(_names(table))}
+    columns = [[*map(_cell, table.columns[position[name]].tolist())] for name in sorted(names)]
     labels = [value_text(label) for label in np.asarray(y).tolist()]
     for cells in zip(*columns, labels, strict=True):
         # each cell with its length, so that no two rows give the same text

@@ -185,7 +185,7 @@ def class_changes(
         for tree, labels in zip((old, new), known, strict=True)
     ]
     found = []
-    for place, label in enumerate(classes):
+    for position, label in enumerate(classes):
         status: ClassStatus
         if label not in known[0]:
             status = "new" if label in known[1] else "unknown"
@@ -195,7 +195,7 @@ def class_changes(
             continue
         n_rows = n_right = None
         if truth is not None and new_leaf is not None:
-            own = new.label[new_leaf[truth == place]]
+            own = new.label[new_leaf[truth == position]]
             n_rows = len(own)
             n_right = int((own == known[1].index(label)).sum()) if label in known[1] else 0
         found.append(ClassChange(label, status, label in answers[1], n_rows, n_right))
@@ -337,12 +337,12 @@ def _read(model: Any, X: Any) -> tuple[Tree, bool]:
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:
     """Index of each row's class; one that neither tree knows is added to the classes."""
     labels, inverse = distinct_labels(y)
-    places = match_labels(labels, classes)
-    for k, place in enumerate(places):
-        if place == UNKNOWN:
-            places[k] = len(classes)
+    positions = match_labels(labels, classes)
+    for k, position in enumerate(positions):
+        if position == UNKNOWN:
+            positions[k] = len(classes)
             classes.append(labels[k])
-    return np.array(places, dtype=np.int64)[inverse]
+    return np.array(positions, dtype=np.int64)[inverse]
 
 
 def _row_changes(old: Tree, new: Tree, X: Any, truth: NDArray[np.int64] | None) -> RowChanges:
@@ -351,8 +351,8 @@ def _row_changes(old: Tree, new: Tree, X: Any, truth: NDArray[np.int64] | None) 
         raise ValueError("X has no rows: pass rows to compare decisions on, or leave X out.")
     if truth is not None and len(truth) != len(before):
         raise ValueError(f"X has {len(before)} rows, but y has {len(truth)} labels.")
-    place = {label: k for k, label in enumerate(old.classes.tolist())}
-    codes = np.array([place.setdefault(label, len(place)) for label in new.classes.tolist()])
+    position = {label: k for k, label in enumerate(old.classes.tolist())}
+    codes = np.array([position.setdefault(label, len(position)) for label in new.classes.tolist()])
     was, now = old.label[before], codes[new.label[after]]
     pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
     flows = tuple(

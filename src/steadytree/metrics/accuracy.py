@@ -11,7 +11,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.scorecard import as_card
+from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 
 
@@ -102,19 +102,19 @@ def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     """Predict rows whose classes are known, by a tree or a scorecard."""
-    card = as_card(model)
-    if card is None:
+    scorecard = as_scorecard(model)
+    if scorecard is None:
         tree = as_tree(model)
         classes, truth, leaves = tree.classes, label_indices(tree.classes, y), tree.apply(X)
         answer, shares = tree.label[leaves], tree.value[leaves]
     else:
-        classes, truth = card.classes, label_indices(card.classes, y)
-        values = np.asarray(card.space.encode(X), np.float64)
-        answer = card.answer_encoded(values)
+        classes, truth = scorecard.classes, label_indices(scorecard.classes, y)
+        values = np.asarray(scorecard.space.encode(X), np.float64)
+        answer = scorecard.answer_encoded(values)
         shares = np.eye(len(classes))[answer]
-        if card.gives_risks:
-            totals = card.holds_encoded(values) @ card.points + card.offset
-            shares = card.risk(totals[:, 0] if card.is_binary else totals)
+        if scorecard.gives_risks:
+            totals = scorecard.holds_encoded(values) @ scorecard.points + scorecard.offset
+            shares = scorecard.risk(totals[:, 0] if scorecard.is_binary else totals)
     if len(answer) != len(truth):
         raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
     if len(truth) == 0:

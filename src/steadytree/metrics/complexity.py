@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 
@@ -67,9 +67,9 @@ def complexity(model: Any, X: Any = None) -> Complexity:
     >>> complexity(model, [[3], [3]]).mean_questions
     1.0
     """
-    card = as_card(model)
-    if card is not None:
-        return _card_complexity(card)
+    scorecard = as_scorecard(model)
+    if scorecard is not None:
+        return _scorecard_complexity(scorecard)
     tree = as_tree(model)
     return Complexity(
         n_leaves=tree.n_leaves,
@@ -81,33 +81,35 @@ def complexity(model: Any, X: Any = None) -> Complexity:
     )
 
 
-def _card_complexity(card: Scorecard) -> Complexity:
+def _scorecard_complexity(scorecard: Scorecard) -> Complexity:
     """Every condition is checked for every row; the leaves are the totals that can occur."""
-    used = [k for k, points in enumerate(card.points) if points.any()]
-    totals = _totals(card)
+    used = [k for k, points in enumerate(scorecard.points) if points.any()]
+    totals = _totals(scorecard)
     return Complexity(
         n_leaves=len(totals),
         depth=len(used),
         n_nodes=len(used) + len(totals),
-        n_features=len({card.conditions[k].feature for k in used}),
+        n_features=len({scorecard.conditions[k].feature for k in used}),
         n_questions=len(used),
         mean_questions=float(len(used)),
     )
 
 
-def _totals(card: Scorecard) -> set[tuple[int, ...]]:
+def _totals(scorecard: Scorecard) -> set[tuple[int, ...]]:
     """Totals that can occur: conditions on one column cannot hold in every combination."""
-    totals = {tuple(card.offset.tolist())}
-    for feature in sorted({condition.feature for condition in card.conditions}):
-        own = [k for k, condition in enumerate(card.conditions) if condition.feature == feature]
-        column = card.space[feature]
+    totals = {tuple(scorecard.offset.tolist())}
+    for feature in sorted({condition.feature for condition in scorecard.conditions}):
+        own = [
+            k for k, condition in enumerate(scorecard.conditions) if condition.feature == feature
+        ]
+        column = scorecard.space[feature]
         tried = np.arange(float(len(column.categories)))
         if not column.is_categorical:  # from each threshold to the next all is the same
-            at = np.array([card.conditions[k].threshold for k in own])
+            at = np.array([scorecard.conditions[k].threshold for k in own])
             tried = np.append(np.ceil(at) if column.kind in ("integer", "binary") else at, -np.inf)
         tried = np.append(tried, np.nan)
-        held = np.stack([card.conditions[k].holds(tried) for k in own], axis=1)
-        given = set(map(tuple, (held @ card.points[own]).tolist()))
+        held = np.stack([scorecard.conditions[k].holds(tried) for k in own], axis=1)
+        given = set(map(tuple, (held @ scorecard.points[own]).tolist()))
         totals = {tuple(map(add, total, points)) for total in totals for points in given}
         if len(totals) > MOST_TOTALS:
             break

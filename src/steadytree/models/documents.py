@@ -237,27 +237,27 @@ def _fill_node(
 
 
 # ---- scorecards ----
-def card_to_dict(card: Scorecard) -> dict[str, Any]:
+def scorecard_to_dict(scorecard: Scorecard) -> dict[str, Any]:
     """The scorecard as plain values that JSON can hold."""
     risks: Any = UNSET
-    if card.risk_table is not None:
-        rows = card.risk_table.rows
+    if scorecard.risk_table is not None:
+        rows = scorecard.risk_table.rows
         risks = [RiskDocument(row.label, row.total, row.n_rows, row.n_label) for row in rows]
-    pairs = zip(card.conditions, card.points.tolist(), strict=True)
+    pairs = zip(scorecard.conditions, scorecard.points.tolist(), strict=True)
     document = ScorecardDocument(
-        classes=_plain_labels(card.classes),
-        features=[_column_document(column) for column in card.space],
-        conditions=[_condition_document(card.space, *pair) for pair in pairs],
-        offset=card.offset.tolist(),
-        slope=float(card.slope) if card.gives_risks else None,
-        intercept=float(card.intercept) if card.gives_risks else None,
+        classes=_plain_labels(scorecard.classes),
+        features=[_column_document(column) for column in scorecard.space],
+        conditions=[_condition_document(scorecard.space, *pair) for pair in pairs],
+        offset=scorecard.offset.tolist(),
+        slope=float(scorecard.slope) if scorecard.gives_risks else None,
+        intercept=float(scorecard.intercept) if scorecard.gives_risks else None,
         risks=risks,
     )
     return msgspec.to_builtins(document)
 
 
-def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
-    """The scorecard that `card_to_dict` described; a ValueError says what is wrong with it."""
+def scorecard_from_dict(content: Mapping[str, Any]) -> Scorecard:
+    """The scorecard that `scorecard_to_dict` described; a ValueError says what is wrong with it."""
     document = convert(content, ScorecardDocument)
     space, points = _space(document.features), [each.points for each in document.conditions]
     conditions = []
@@ -271,11 +271,11 @@ def card_from_dict(content: Mapping[str, Any]) -> Scorecard:
     classes = _label_array(document.classes)
     slope, intercept = (math.nan if x is None else x for x in (document.slope, document.intercept))
     given = (space, classes, conditions, np.array(points), document.offset)
-    card = Scorecard(*given, slope, intercept)
+    scorecard = Scorecard(*given, slope, intercept)
     if document.risks is UNSET:
-        return card
-    rows = tuple(_risk_row(card, each) for each in document.risks)
-    return replace(card, risk_table=RiskTable(rows))
+        return scorecard
+    rows = tuple(_risk_row(scorecard, each) for each in document.risks)
+    return replace(scorecard, risk_table=RiskTable(rows))
 
 
 def _condition_document(space: FeatureSpace, condition: Condition, points: list[int]) -> Any:
@@ -300,15 +300,15 @@ def _condition(document: ConditionDocument, space: FeatureSpace) -> Condition:
     return Condition(feature, document.sort, threshold)
 
 
-def _risk_row(card: Scorecard, document: RiskDocument) -> RiskRow:
-    known = card.classes.tolist()
-    own = known[1:] if card.is_binary else known
+def _risk_row(scorecard: Scorecard, document: RiskDocument) -> RiskRow:
+    known = scorecard.classes.tolist()
+    own = known[1:] if scorecard.is_binary else known
     if document.label not in own:
         raise ValueError(f"label of a row of risks must be one of {own}")
     if not 0 <= document.n_label <= document.n_rows < np.inf or document.n_rows == 0:
         raise ValueError("n_rows must be above 0 and n_label from 0 to n_rows")
     label = own[own.index(document.label)]
-    return RiskRow.of(card, label, document.total, document.n_rows, document.n_label)
+    return RiskRow.of(scorecard, label, document.total, document.n_rows, document.n_label)
 
 
 # ---- labels, columns, categories ----

@@ -11,8 +11,13 @@ from steadytree._base.documents import canonical_json, parse_json
 from steadytree._base.exceptions import TreeFileError
 from steadytree._base.files import write_text_atomically
 from steadytree.data.readers import CSV_ENDINGS, PARQUET_ENDINGS
-from steadytree.models.documents import card_from_dict, card_to_dict, tree_from_dict, tree_to_dict
-from steadytree.models.scorecard import as_card
+from steadytree.models.documents import (
+    scorecard_from_dict,
+    scorecard_to_dict,
+    tree_from_dict,
+    tree_to_dict,
+)
+from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 
 VERSION = 2  # of trees that keep their bins; other models are written in version 1
@@ -107,8 +112,12 @@ def model_hash(model: Any) -> str:
 # ---- writing ----
 def _part(model: Any) -> tuple[str, dict[str, Any]]:
     """What a file calls this kind of model, and the model as plain values."""
-    card = as_card(model)
-    return ("tree", tree_to_dict(as_tree(model))) if card is None else ("card", card_to_dict(card))
+    scorecard = as_scorecard(model)
+    return (
+        ("tree", tree_to_dict(as_tree(model)))
+        if scorecard is None
+        else ("card", scorecard_to_dict(scorecard))
+    )
 
 
 def _hash(content: Any) -> str:
@@ -170,4 +179,4 @@ def _model(content: Any) -> Any:
         raise ValueError(f"must hold format, version 1 to {newest}, sha256 and {part}, and no more")
     if _hash(content[part]) != content["sha256"]:
         raise ValueError(f"the {part} does not fit its hash, so it was changed after saving")
-    return (tree_from_dict if part == "tree" else card_from_dict)(content[part])
+    return (tree_from_dict if part == "tree" else scorecard_from_dict)(content[part])

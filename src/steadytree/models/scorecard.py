@@ -33,12 +33,12 @@ class RiskRow:
 
     @classmethod
     def of(
-        cls, card: "Scorecard", label: Any, total: int, n_rows: float, n_label: float
+        cls, scorecard: "Scorecard", label: Any, total: int, n_rows: float, n_label: float
     ) -> "RiskRow":
         """The row that counts of rows make; all else follows from them and the card."""
         share = n_label / n_rows
-        fits = card.is_binary and card.gives_risks
-        risk = float(card.risk([total])[0, 1]) if fits else share
+        fits = scorecard.is_binary and scorecard.gives_risks
+        risk = float(scorecard.risk([total])[0, 1]) if fits else share
         return cls(label, total, n_rows, n_label, share, wilson_interval(n_label, n_rows), risk)
 
 
@@ -51,7 +51,7 @@ class RiskTable:
     @classmethod
     def of(
         cls,
-        card: "Scorecard",
+        scorecard: "Scorecard",
         totals: NDArray[np.int64],
         labels: NDArray[np.int64],
         weights: NDArray[np.float64] | None = None,
@@ -59,14 +59,14 @@ class RiskTable:
         """Count rows with given totals (as `Scorecard.score` returns them) and class indices."""
         weights = np.ones(len(labels)) if weights is None else weights
         rows: list[RiskRow] = []
-        for index in [1] if card.is_binary else range(len(card.classes)):
-            own = totals if card.is_binary else totals[:, index]
+        for index in [1] if scorecard.is_binary else range(len(scorecard.classes)):
+            own = totals if scorecard.is_binary else totals[:, index]
             for total in np.unique(own):
                 here = own == total
                 n_rows = float(weights[here].sum())
                 n_label = min(float(weights[here & (labels == index)].sum()), n_rows)
-                label = card.classes[index : index + 1].tolist()[0]
-                rows.append(RiskRow.of(card, label, int(total), n_rows, n_label))
+                label = scorecard.classes[index : index + 1].tolist()[0]
+                rows.append(RiskRow.of(scorecard, label, int(total), n_rows, n_label))
         return cls(tuple(rows))
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -106,8 +106,8 @@ class Scorecard(ByKey):
     --------
     >>> space = FeatureSpace.declare(bounds={"age": (18, 99), "visits": (0, 9)})
     >>> conditions = [Condition(0, "at_least", 75), Condition(1, "at_least", 3)]
-    >>> card = Scorecard(space, ["stays", "goes"], conditions, [2, 1], offset=-2)
-    >>> card.score([[80, 5], [80, 0]]).tolist(), card.predict([[80, 5], [80, 0]]).tolist()
+    >>> scorecard = Scorecard(space, ["stays", "goes"], conditions, [2, 1], offset=-2)
+    >>> scorecard.score([[80, 5], [80, 0]]).tolist(), scorecard.predict([[80, 5], [80, 0]]).tolist()
     ([1, 0], ['goes', 'stays'])
     """
 
@@ -269,9 +269,9 @@ class Scorecard(ByKey):
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""
-        from steadytree.models.export import card_to_tree
+        from steadytree.models.export import scorecard_to_tree
 
-        return card_to_tree(self)
+        return scorecard_to_tree(self)
 
     def to_sql(self, label: Any = None) -> str:
         """The total of a row as an expression of standard SQL; missing values are NULL.
@@ -279,9 +279,9 @@ class Scorecard(ByKey):
         Binary columns are compared as the numbers 1 and 0. An unknown category counts as missing.
         Above two classes `label` names the class whose total is wanted.
         """
-        from steadytree.models.export import card_to_sql
+        from steadytree.models.export import scorecard_to_sql
 
-        return card_to_sql(self, label)
+        return scorecard_to_sql(self, label)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
@@ -301,7 +301,7 @@ class Scorecard(ByKey):
         return np.stack([np.zeros(len(totals), np.int64), totals[:, 0]], axis=1)
 
 
-def as_card(model: Any) -> Scorecard | None:
+def as_scorecard(model: Any) -> Scorecard | None:
     """The card inside a model; None where it has none."""
     if isinstance(model, Scorecard):
         return model
@@ -309,15 +309,15 @@ def as_card(model: Any) -> Scorecard | None:
     return inside if isinstance(inside, Scorecard) else None
 
 
-def card_of(model: Any) -> Scorecard:
+def scorecard_of(model: Any) -> Scorecard:
     """The card inside a model; a TypeError where it has none."""
-    card = as_card(model)
-    if card is None:
+    scorecard = as_scorecard(model)
+    if scorecard is None:
         raise TypeError(
             f"a card is needed, got {type(model).__name__}: pass a Scorecard or a fitted "
             "RiskScoreClassifier."
         )
-    return card
+    return scorecard
 
 
 def _integers(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -331,24 +331,26 @@ def _integers(name: str, given: Any, shape: tuple[int, ...]) -> NDArray[np.int64
     return numbers.reshape(shape).astype(np.int64)
 
 
-def _check_conditions(card: Scorecard) -> None:
-    for condition in card.conditions:
+def _check_conditions(scorecard: Scorecard) -> None:
+    for condition in scorecard.conditions:
         if not isinstance(condition, Condition):
             raise TypeError(f"Scorecard: needs Conditions, got {type(condition).__name__}.")
-        if not 0 <= condition.feature < len(card.space):
+        if not 0 <= condition.feature < len(scorecard.space):
             raise ValueError(
-                f"Scorecard: a condition's feature must be in 0..{len(card.space) - 1}."
+                f"Scorecard: a condition's feature must be in 0..{len(scorecard.space) - 1}."
             )
-        condition.check(card.space[condition.feature])
-    if len(set(card.conditions)) < card.n_conditions:
+        condition.check(scorecard.space[condition.feature])
+    if len(set(scorecard.conditions)) < scorecard.n_conditions:
         raise ValueError("Scorecard: a condition stands twice: add up its points.")
 
 
-def _check_risk(card: Scorecard) -> None:
-    if np.isnan(card.slope) != np.isnan(card.intercept):
+def _check_risk(scorecard: Scorecard) -> None:
+    if np.isnan(scorecard.slope) != np.isnan(scorecard.intercept):
         raise ValueError("Scorecard: give both slope and intercept, or neither.")
-    if card.gives_risks and not (np.isfinite(card.intercept) and 0 <= card.slope < np.inf):
+    if scorecard.gives_risks and not (
+        np.isfinite(scorecard.intercept) and 0 <= scorecard.slope < np.inf
+    ):
         raise ValueError(
-            f"Scorecard: slope must be at least 0 and both finite, got {card.slope} and "
-            f"{card.intercept}."
+            f"Scorecard: slope must be at least 0 and both finite, got {scorecard.slope} and "
+            f"{scorecard.intercept}."
         )

@@ -16,7 +16,7 @@ from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.models.one_hot import make_additive, one_hot_tree
-from steadytree.models.scorecard import as_card
+from steadytree.models.scorecard import as_scorecard
 from steadytree.models.tree import LEAF, Tree
 
 UNDEFINED = -2  # scikit-learn's feature and threshold of a leaf
@@ -168,7 +168,7 @@ def _check_readable(estimator: Any) -> None:
 def _what_instead(model: Any) -> str:
     """Name a thing that is no classification tree, and say what to pass."""
     name = type(model).__name__
-    if as_card(model) is not None:
+    if as_scorecard(model) is not None:
         return f"{name}, which is a risk score: pass its to_tree(), a tree for up to 8 conditions."
     if isinstance(model, DecisionTreeRegressor):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."

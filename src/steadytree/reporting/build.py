@@ -13,7 +13,7 @@ from steadytree.metrics.accuracy import Accuracy, accuracy, label_indices
 from steadytree.metrics.complexity import Complexity, complexity
 from steadytree.models.export import MOST_CONDITIONS
 from steadytree.models.files import model_hash
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.reporting import sections
@@ -41,7 +41,7 @@ def build_report(
     options = options or ReportOptions()
     table = Table.read(X)
     table.check_not_empty()
-    fitted = as_card(model) or as_tree(model, table)
+    fitted = as_scorecard(model) or as_tree(model, table)
     if options.previous is not None:
         _check_change(fitted)
     found, size = accuracy(fitted, table, y), complexity(fitted, table)

@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from steadytree.models.documents import card_from_dict
+from steadytree.models.documents import scorecard_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text, shorten
 from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import N_COLOURS, bar_parts, class_colours, colour_style
@@ -44,7 +44,7 @@ def render_html(data: dict[str, Any]) -> str:
         **({} if data["tree"] is None else _tree_parts(data["tree"])),
         confusion=_confusion_rows(data["confusion"]),
         change_picture=draw_diff(data["change"]) if data["change"] else "",
-        card_picture=draw_scorecard(card_from_dict(scorecard["card"])) if scorecard else "",
+        card_picture=draw_scorecard(scorecard_from_dict(scorecard["card"])) if scorecard else "",
         unmeasured=unmeasured(data),
     )
 

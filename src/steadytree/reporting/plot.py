@@ -16,7 +16,7 @@ from steadytree.distance.diff import TreeChanges
 from steadytree.distance.tree_distance import PLACES, CollectionFacts
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
-from steadytree.models.scorecard import as_card
+from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.privacy.simulation import Simulation
 from steadytree.reporting import sections
@@ -141,7 +141,7 @@ def plot(
 def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:
     """SVG, text form and name of what is plotted."""
     result = next((one for one in RESULTS if isinstance(thing, one)), None)
-    scorecard = as_card(thing) if result is None else None
+    scorecard = as_scorecard(thing) if result is None else None
     if (X is not None or y is not None) and (result or scorecard):
         raise ValueError(f"X and y are for trees only, got {type(thing).__name__}: omit them.")
     if result is not None:

@@ -13,9 +13,9 @@ from steadytree.distance.tree_distance import PLACES, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
-from steadytree.models.documents import card_to_dict
-from steadytree.models.export import card_to_tree
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.documents import scorecard_to_dict
+from steadytree.models.export import scorecard_to_tree
+from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
@@ -85,13 +85,13 @@ def _label(shown: dict[str, Any], fitted: Tree | Scorecard) -> str:
 
 def build_scorecard(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
     """A risk score for the same decision, as text and plain values."""
-    scorecard = as_card(options.scorecard)
+    scorecard = as_scorecard(options.scorecard)
     if scorecard is None:
         return None
     table = scorecard.risk_table
     return {
         "text": scorecard_text(scorecard),
-        "card": plain(card_to_dict(scorecard)),
+        "card": plain(scorecard_to_dict(scorecard)),
         "risks": [] if table is None else [plain(vars(row)) for row in table.rows],
         "readings": plain_measurements(accuracy(scorecard, X, y).measurements()),
     }
@@ -103,7 +103,7 @@ def build_change(
     """Changes since the previous tree; a small scorecard is written as a tree."""
     if options.previous is None:
         return None
-    tree = card_to_tree(fitted) if isinstance(fitted, Scorecard) else fitted
+    tree = scorecard_to_tree(fitted) if isinstance(fitted, Scorecard) else fitted
     found = diff(options.previous, tree, X, y)
     shown = plain(found.formatted)
     rows = shown["rows"]

@@ -14,7 +14,7 @@ from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import exact_thresholds
 from steadytree.models.condition import Condition
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
 from steadytree.robustness._kernels import attack
@@ -286,7 +286,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     if not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
     table = Table.read(X)
-    found = as_card(model) or _tree_of(model, table)
+    found = as_scorecard(model) or _tree_of(model, table)
     # scikit-learn's trees, of single precision, keep no kinds of columns
     learned = isinstance(found, Scorecard) or not found.single_precision
     moves = perturbation.moves(found.space.typed_like(table, fitted=learned))
@@ -322,7 +322,7 @@ def _nearest(
     """Size of the least move of each encoded row to another prediction, and where it ends."""
     if isinstance(model, Scorecard):
         bins = bins_of(model, moves)
-        return attack.nearest_card_change(rows, own, bins, moves.prices, moves.largest)
+        return attack.nearest_scorecard_change(rows, own, bins, moves.prices, moves.largest)
     nodes = _node_table(model, moves)
     table = MoveTable(moves.prices, moves.categorical, moves.largest)
     _, where = attack.nearest_change(rows, own, nodes, table)

@@ -124,10 +124,10 @@ def rounded_cuts(values: Floats, weights: Floats) -> Floats:
     precision decide alike.
     """
     known = ~np.isnan(values)
-    distinct, place = np.unique(values[known], return_inverse=True)
+    distinct, position = np.unique(values[known], return_inverse=True)
     if len(distinct) <= N_CUTS + 1:
         return quantile_thresholds(values, N_CUTS, weights)
-    heavy = np.bincount(place, weights[known])
+    heavy = np.bincount(position, weights[known])
     heavy = np.minimum(heavy, heavy.sum() / N_CUTS)
     n_cuts = int(np.clip(heavy.sum() / LEAST_BETWEEN, 2, N_CUTS))
     reached = np.cumsum(heavy) / heavy.sum()

@@ -15,7 +15,7 @@ from steadytree.data.dataset import Dataset
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
 from steadytree.models._kernels import FlatTree
-from steadytree.models.scorecard import Scorecard, as_card
+from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree, from_sklearn
 from steadytree.models.tree import Tree
 from steadytree.stability._kernels.choose import GUMBEL
@@ -178,8 +178,8 @@ def fit_model(rows: Integers, estimator: Any, data: Dataset) -> Tree | Scorecard
     """The tree or scorecard that a fresh copy of an estimator learns from some of the rows."""
     part = data.take(rows)
     fitted = _fit(estimator, part.form_for(estimator), part.labels, part.weights)
-    card = as_card(fitted)
-    return _tree_of(fitted, data) if card is None else card
+    scorecard = as_scorecard(fitted)
+    return _tree_of(fitted, data) if scorecard is None else scorecard
 
 
 def _fit(estimator: Any, X: Any, y: Any, weights: Any) -> Any:

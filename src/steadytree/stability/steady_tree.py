@@ -320,8 +320,8 @@ def _merge_equal(
     values[np.isnan(values)] = np.nan  # one bit pattern for all that are missing
     words = np.ascontiguousarray(np.column_stack([values, labels.astype(np.float64)]))
     found = hash_rows(words.view(np.uint64))
-    hashes, first, place = np.unique(found, return_index=True, return_inverse=True)
-    summed: Floats = np.bincount(place, weights).astype(np.float64)
+    hashes, first, position = np.unique(found, return_index=True, return_inverse=True)
+    summed: Floats = np.bincount(position, weights).astype(np.float64)
     return values[first], labels[first], summed, hashes
 
 

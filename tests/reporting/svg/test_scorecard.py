@@ -11,7 +11,7 @@ import pytest
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
-from steadytree.models.documents import card_from_dict, card_to_dict
+from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
 from steadytree.models.files import load, save
 from steadytree.models.scorecard import RiskTable, Scorecard
 from steadytree.reporting.plot import plot
@@ -155,11 +155,11 @@ def test_a_card_file_without_risks_loads(tmp_path):
     ],
 )
 def test_risks_that_cannot_be_are_refused(change, message):
-    content = card_to_dict(replace(CARD, risk_table=TABLE))
-    assert card_from_dict(content).risk_table == TABLE
+    content = scorecard_to_dict(replace(CARD, risk_table=TABLE))
+    assert scorecard_from_dict(content).risk_table == TABLE
     content["risks"][0] |= change
     with pytest.raises(ValueError, match=message):
-        card_from_dict(content)
+        scorecard_from_dict(content)
 
 
 def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):

@@ -323,7 +323,7 @@ def least_total(gain, cost, entry_of, order, needed, n_columns):
 
 
 @kernel
-def nearest_card_change(X, own, bins, price, largest):
+def nearest_scorecard_change(X, own, bins, price, largest):
     """For each row of X (n, p): size of the least move to an answer that is not own, and where to.
 
     Tries each other class: it wins where its total is greater, or as great if it comes first.

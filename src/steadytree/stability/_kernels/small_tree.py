@@ -78,8 +78,8 @@ def grow_small(
         depth[n_nodes : n_nodes + 2] = depth[node] + 1
         rows = inside[node]
         goes = np.zeros(rows.shape[0], np.bool_)
-        for place in range(rows.shape[0]):
-            goes[place] = is_in(bins[node], binned[rows[place], feature[node]])
+        for position in range(rows.shape[0]):
+            goes[position] = is_in(bins[node], binned[rows[position], feature[node]])
         inside.append(rows[goes])
         inside.append(rows[~goes])
         n_nodes += 2
@@ -106,9 +106,9 @@ def best_splits(
         share = 0.0 if kinds[column] == GROUPED else coarse
         for turn in range(n_orders):
             falls = cut_gains(mass, sums, orders[turn], directions[column], least)
-            gain, place = pick_cut(falls, orders[turn], roundness[column], share)
+            gain, position = pick_cut(falls, orders[turn], roundness[column], share)
             if gain > gains[column] * (1 + TIE):
-                gains[column], bins[column] = gain, first_bins(orders[turn], place)
+                gains[column], bins[column] = gain, first_bins(orders[turn], position)
     return gains, bins
 
 
@@ -124,8 +124,8 @@ def cut_gains(mass, sums, order, direction, least):
         total += mass[bin_]
         totals += sums[bin_]
     passed, below, gains = 0.0, np.zeros(n_targets), np.zeros(order.shape[0])
-    for place in range(order.shape[0] - 1):
-        bin_ = order[place]
+    for position in range(order.shape[0] - 1):
+        bin_ = order[position]
         if mass[bin_] == 0.0:
             continue
         passed += mass[bin_]
@@ -136,7 +136,7 @@ def cut_gains(mass, sums, order, direction, least):
         if direction and direction * ((totals[0] - below[0]) * passed - below[0] * rest) < 0.0:
             continue
         gain = split_gain(passed, below, total, totals)
-        gains[place] = gain if gain > TIE * total else 0.0
+        gains[position] = gain if gain > TIE * total else 0.0
     return gains
 
 
@@ -144,23 +144,23 @@ def cut_gains(mass, sums, order, direction, least):
 def pick_cut(gains, order, roundness, coarse):
     """(gain, place) of the roundest cut within a share `coarse` of the best; then the best."""
     best, chosen = gains.max(), 0
-    for place in range(gains.shape[0]):
-        if gains[place] <= 0.0 or gains[place] < (1 - coarse) * (1 - TIE) * best:
+    for position in range(gains.shape[0]):
+        if gains[position] <= 0.0 or gains[position] < (1 - coarse) * (1 - TIE) * best:
             continue
-        ours, theirs = roundness[order[place]], roundness[order[chosen]]
-        better = gains[place] > gains[chosen] * (1 + TIE)
+        ours, theirs = roundness[order[position]], roundness[order[chosen]]
+        better = gains[position] > gains[chosen] * (1 + TIE)
         # the first place that is near enough replaces place 0, which may not be
         unfit = gains[chosen] < (1 - coarse) * (1 - TIE) * best
         if unfit or ours > theirs or (ours == theirs and better):
-            chosen = place
+            chosen = position
     return gains[chosen], chosen
 
 
 @kernel
-def first_bins(order, place):
+def first_bins(order, position):
     """Bits of the bins of an order up to a place."""
     bins = np.uint64(0)
-    for bin_ in order[: place + 1]:
+    for bin_ in order[: position + 1]:
         bins |= np.uint64(1) << np.uint64(bin_)
     return bins
 
@@ -173,9 +173,9 @@ def bin_orders(mass, sums, kind, total):
     """
     n_bins = mass.shape[0]
     orders = np.empty((2, n_bins), np.int64)
-    for place in range(n_bins):
-        orders[0, place] = place
-        orders[1, place] = place - 1 if place else n_bins - 1
+    for position in range(n_bins):
+        orders[0, position] = position
+        orders[1, position] = position - 1 if position else n_bins - 1
     if kind == ORDERED:
         return orders, 1
     if kind == WITH_MISSING:
@@ -328,9 +328,9 @@ def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, lea
             orders, n_orders = bin_orders(heavy[tried, : n_bins[tried]], heavy, kinds[tried], total)
             for side in range(n_orders):
                 falls = cut_savings(losses[tried], heavy[tried], orders[side], alone, least, total)
-                saved, place = pick_cut(falls, orders[side], roundness[tried], coarse)
+                saved, position = pick_cut(falls, orders[side], roundness[tried], coarse)
                 if saved > 0.0 and alone - saved < cost - TIE * total:
-                    cost, found = alone - saved, first_bins(orders[side], place)
+                    cost, found = alone - saved, first_bins(orders[side], position)
         must = KEEP if tried == own else KEEP_COLUMN
         if found and cost < best - must * worth - TIE * total:
             best, column, chosen = cost, tried, found
@@ -358,12 +358,12 @@ def part_groups(losses, heavy, bins, kept, least):
 def cut_savings(losses, heavy, order, alone, least, total):
     """What the cut after each bin of an order saves beside `alone`; 0 where a side is too small."""
     saved, cost, passed = np.zeros(order.shape[0]), 0.0, 0.0
-    for place in range(order.shape[0] - 1):
-        bin_ = order[place]
+    for position in range(order.shape[0] - 1):
+        bin_ = order[position]
         cost += losses[bin_]
         passed += heavy[bin_]
         if heavy[bin_] > 0.0 and passed >= least and total - passed >= least:
-            saved[place] = alone - cost if alone - cost > TIE * total else 0.0
+            saved[position] = alone - cost if alone - cost > TIE * total else 0.0
     return saved
 
 

@@ -79,8 +79,8 @@ def grow_deep(binned, targets, weights, n_tried, bits):
             continue
         columns[:] = np.arange(n_columns)
         for turn in range(n_columns):
-            place = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
-            columns[turn], columns[place] = columns[place], columns[turn]
+            position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
+            columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
             low, high = fill_bins(binned, targets, weights, here, column, mass, sums)
             if low == high:
@@ -209,7 +209,7 @@ def swap_values(binned, hashes, n_copies, rate, quantiles, seed):
             for column in range(n_columns):
                 bin_ = binned[row, column]
                 if uniform_at(bits, 2 * column) < rate:
-                    place = uniform_at(bits, 2 * column + 1) * quantiles.shape[1]
-                    bin_ = quantiles[column, int(place)]
+                    position = uniform_at(bits, 2 * column + 1) * quantiles.shape[1]
+                    bin_ = quantiles[column, int(position)]
                 swapped[row * n_copies + copy, column] = bin_
     return swapped
