@@ -23,6 +23,7 @@ MADE_WEIGHT = 50.0  # times the weight of the real rows
 SWAP_RATE = 0.25
 LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
 N_QUANTILES = 1024
+DIGITS = 10  # of leaf probabilities
 PARAMETERS: Parameters = {
     "max_leaf_nodes": Integer(2, 32),
     "min_samples_leaf": Integer(1),
@@ -272,12 +273,14 @@ def _make_tree(
         threshold[node], subset[node], missing_left[node] = chosen[:3]
         if chosen.swapped:
             left[node], right[node] = right[node], left[node]
-    value = grown.value
+    # sums of matrix products depend on the number of threads in their last bits
+    value = np.round(grown.value, DIGITS)
     if directions.any():
         ways = np.where(np.isinf(threshold) | (left == LEAF), 0, directions[small.feature])
         value = _monotone(value[:, 0], left, right, ways)[:, None]
     if len(classes) == 2:
         value = np.column_stack([1 - value, value])
+    value = value / value.sum(axis=1, keepdims=True)
     return Tree(
         bins.space,
         classes,
