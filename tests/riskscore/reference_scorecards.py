@@ -340,7 +340,7 @@ CASES = {
     "row_costs": for_row,
     "least_largest": for_gains,
     "least_total": for_gains,
-    "nearest_card_change": for_change,
+    "nearest_scorecard_change": for_change,
 }
 
 
@@ -352,5 +352,5 @@ def same_size(found, expected):
 COMPARE = {
     "least_largest": same_size,
     "least_total": same_size,
-    "nearest_card_change": same_size,
+    "nearest_scorecard_change": same_size,
 }

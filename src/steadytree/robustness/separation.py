@@ -57,7 +57,7 @@ class LinearSeparation:
         """Noise, as a share of each column's range, after which half the margin is left."""
         return self.gamma / 4  # half of gamma in columns that are 2 wide
 
-    def scorecard_size(self, error: float) -> float:
+    def card_size(self, error: float) -> float:
         """Votes with which boosting by majority errs on this share; infinite without a margin."""
         if not 0 < error < 1:
             raise ValueError(f"error must be between 0 and 1, got {error}.")
@@ -174,7 +174,7 @@ class Separation:
         return Statement(says, needs, self.two_r > 0)
 
     def _about_hyperplane(self, linear: LinearSeparation, error: float) -> list[Statement]:
-        n_right, size = round(linear.separateness * self.n_rows), linear.scorecard_size(error)
+        n_right, size = round(linear.separateness * self.n_rows), linear.card_size(error)
         margin = f"a hyperplane that is right on {n_right:,} rows with a margin"
         best, holds = f"{margin}, every vote the best condition", linear.gamma > 0
         edge = f"under any weights of those rows some condition is right on {0.5 + linear.edge:.4g}"
