@@ -67,6 +67,11 @@ def render_picture(svg: str, title: str) -> str:
     return _render("picture", svg=Markup(svg), title=title)
 
 
+def render_explanation(data: dict[str, Any]) -> str:
+    """The explanation of one row, for a notebook and for the page of a report."""
+    return _render("explanation", found=data)
+
+
 def _render(template: str, **values: Any) -> str:
     return _environment().get_template(f"{template}.html.j2").render(**values)
 
