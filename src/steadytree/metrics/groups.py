@@ -1,5 +1,6 @@
 """Groups: accuracy of a model on parts of the rows, such as men and women."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from steadytree.metrics.accuracy import Answers, answer_rows
 from steadytree.metrics.measurement import Measurement
 
 MOST_GROUPS = 50
+Rate = tuple[float, float, float]
 FEW_ROWS = 30  # with fewer, rates are too uncertain to compare
 MISSING_NAME = "(missing)"
 
@@ -30,10 +32,24 @@ class Group:
     # with two classes: recall and false-positive rate of the second; None without such rows
     found: float | None = None
     false_alarm: float | None = None
+    stated: float | None = None  # with two classes: mean predicted probability of the second
 
     @property
     def is_small(self) -> bool:
         return self.n_rows < FEW_ROWS
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The largest difference of one metric between two groups."""
+
+    metric: str  # "accuracy", "recall", "false-positive rate" or "calibration"
+    value: float
+    # lower end of the difference's 95 % interval (Newcombe 1998), at a level that holds for all
+    # pairs of groups together (Bonferroni); 0 or less where the difference may be chance
+    low: float
+    high_group: str
+    low_group: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +72,12 @@ class Groups:
         large = [one for one in self.groups if not one.is_small] or list(self.groups)
         return min(large, key=lambda one: one.accuracy)
 
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The largest difference in each metric, of groups with 30 rows or more behind it."""
+        found = (_largest_gap(metric, self.groups) for metric in METRICS)
+        return tuple(gap for gap in found if gap is not None)
+
     def measurements(self) -> tuple[Measurement, ...]:
         """The numbers with what they mean."""
         least = f"lowest accuracy of a group, {self.worst.name!r}"
@@ -71,7 +93,9 @@ class Groups:
             asdict(one) | {"interval": list(one.interval), "is_small": one.is_small}
             for one in self.groups
         ]
-        return {"column": self.column, "label": self.label, "gap": self.gap, "groups": groups}
+        return {"column": self.column, "label": self.label, "gap": self.gap, "groups": groups} | {
+            "gaps": [asdict(gap) for gap in self.gaps]
+        }
 
 
 def by_group(model: Any, X: Any, y: Any, groups: Any, column: str = "group") -> Groups:
@@ -138,4 +162,38 @@ def _group(name: str, own: NDArray[np.bool_], rows: Answers) -> Group:
         true_share=float(true.mean()),
         found=float(predicted[true].mean()) if true.any() else None,
         false_alarm=float(predicted[~true].mean()) if (~true).any() else None,
+        stated=float(rows.shares[own, 1].mean()),
     )
+
+
+def _largest_gap(metric: str, groups: tuple[Group, ...]) -> Gap | None:
+    rates = [(one.name, *METRICS[metric](one)) for one in groups]
+    # a metric of more than two classes has no rate
+    large = [(name, share, n, offset) for name, share, n, offset in rates if n >= FEW_ROWS]
+    if len(large) < 2:
+        return None
+    level = 1 - 0.05 / (len(large) * (len(large) - 1) / 2)
+    ranked = sorted(large, key=lambda one: one[1] - one[3])
+    (low_name, p, n_p, off_p), (high_name, q, n_q, off_q) = ranked[0], ranked[-1]
+    gap = (q - off_q) - (p - off_p)
+    below = q - wilson_interval(q * n_q, n_q, level)[0]
+    above = wilson_interval(p * n_p, n_p, level)[1] - p
+    return Gap(metric, gap, float(gap - np.hypot(below, above)), high_name, low_name)
+
+
+def _share(rate: float | None, n_rows: float, offset: float | None = 0.0) -> Rate:
+    """A rate, the rows behind it, and what it is compared with; no rows where there is none."""
+    if rate is None or offset is None:
+        return 0.0, 0.0, 0.0
+    return rate, n_rows, offset
+
+
+# rate of a group, the rows it is a share of, and the rate that was predicted for them
+METRICS: dict[str, Callable[[Group], Rate]] = {
+    "accuracy": lambda one: _share(one.accuracy, one.n_rows),
+    "recall": lambda one: _share(one.found, one.n_rows * (one.true_share or 0.0)),
+    "false-positive rate": lambda one: _share(
+        one.false_alarm, one.n_rows * (1.0 - (one.true_share or 0.0))
+    ),
+    "calibration": lambda one: _share(one.true_share, one.n_rows, one.stated),
+}

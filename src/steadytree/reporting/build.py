@@ -19,6 +19,7 @@ from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.findings import make_findings
 from steadytree.reporting.formatting import (
     label_text,
     one_line,
@@ -28,6 +29,7 @@ from steadytree.reporting.formatting import (
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.screening import protected_groups, screen
 from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
@@ -47,6 +49,8 @@ def build_report(
     found, size = accuracy(fitted, table, y), complexity(fitted, table)
     truth = label_indices(fitted.classes, y)
     origin = options.origin
+    named = protected_groups(table, options.groups)
+    options = replace(options, groups={**options.groups, **named})
     if origin.seen is None and _looks_like_training(fitted, truth):
         origin = replace(origin, seen=True)
     kind = "tree" if isinstance(fitted, Tree) else "card"
@@ -80,6 +84,10 @@ def build_report(
             data["readings"][section] = data[section]["readings"]
     if data["stability"] is not None:
         data["readings"]["refits"] = data["stability"]["refit_readings"]
+    data["screening"] = screen(
+        fitted, table, truth, data["confusion"]["counts"], options, data["robustness"]
+    )
+    data["findings"] = make_findings(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
 
@@ -121,7 +129,7 @@ def _sections(
     return {
         "robustness": robustness,
         "separation": sections.build_separation(*rows, options) if full else None,
-        "stability": again(options) if full else None,
+        "stability": again(options, table) if full else None,
         "change": sections.build_change(model, fitted, *rows, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),

@@ -62,6 +62,18 @@ RULES = {
     "min_group_accuracy": Rule("accuracy of the worst group"),
     "max_group_gap": Rule("difference in accuracy between groups"),
     "max_epsilon": Rule("privacy budget spent", is_share=False),
+    "max_recall_gap": Rule("difference in recall between groups"),
+    "max_false_positive_gap": Rule("difference in the false-positive rate between groups"),
+    "max_calibration_gap": Rule("difference in calibration between groups"),
+    "min_recall": Rule("lowest recall of a class"),
+    "min_leaf_rows": Rule("training rows of the smallest leaf", is_share=False),
+    "max_tiny_leaf_share": Rule("rows decided by leaves of fewer than 5 training rows"),
+    "max_changed_decisions": Rule("rows that a retrained model decides otherwise"),
+    "max_robustness_loss": Rule("accuracy lost under the worst perturbation"),
+    "max_protected_columns": Rule("columns used that look protected", is_share=False),
+    "max_single_column_auc": Rule("AUC of the best column by itself"),
+    "max_outlier_noise": Rule("default perturbation against a column's usual spread", is_share=False),
+    "max_drift": Rule("population stability index against the training rows", is_share=False),
 }
 
 
@@ -127,6 +139,7 @@ def _number(name: str, value: Any, source: str) -> float:
 def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
     """Figures that are no measurement of a section, by their limit; None without the section."""
     change, privacy, groups = data["change"] or {}, data["privacy"] or {}, data["groups"]
+    screened = data["screening"]
     rows = change.get("rows")
     return {
         "max_flips": None if rows is None else rows["n_flipped"] / rows["n_rows"],
@@ -134,7 +147,25 @@ def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
         "max_epsilon": privacy.get("epsilon"),
         "min_group_accuracy": min((one["readings"][0]["value"] for one in groups), default=None),
         "max_group_gap": max((one["gap"] for one in groups), default=None),
+        "max_recall_gap": _gap(groups, "recall"),
+        "max_false_positive_gap": _gap(groups, "false-positive rate"),
+        "max_calibration_gap": _gap(groups, "calibration"),
+        "min_recall": (screened["recall"] or {}).get("value"),
+        "min_leaf_rows": screened["leaf_rows"],
+        "max_tiny_leaf_share": screened["tiny_leaf_share"],
+        "max_changed_decisions": (data["stability"] or {}).get("changed_decisions"),
+        "max_robustness_loss": (screened["robustness"] or {}).get("value"),
+        "max_protected_columns": len(screened["protected"]),
+        "max_single_column_auc": (screened["leakage"] or {}).get("value"),
+        "max_outlier_noise": (screened["outliers"] or {}).get("value"),
+        "max_drift": (screened["drift"] or {}).get("value"),
     }
+
+
+def _gap(groups: list[dict[str, Any]], metric: str) -> float | None:
+    """The largest gap of a metric over all groupings; None where no two groups are large enough."""
+    gaps = [gap["value"] for one in groups for gap in one["gaps"] if gap["metric"] == metric]
+    return max(gaps, default=None)
 
 
 def _verdict(name: str, limit: float, data: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Sections of the report: each from a model, its rows and the options to plain values."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from steadytree.reporting.formatting import label_text, one_line, plain, plain_m
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
-from steadytree.robustness.certify import certify
+from steadytree.robustness.certify import Certificate, certify
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.separation import MOST_CLASSES, separation
 from steadytree.stability.refits import (
@@ -172,6 +173,7 @@ def build_robustness(
         "perturbation": plain(noise.to_dict()),
         "readings": plain_measurements(found.measurements()),
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
+        "attacked_columns": [] if noise.budget is None else _attacked_columns(found),
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
         "attacks": [
             {
@@ -184,6 +186,15 @@ def build_robustness(
             for example in found.counterexamples(MOST_ATTACKS)
         ],
     }
+
+
+def _attacked_columns(found: Certificate) -> list[dict[str, Any]]:
+    """Columns that change in the rows which the worst perturbation makes wrong, most often first."""
+    start, end = found.rows[found.attacked], found.witness[found.attacked]
+    changed = ((start != end) & ~(np.isnan(start) & np.isnan(end))).mean(axis=0) if len(end) else ()
+    shares = zip(found.space.names, changed, strict=False)
+    ranked = sorted(shares, key=lambda one: -one[1])[:MOST_NAMES]
+    return [{"name": one_line(name), "share": float(share)} for name, share in ranked if share]
 
 
 def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
@@ -239,7 +250,15 @@ def _refitted(
     return rows, again, shown
 
 
-def build_stability(options: ReportOptions) -> dict[str, Any] | None:
+def _changed_decisions(
+    whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
+) -> float:
+    """Mean share of the report's rows that a retrained model decides otherwise."""
+    own = whole.predict(X)
+    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
+
+
+def build_stability(options: ReportOptions, X: Any) -> dict[str, Any] | None:
     """Leave-one-out, refits, first splits, thresholds and alternative trees."""
     refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
     if refitted is None:
@@ -252,6 +271,7 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     repeats = None if is_repeatable(options.learner) else SAMPLED
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
+        "changed_decisions": _changed_decisions(again.whole, again.trees, X),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
         "readings": plain_measurements(found.measurements),
@@ -269,7 +289,7 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     }
 
 
-def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
+def build_scorecard_stability(options: ReportOptions, X: Any) -> dict[str, Any] | None:
     """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
     refitted = _refitted(options, MOST_SCORECARD_ROWS, SCORECARD_REPEATS, "risk score")
     if refitted is None:
@@ -280,6 +300,7 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
     return (
         shown
         | {
+            "changed_decisions": _changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out
