@@ -1,5 +1,7 @@
 """The explanation of one row: path, probability, and changes that no smaller one replaces."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -105,7 +107,7 @@ def test_path_and_probability_are_those_of_the_tree(tumours):
         assert found.interval == wilson_interval(n_own, found.n_rows)
         path = tree.path(leaf)
         assert [one.holds for one in found.path] == [
-            tree.left[a] == b for a, b in zip(path[:-1], path[1:], strict=True)
+            tree.left[a] == b for a, b in itertools.pairwise(path)
         ]
 
 

@@ -28,6 +28,7 @@ from steadytree.reporting.formatting import (
     plain_measurements,
     rows_text,
 )
+from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.screening import protected_groups, screen
 from steadytree.reporting.wording import build_nodes
@@ -84,6 +85,7 @@ def build_report(
             data["readings"][section] = data[section]["readings"]
     if data["stability"] is not None:
         data["readings"]["refits"] = data["stability"]["refit_readings"]
+    data["cases"] = build_cases(fitted, table, truth, options)
     data["screening"] = screen(
         fitted, table, truth, data["confusion"]["counts"], options, data["robustness"]
     )
@@ -129,7 +131,7 @@ def _sections(
     return {
         "robustness": robustness,
         "separation": sections.build_separation(*rows, options) if full else None,
-        "stability": again(options, table) if full else None,
+        "stability": again(options, fitted, *rows) if full else None,
         "change": sections.build_change(model, fitted, *rows, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),

@@ -1,5 +1,6 @@
 """Explain: one row, its path, its probability, and the least changes that turn the decision."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -98,8 +99,8 @@ class Explanation:
         if self.interval is None or self.n_rows is None:
             return text + "."
         low, high = map(percent_text, self.interval)
-        place = "leaf" if self.kind == "tree" else "total"
-        return f"{text}; {low} to {high} by the {self.n_rows:,.6g} training rows of its {place}."
+        whose = "leaf" if self.kind == "tree" else "total"
+        return f"{text}; {low} to {high} by the {self.n_rows:,.6g} training rows of its {whose}."
 
     def _inside_text(self) -> str:
         if self.kind == "card":
@@ -321,7 +322,7 @@ def _probability(
 def _splits(tree: Tree, x: NDArray[np.float64]) -> list[Stage]:
     found, leaf, exact = [], int(tree.apply_encoded(x[None])[0]), exact_thresholds(tree)
     path = tree.path(leaf)
-    for node, below in zip(path[:-1], path[1:], strict=True):
+    for node, below in itertools.pairwise(path):
         j = int(tree.feature[node])
         yes, at = bool(tree.left[node] == below), float(exact[node])
         found.append(_stage(describe_split(tree, node).text, yes, tree.space, j, x[j], at))

@@ -128,7 +128,7 @@ def level_of(check: Check, seen: Seen) -> str:
     return AMBER if worse(check.amber, check.amber_proof) else GREEN
 
 
-def _reading(data: Mapping[str, Any], section: str, name: str) -> dict[str, Any] | None:
+def _measured(data: Mapping[str, Any], section: str, name: str) -> dict[str, Any] | None:
     listed = data["readings"].get(section, ())
     return next((one for one in listed if one["name"] == name), None)
 
@@ -146,7 +146,7 @@ def _seen_rows(data: Mapping[str, Any]) -> Seen | None:
 
 
 def _accuracy(data: Mapping[str, Any]) -> Seen | None:
-    own, base = (_reading(data, "accuracy", name) for name in ("accuracy", "majority baseline"))
+    own, base = (_measured(data, "accuracy", name) for name in ("accuracy", "majority baseline"))
     if own is None or base is None:
         return None
     return Seen(
@@ -158,10 +158,12 @@ def _accuracy(data: Mapping[str, Any]) -> Seen | None:
 
 
 def _auc(data: Mapping[str, Any]) -> Seen | None:
-    found = _reading(data, "accuracy", "AUC")
+    found = _measured(data, "accuracy", "AUC")
     if found is None:
         return None
-    return Seen(found["value"], found["shown"], f"The area under the ROC curve is {found['shown']}.")
+    return Seen(
+        found["value"], found["shown"], f"The area under the ROC curve is {found['shown']}."
+    )
 
 
 def _recall(data: Mapping[str, Any]) -> Seen | None:
@@ -179,7 +181,8 @@ def _calibration(data: Mapping[str, Any]) -> Seen | None:
         return None  # predictions alone are no probabilities
     # of each bin, how far the stated probability lies outside the interval of the observed rate
     sure = sum(
-        one["n_rows"] * max(one["interval"][0] - one["stated"], one["stated"] - one["interval"][1], 0)
+        one["n_rows"]
+        * max(one["interval"][0] - one["stated"], one["stated"] - one["interval"][1], 0)
         for one in found["bins"]
     ) / sum(one["n_rows"] for one in found["bins"])
     figure = _points(found["error"])

@@ -72,7 +72,9 @@ RULES = {
     "max_robustness_loss": Rule("accuracy lost under the worst perturbation"),
     "max_protected_columns": Rule("columns used that look protected", is_share=False),
     "max_single_column_auc": Rule("AUC of the best column by itself"),
-    "max_outlier_noise": Rule("default perturbation against a column's usual spread", is_share=False),
+    "max_outlier_noise": Rule(
+        "default perturbation against a column's usual spread", is_share=False
+    ),
     "max_drift": Rule("population stability index against the training rows", is_share=False),
 }
 

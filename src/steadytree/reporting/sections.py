@@ -23,10 +23,11 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
+from steadytree.reporting.interactive.sliders import attacked_columns, candidates, noise_steps
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
-from steadytree.robustness.certify import Certificate, certify
+from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.separation import MOST_CLASSES, separation
 from steadytree.stability.refits import (
@@ -160,9 +161,9 @@ def build_robustness(
     The model itself is certified, since the tree of a scikit-learn model has kinds from these rows.
     """
     rows = Sampled.of(X, y, MOST_CERTIFIED, options.seed)
-    noise = options.perturbation or usual_perturbation(rows.features)
-    if options.perturbation is None and not noise.radius:
-        return None  # only text and 0/1 columns: there is no default perturbation
+    noise = _noise(rows.features, options)
+    if noise is None:
+        return None
     found = certify(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
@@ -173,8 +174,9 @@ def build_robustness(
         "perturbation": plain(noise.to_dict()),
         "readings": plain_measurements(found.measurements()),
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
-        "attacked_columns": [] if noise.budget is None else _attacked_columns(found),
+        "attacked_columns": [] if noise.budget is None else attacked_columns(found),
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
+        "steps": None if options.quick else noise_steps(found, fitted),
         "attacks": [
             {
                 "row": example.row,
@@ -188,13 +190,10 @@ def build_robustness(
     }
 
 
-def _attacked_columns(found: Certificate) -> list[dict[str, Any]]:
-    """Columns that change in the rows which the worst perturbation makes wrong, most often first."""
-    start, end = found.rows[found.attacked], found.witness[found.attacked]
-    changed = ((start != end) & ~(np.isnan(start) & np.isnan(end))).mean(axis=0) if len(end) else ()
-    shares = zip(found.space.names, changed, strict=False)
-    ranked = sorted(shares, key=lambda one: -one[1])[:MOST_NAMES]
-    return [{"name": one_line(name), "share": float(share)} for name, share in ranked if share]
+def _noise(X: Any, options: ReportOptions) -> Perturbation | None:
+    """The stated perturbation or the default one; None for text and 0/1 columns alone."""
+    noise = options.perturbation or usual_perturbation(X)
+    return noise if options.perturbation is not None or noise.radius else None
 
 
 def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
@@ -258,7 +257,7 @@ def _changed_decisions(
     return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
 
 
-def build_stability(options: ReportOptions, X: Any) -> dict[str, Any] | None:
+def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
     """Leave-one-out, refits, first splits, thresholds and alternative trees."""
     refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
     if refitted is None:
@@ -272,6 +271,7 @@ def build_stability(options: ReportOptions, X: Any) -> dict[str, Any] | None:
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
         "changed_decisions": _changed_decisions(again.whole, again.trees, X),
+        "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
         "readings": plain_measurements(found.measurements),
@@ -289,7 +289,9 @@ def build_stability(options: ReportOptions, X: Any) -> dict[str, Any] | None:
     }
 
 
-def build_scorecard_stability(options: ReportOptions, X: Any) -> dict[str, Any] | None:
+def build_scorecard_stability(
+    options: ReportOptions, fitted: Any, X: Any, y: Any
+) -> dict[str, Any] | None:
     """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
     refitted = _refitted(options, MOST_SCORECARD_ROWS, SCORECARD_REPEATS, "risk score")
     if refitted is None:
