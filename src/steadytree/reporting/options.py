@@ -1,9 +1,10 @@
-"""ReportOptions: the one list of the options of a report, and the limits a model has to meet."""
+"""ReportOptions: the one list of the options of a report, its limits and its sign-off."""
 
+import datetime
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,10 +100,7 @@ class Limits:
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> "Limits":
         """Read a file of lines such as ``min_accuracy = "90%"``."""
-        try:
-            given = tomllib.loads(Path(path).read_text("utf-8-sig"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
+        given = _read_toml(path)
         table = given.pop("limits", {})
         if not isinstance(table, dict):
             raise ValueError(f"{path}: limits must be a table of limits, got {table!r}.")
@@ -197,6 +195,72 @@ def _text(value: float, rule: Rule) -> str:
     return f"{100 * value:.1f} %" if rule.is_share else f"{value:.3g}"
 
 
+@dataclass(frozen=True)
+class Signature:
+    """Who signs; the date is empty until it is signed."""
+
+    name: str
+    role: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True)
+class SignOff:
+    """What a committee writes on a report: for what the model is used, and who decided so."""
+
+    title: str = ""
+    owner: str = ""
+    intended_use: str = ""
+    version: str = ""
+    decision: str = ""
+    signatures: tuple[Signature, ...] = ()
+
+    @classmethod
+    def of(cls, given: Any) -> "SignOff | None":
+        """From a mapping, a TOML file, or as it is; None stays None."""
+        if given is None or isinstance(given, SignOff):
+            return given
+        if isinstance(given, Mapping):
+            return cls._checked(given, "sign_off")
+        if not isinstance(given, str | PathLike):
+            kind = type(given).__name__
+            raise TypeError(f"sign_off must be a mapping or a TOML file, got {kind}.")
+        return cls._checked(_read_toml(given), str(given))
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any], source: str) -> "SignOff":
+        texts = _texts(given, cls, source, skip="signatures")
+        listed = given.get("signatures", [])
+        if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+            raise ValueError(f"{source}: signatures must be tables [[signatures]], got {listed!r}.")
+        signed = [_texts(one, Signature, f"{source}: signatures") for one in listed]
+        if any("name" not in one for one in signed):
+            raise ValueError(f"{source}: each of the signatures needs a name.")
+        return cls(**texts, signatures=tuple(Signature(**one) for one in signed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def _texts(given: Mapping[str, Any], kind: Any, source: str, skip: str = "") -> dict[str, str]:
+    """Texts and dates of a table, whose keys are checked."""
+    known = [item.name for item in fields(kind)]
+    for name, value in given.items():
+        if name not in known:
+            raise ValueError(f"{source}: unknown key {name!r}: known are {', '.join(known)}.")
+        if name != skip and not isinstance(value, str | int | float | datetime.date):
+            raise ValueError(f"{source}: {name} must be text, got {value!r}.")
+    return {name: str(value).strip() for name, value in given.items() if name != skip}
+
+
+def _read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
+
+
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
     """Everything besides model and rows; made by `report` and the command, read by the sections.
@@ -213,6 +277,8 @@ class ReportOptions:
     perturbation: Perturbation | None = None  # by default 2 % of each column's range
     limits: Limits | None = None
     groups: Mapping[str, Any] = field(default_factory=dict)  # labels of the rows, by name
+    protected: Sequence[str] = ()  # groups that nobody asked for
+    sign_off: "SignOff | None" = None
     scorecard: Any = None  # Scorecard or fitted RiskScoreClassifier, shown beside the tree
     ledger: Ledger | None = None
     schema: Schema | None = None  # declared columns, for accuracy against epsilon

@@ -69,7 +69,8 @@ def build_groups(
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
         measurements = plain_measurements(groups.measurements())
-        found.append(shown | {"label": _label(shown, fitted), "readings": measurements})
+        own = {"label": _label(shown, fitted), "by_name": name in options.protected}
+        found.append(shown | own | {"readings": measurements})
     return found
 
 

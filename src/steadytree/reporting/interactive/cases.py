@@ -31,7 +31,11 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 def build_cases(
-    fitted: Tree | Scorecard, table: Table, truth: NDArray[np.int64], options: ReportOptions
+    fitted: Tree | Scorecard,
+    table: Table,
+    truth: NDArray[np.int64],
+    options: ReportOptions,
+    is_private: bool,
 ) -> dict[str, Any] | None:
     """Model, columns, costs and some rows; None where the model is too large for a page."""
     earlier = options.previous
@@ -43,10 +47,10 @@ def build_cases(
     if not names or not set(names) <= set(table.names or fitted.space.names):
         return None
     noise = options.perturbation or range_costs(fitted.space)
-    space = fitted.space.typed_like(table.select(fitted.space.names), fitted=True)
+    learned = isinstance(fitted, Scorecard) or not fitted.single_precision  # as in `certify`
+    space = fitted.space.typed_like(table, fitted=learned)
     moves = noise.moves(space)
     picked = _pick(fitted, table, truth)
-    private = getattr(options.learner, "epsilon", None) is not None or options.ledger is not None
     return {
         "measure": SHARES_OF_RANGE if options.perturbation is None else STATED,
         "largest": moves.largest,
@@ -54,9 +58,9 @@ def build_cases(
         "model": _model(fitted, names, moves),
         "previous": None if previous is None else _model(previous, names, moves),
         # no row of a private model's data is shown
-        "rows": [] if private else _rows(models, names, table, truth, picked),
+        "rows": [] if is_private else _rows(models, names, table, truth, picked),
         "example": None
-        if private
+        if is_private
         else explain(
             fitted, table.take(picked[:1]), perturbation=noise, previous=options.previous
         ).to_dict()

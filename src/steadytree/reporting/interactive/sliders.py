@@ -43,7 +43,11 @@ def attacked_columns(found: Certificate) -> list[dict[str, Any]]:
     changed = (start != end) & ~(np.isnan(start) & np.isnan(end))
     shares = changed.sum(axis=0) / max(len(changed), 1)
     ranked = sorted(zip(found.space.names, shares, strict=True), key=lambda one: -one[1])
-    return [{"name": one_line(name), "share": float(share)} for name, share in ranked[:MOST_NAMES] if share]
+    return [
+        {"name": one_line(name), "share": float(share)}
+        for name, share in ranked[:MOST_NAMES]
+        if share
+    ]
 
 
 def _limit(size: float) -> float:
