@@ -1,6 +1,6 @@
 """Cases: a model, the cost of changes and some rows, as the script of a page evaluates them."""
 
-from dataclasses import replace
+import math
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from steadytree.robustness.perturbation import Moves
 
 MOST_NODES = 600  # a larger tree is left to `explain`
 MOST_CASES = 30  # rows to pick from
-LARGEST = float(np.finfo(np.float64).max)
 
 
 def build_cases(
@@ -50,15 +49,16 @@ def build_cases(
     learned = isinstance(fitted, Scorecard) or not fitted.single_precision  # as in `certify`
     space = fitted.space.typed_like(table, fitted=learned)
     moves = noise.moves(space)
+    columns = [_column(name, models, space, moves) for name in names]
     picked = _pick(fitted, table, truth)
     return {
         "measure": SHARES_OF_RANGE if options.perturbation is None else STATED,
         "largest": moves.largest,
-        "columns": [_column(name, models, space, moves) for name in names],
-        "model": _model(fitted, names, moves),
-        "previous": None if previous is None else _model(previous, names, moves),
+        "columns": columns,
+        "model": _model(fitted, columns, names),
+        "previous": None if previous is None else _model(previous, columns, names),
         # no row of a private model's data is shown
-        "rows": [] if is_private else _rows(models, names, table, truth, picked),
+        "rows": [] if is_private else _rows(fitted, columns, table, truth, picked, names),
         "example": None
         if is_private
         else explain(
@@ -83,32 +83,43 @@ def _spread(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 
 def _rows(
-    models: list[Any],
-    names: list[str],
+    fitted: Tree | Scorecard,
+    columns: list[dict[str, Any]],
     table: Table,
     truth: NDArray[np.int64],
     picked: NDArray[np.int64],
+    names: list[str],
 ) -> list[dict[str, Any]]:
-    columns = []
-    for name in names:
-        model = next(model for model in models if name in model.space.names)
-        encoded = model.space.encode(table.take(picked).select(model.space.names))
-        columns.append(np.asarray(encoded, np.float64)[:, model.space.names.index(name)])
-    values, labels = np.stack(columns, axis=1), models[0].classes.tolist()
+    """Values of some rows: numbers, and categories by their index on the page."""
+    own, known = table.take(picked), list(table.names or fitted.space.names)
+    values = []
+    for name, column in zip(names, columns, strict=True):
+        j = known.index(name)
+        if column["categories"]:
+            text, index = own.text(j), {one: k for k, one in enumerate(column["categories"])}
+            listed = [index.get(value) for value in text.values]
+            values.append([None if k < 0 else listed[k] for k in text.of_row.tolist()])
+        else:
+            values.append(plain(np.asarray(own.columns[j], np.float64)))
+    labels = fitted.classes.tolist()
     return [
-        {"row": int(row), "actual": label_text(labels[truth[row]]), "values": plain(values[k])}
+        {
+            "row": int(row),
+            "actual": label_text(labels[truth[row]]),
+            "values": [x[k] for x in values],
+        }
         for k, row in enumerate(picked)
     ]
 
 
 def _column(name: str, models: list[Any], space: FeatureSpace, moves: Moves) -> dict[str, Any]:
     """A column with what changes of it cost; null stands for infinity."""
-    known = next(model.space for model in models if name in model.space.names)
-    column = known[known.names.index(name)]
+    known = [model.space for model in models if name in model.space.names]
+    listed = [one[one.names.index(name)] for one in known]
     found = {
         "name": one_line(name),
-        "categories": [label_text(one) for one in column.categories],
-        "range": [column.low, column.high],
+        "categories": list(dict.fromkeys(text for one in listed for text in one.categories)),
+        "range": [listed[0].low, listed[0].high],
     }
     if name not in space.names:  # of the previous model alone, so nothing depends on it
         return dict(plain(found | {"up": None, "down": None, "missing": None, "integer": False}))
@@ -117,20 +128,35 @@ def _column(name: str, models: list[Any], space: FeatureSpace, moves: Moves) -> 
     return dict(plain(found | costs | {"integer": bool(moves.integer[j])}))
 
 
-def _model(model: Tree | Scorecard, names: list[str], moves: Moves) -> dict[str, Any]:
+def _model(
+    model: Tree | Scorecard, columns: list[dict[str, Any]], names: list[str]
+) -> dict[str, Any]:
     index = {j: names.index(model.space.names[j]) for j in columns_of(model)}
-    classes = [label_text(label) for label in model.classes.tolist()]
+    found = {
+        "classes": [label_text(label) for label in model.classes.tolist()],
+        # of each column, which category of the model each category of the page is
+        "known": [_known(model.space, name, one) for name, one in zip(names, columns, strict=True)],
+    }
     if isinstance(model, Tree):
-        return {"kind": "tree", "classes": classes, **_tree(model, index)}
-    return {"kind": "card", "classes": classes, **_scorecard(model, index, moves)}
+        return {"kind": "tree", **found, **_tree(model, index)}
+    return {"kind": "card", **found, **_scorecard(model, index)}
+
+
+def _known(space: FeatureSpace, name: str, column: dict[str, Any]) -> list[int | None] | None:
+    """None for numbers; a category that the model does not know counts as missing."""
+    if not column["categories"]:
+        return None
+    if name not in space.names:
+        return [None] * len(column["categories"])
+    own = space[space.names.index(name)].index_of
+    return [own.get(text) for text in column["categories"]]
 
 
 def _tree(tree: Tree, index: dict[int, int]) -> dict[str, Any]:
     inner = ~tree.is_leaf
     return {
         "column": [index.get(int(j), -1) for j in tree.feature],
-        # beyond the greatest number there is none, so it stands for infinity
-        "threshold": [_finite(at) for at in exact_thresholds(tree)],
+        "threshold": [_number(at) for at in exact_thresholds(tree).tolist()],
         "categories": [np.flatnonzero(row).tolist() if row.any() else None for row in tree.subset],
         "left": tree.left.tolist(),
         "right": tree.right.tolist(),
@@ -144,13 +170,15 @@ def _tree(tree: Tree, index: dict[int, int]) -> dict[str, Any]:
     }
 
 
-def _finite(threshold: float) -> float | None:
-    return None if np.isnan(threshold) else float(np.clip(threshold, -LARGEST, LARGEST))
+def _number(threshold: float) -> float | str | None:
+    """A threshold as the script reads it; JSON has no infinity."""
+    if math.isinf(threshold):
+        return "Infinity" if threshold > 0 else "-Infinity"
+    return None if math.isnan(threshold) else threshold
 
 
-def _scorecard(card: Scorecard, index: dict[int, int], moves: Moves) -> dict[str, Any]:
-    free = replace(moves, integer=np.zeros_like(moves.integer))
-    bins = bins_of(card, free)  # ends of bins do not depend on the costs
+def _scorecard(card: Scorecard, index: dict[int, int]) -> dict[str, Any]:
+    bins = bins_of(card, range_costs(card.space).moves(card.space))  # where they end, at any cost
     parts = []
     for entry, j in enumerate(bins.column.tolist()):
         own = slice(bins.start[entry], bins.start[entry + 1])
@@ -164,7 +192,7 @@ def _scorecard(card: Scorecard, index: dict[int, int], moves: Moves) -> dict[str
                 "text": one_line(text),
                 "column": index[condition.feature],
                 "sort": condition.sort,
-                "threshold": _finite(condition.threshold),
+                "threshold": _number(condition.threshold),
                 "categories": list(condition.categories),
                 "points": points,
             }
@@ -173,6 +201,7 @@ def _scorecard(card: Scorecard, index: dict[int, int], moves: Moves) -> dict[str
             )
         ],
         "risks": _risks(card),
+        "slope": None if card.is_binary or not card.gives_risks else card.slope,
     }
 
 
@@ -182,16 +211,22 @@ def _bin(sort: int, box: NDArray[np.float64], points: list[int]) -> dict[str, An
 
 
 def _risks(card: Scorecard) -> list[dict[str, Any]]:
-    """Risk of each total of two classes that occurred; above two classes none."""
-    if not card.is_binary or card.risk_table is None:
+    """Risk of each total that two classes can have; above two classes the slope gives it."""
+    if not card.is_binary:
         return []
     margin = int(card.offset[0] - card.class_offset[1])
-    return [
-        {
-            "total": row.total - margin,
-            "risk": row.risk if card.gives_risks else None,
-            "interval": list(row.interval),
-            "n_rows": row.n_rows,
-        }
-        for row in card.risk_table.rows
-    ]
+    points, known = card.points[:, 0], card.risk_table.rows if card.risk_table is not None else ()
+    rows = {row.total: row for row in known}
+    least, most = (int(f(points, 0).sum() + card.offset[0]) for f in (np.minimum, np.maximum))
+    found = []
+    for total in range(least, most + 1):
+        row = rows.get(total)
+        found.append(
+            {
+                "total": total - margin,
+                "risk": float(card.risk([total])[0, 1]) if card.gives_risks else None,
+                "interval": None if row is None else list(row.interval),
+                "n_rows": None if row is None else row.n_rows,
+            }
+        )
+    return found

@@ -18,13 +18,13 @@ function above(x) {  // the next greater number
 // ---- what a change costs ----
 // A box holds {low, high, missing, allowed}: low < x <= high, or the allowed categories.
 function move(column, x, box) {
-  const c = cases.columns[column], stays = {size: 0, end: x}, never = {size: Infinity, end: x};
+  const c = cases.columns[column], home = {size: 0, end: x}, never = {size: Infinity, end: x};
   if (c.categories.length) {
-    if (x === null ? box.missing : box.allowed[x]) return stays;
+    if (x === null ? box.missing : box.allowed[x]) return home;
     const first = box.allowed.indexOf(true);
     return first < 0 ? never : {size: cost(x === null ? c.missing : c.up), end: first};
   }
-  if (x === null ? box.missing : box.low < x && x <= box.high) return stays;
+  if (x === null ? box.missing : box.low < x && x <= box.high) return home;
   const whole = c.integer && (x === null || Number.isInteger(x));
   const bound = (value, otherwise) => value === null ? otherwise : value;
   let least = box.low === -Infinity ? -Infinity : whole ? Math.floor(box.low) + 1 : above(box.low);
@@ -45,7 +45,7 @@ function goesLeft(model, node, x) {
   const value = x[model.column[node]];
   if (value === null) return model.missing_left[node];
   const listed = model.categories[node];
-  return listed ? listed.includes(value) : value <= model.threshold[node];
+  return listed ? listed.includes(value) : value <= Number(model.threshold[node]);
 }
 
 function pathOf(model, x) {
@@ -55,19 +55,24 @@ function pathOf(model, x) {
   return path;
 }
 
+// categories that a model does not know count as missing
+const seenBy = (model, x) => x.map((value, j) =>
+  value === null || !model.known[j] ? value : model.known[j][value]);
+const sizeOf = (model, j) => (model.known[j] || []).filter(one => one !== null).length;
+
 function boxesOf(model) {  // of all leaves, by column
   const found = [];
   const visit = (node, boxes) => {
     if (model.left[node] < 0) return found.push({node, boxes});
-    const j = model.column[node], n = cases.columns[j].categories.length;
+    const j = model.column[node], n = sizeOf(model, j);
     const old = boxes[j] ||
       {low: -Infinity, high: Infinity, missing: true, allowed: Array(n).fill(true)};
     for (const yes of [true, false]) {
       const box = {...old, missing: old.missing && model.missing_left[node] === yes};
       const listed = model.categories[node];
       if (listed) box.allowed = old.allowed.map((a, k) => a && listed.includes(k) === yes);
-      else if (yes) box.high = Math.min(old.high, model.threshold[node]);
-      else box.low = Math.max(old.low, model.threshold[node]);
+      else if (yes) box.high = Math.min(old.high, Number(model.threshold[node]));
+      else box.low = Math.max(old.low, Number(model.threshold[node]));
       visit(yes ? model.left[node] : model.right[node], {...boxes, [j]: box});
     }
   };
@@ -95,23 +100,26 @@ function turnTree(model, x, wanted, only) {
 // ---- risk scores ----
 const NUMBER = 0, CATEGORY = 1, MISSING = 2;
 
-function boxOf(part, bin) {
-  const n = cases.columns[part.column].categories.length;
+function boxOf(model, part, bin) {
+  const n = sizeOf(model, part.column);
   return {low: bin.low === null ? -Infinity : bin.low, high: bin.high === null ? Infinity : bin.high,
           missing: bin.sort === MISSING,
           allowed: Array.from({length: n}, (_, k) => bin.sort === CATEGORY && k === bin.low)};
 }
 
-function moveToBin(part, bin, x) {
+function moveToBin(model, part, bin, x) {
   if (bin.sort === MISSING)
     return x === null ? {size: 0, end: null} : {size: Infinity, end: x};
-  return move(part.column, x, boxOf(part, bin));
+  return move(part.column, x, boxOf(model, part, bin));
 }
+
+const stays = (moved, value) => moved.size === 0 && moved.end === value;
 
 function totalsOf(model, x) {
   const totals = [...model.offset];
   for (const part of model.parts) {
-    const own = part.bins.find(bin => moveToBin(part, bin, x[part.column]).end === x[part.column]);
+    const value = x[part.column];
+    const own = part.bins.find(bin => stays(moveToBin(model, part, bin, value), value));
     own.points.forEach((points, k) => { totals[k] += points; });
   }
   return totals;
@@ -127,9 +135,9 @@ function turnCard(model, x, own, only) {
     const needed = totals[own] - totals[other] + (other > own ? 1 : 0);
     const parts = model.parts.map(part => {
       const value = x[part.column];
-      const moves = part.bins.map(bin => ({...moveToBin(part, bin, value),
+      const moves = part.bins.map(bin => ({...moveToBin(model, part, bin, value),
                                            lead: bin.points[other] - bin.points[own]}));
-      const home = moves.find(one => one.end === value);
+      const home = moves.find(one => stays(one, value));
       return moves.filter(one => one !== home && (only === undefined || part.column === only))
         .map(one => ({...one, column: part.column, gain: one.lead - home.lead}))
         .filter(one => one.gain > 0 && one.size < Infinity);
@@ -174,7 +182,7 @@ function leastLargest(parts, needed) {
 }
 
 // ---- one case ----
-function decide(model, x) {
+function decide(model, x) {  // x as `seenBy` the model
   if (model.kind === "card") return firstGreatest(totalsOf(model, x));
   return model.label[pathOf(model, x).at(-1)];
 }
@@ -199,15 +207,20 @@ function probability(model, x) {
     const leaf = pathOf(model, x).at(-1), share = model.share[leaf], n = model.weight[leaf];
     return {share, interval: wilson(share, n), n_rows: n};
   }
-  const risk = model.classes.length === 2 && model.risks.find(one => one.total === totalsOf(model, x)[1]);
-  if (!risk) return {share: null, interval: null, n_rows: null};
-  const [low, high] = risk.interval, share = risk.risk;
-  if (own === 1) return {share, interval: [low, high], n_rows: risk.n_rows};
-  return {share: share === null ? null : 1 - share, interval: [1 - high, 1 - low], n_rows: risk.n_rows};
+  const totals = totalsOf(model, x), none = {share: null, interval: null, n_rows: null};
+  if (model.classes.length > 2) {
+    if (model.slope === null) return none;
+    const levels = totals.map(total => Math.exp(model.slope * (total - totals[own])));
+    return {...none, share: 1 / levels.reduce((a, b) => a + b, 0)};
+  }
+  const {risk, interval, n_rows} = model.risks.find(one => one.total === totals[1]);
+  if (own === 1) return {share: risk, interval, n_rows};
+  return {share: risk === null ? null : 1 - risk, n_rows,
+          interval: interval && [1 - interval[1], 1 - interval[0]]};
 }
 
-function explain(x) {
-  const model = cases.model, own = decide(model, x), tree = model.kind === "tree";
+function explain(given) {
+  const model = cases.model, x = seenBy(model, given), own = decide(model, x), tree = model.kind === "tree";
   const turn = only => tree ? turnTree(model, x, node => model.label[node] !== own, only)
                             : turnCard(model, x, own, only);
   const after = found => decide(model, x.map((value, j) => j in found.ends ? found.ends[j] : value));
@@ -231,7 +244,8 @@ function explain(x) {
     stages = model.conditions.map(one => ({text: one.text, holds: holds(one, x[one.column]),
                                            column: one.column, points: one.points[whose]}));
   }
-  const before = cases.previous && {decision: decide(cases.previous, x), ...probability(cases.previous, x)};
+  const old = cases.previous, seen = old && seenBy(old, given);
+  const before = old && {decision: decide(old, seen), ...probability(old, seen)};
   return {decision: own, ...probability(model, x), stages, changes, inside, before};
 }
 
@@ -314,7 +328,7 @@ function markPath(nodes, kind) {
 
 let current = null;
 function mark() {
-  if (cases && cases.model.kind === "tree" && current) markPath(pathOf(cases.model, current), "on-path");
+  if (cases && cases.model.kind === "tree" && current) markPath(pathOf(cases.model, seenBy(cases.model, current)), "on-path");
 }
 
 function startCases() {
