@@ -174,6 +174,7 @@ def explain(
     perturbation : Perturbation, optional
         What changes cost, which columns are frozen, and which rise or fall only. By default every
         column may change, in shares of its range in the model; another category counts as 1.
+        A scikit-learn tree knows no ranges but those of its thresholds: pass ``as_tree(model, X)``.
     previous : Tree, Scorecard, fitted learner or fitted scikit-learn tree, optional
         The model in use so far, to show its decision beside.
 
@@ -184,7 +185,8 @@ def explain(
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> model = DecisionTreeClassifier().fit([[0.0], [1.0], [4.0], [6.5]], ["no", "no", "yes", "yes"])
+    >>> X, y = [[0.0], [1.0], [4.0], [6.5]], ["no", "no", "yes", "yes"]
+    >>> model = DecisionTreeClassifier().fit(X, y)
     >>> found = explain(model, [4.0], perturbation=Perturbation(step_cost={"x0": 1.0}))
     >>> found.decision, found.changes[0].size
     ('yes', 1.5)
