@@ -63,7 +63,9 @@ def slow_line(risk, event):
 
     def loss(weights, offset):
         found = offset + sum(w * x for w, x in zip(weights, (np.ones(n), level), strict=False))
-        return float((np.log1p(np.exp(-np.abs(found))) + np.maximum(found, 0) - event * found).sum())
+        return float(
+            (np.log1p(np.exp(-np.abs(found))) + np.maximum(found, 0) - event * found).sum()
+        )
 
     def fit(start, offset):
         best = minimize(loss, start, (offset,), "BFGS", options={"gtol": 1e-8}).x

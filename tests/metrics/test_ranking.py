@@ -20,7 +20,9 @@ def slow_delong(risk, event):
     own, others = risk[event], risk[~event]
     wins = (own[:, None] > others[None]) + 0.5 * (own[:, None] == others[None])
     area = wins.mean()
-    variance = wins.mean(axis=1).var(ddof=1) / len(own) + wins.mean(axis=0).var(ddof=1) / len(others)
+    variance = wins.mean(axis=1).var(ddof=1) / len(own) + wins.mean(axis=0).var(ddof=1) / len(
+        others
+    )
     return area, variance
 
 

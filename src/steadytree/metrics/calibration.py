@@ -156,12 +156,12 @@ class CalibrationLine:
         level = "log odds by which all risks are too low (above 0) or too high (below 0)"
         ratio = "observed events by the number that the risks add up to; 1 is best"
         found = [
-            Measurement(
-                "calibration in the large", self.intercept, level, self.intercept_interval
-            ),
+            Measurement("calibration in the large", self.intercept, level, self.intercept_interval),
         ]
         if self.slope is not None:
-            found.insert(0, Measurement("calibration slope", self.slope, steep, self.slope_interval))
+            found.insert(
+                0, Measurement("calibration slope", self.slope, steep, self.slope_interval)
+            )
         if self.expected > 0:
             found.append(Measurement("observed/expected", self.observed / self.expected, ratio))
         return tuple(found)

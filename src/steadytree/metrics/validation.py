@@ -92,7 +92,9 @@ def event_index(classes: NDArray[Any], positive: Any = None) -> int:
     if positive is None:
         if len(known) == 2:
             return 1
-        raise ValueError(f"positive must name one of the classes {quote(known)}: there are more than two.")
+        raise ValueError(
+            f"positive must name one of the classes {quote(known)}: there are more than two."
+        )
     index = match_labels([positive], known)[0]
     if index == UNKNOWN:
         raise ValueError(f"positive must be one of the classes {quote(known)}, got {positive!r}.")

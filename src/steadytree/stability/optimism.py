@@ -11,7 +11,7 @@ from steadytree._base.validation import Integer
 from steadytree.data.dataset import Dataset
 from steadytree.metrics.accuracy import answer_rows
 from steadytree.metrics.measurement import Measurement
-from steadytree.metrics.validation import event_index, validate_answers
+from steadytree.metrics.validation import validate_answers
 from steadytree.stability.removal import fit_again
 from steadytree.stability.sensitivity import mean_interval
 
@@ -56,7 +56,6 @@ def optimism(
     X: Any,
     y: Any,
     repeats: int = 20,
-    positive: Any = None,
     n_jobs: int | None = None,
     random_state: int = 0,
 ) -> Optimism:
@@ -66,11 +65,9 @@ def optimism(
     ----------
     estimator : learner, or any classifier with ``predict_proba``
         Fitted or not; it is not changed.
-    X, y : training data
+    X, y : training data of two classes
     repeats : int, default=20
         Refits: the budget of work.
-    positive : optional
-        The class that is the event; with two classes the second.
     n_jobs : int or None, default=None
         Processes, as in joblib.
     random_state : int, default=0
@@ -83,35 +80,31 @@ def optimism(
     Integer(1).check(repeats, "repeats")
     data = Dataset.of(X, y)
     classes, truth = np.unique(data.labels, return_inverse=True)
-    index = event_index(classes, positive)
-    event = truth == index
-    if not 0 < event.sum() < len(event):
-        raise ValueError("y must have rows with the event and rows without it.")
+    if len(classes) != 2:
+        raise ValueError(f"optimism is measured with two classes, but y has {len(classes)}.")
     rng, samples = np.random.default_rng(random_state), list[NDArray[np.int64]]()
     while len(samples) < repeats:
         rows = np.sort(rng.integers(0, data.n_rows, data.n_rows))
-        if len(np.unique(truth[rows])) == len(classes):  # else there is nothing to fit
+        if 0 < truth[rows].sum() < data.n_rows:  # else there is nothing to fit
             samples.append(rows)
-    label = classes.tolist()[index]
     whole = np.arange(data.n_rows)
-    apparent, *_ = _both(whole, estimator, data, label)
-    pairs = fan_out(_both, samples, estimator, data, label, n_jobs=n_jobs)
+    apparent, *_ = _both(whole, estimator, data)
+    pairs = fan_out(_both, samples, estimator, data, n_jobs=n_jobs)
     return Optimism(apparent, np.array([own - on_all for own, on_all in pairs]))
 
 
 def _both(
-    rows: NDArray[np.int64], estimator: Any, data: Dataset, label: Any
+    rows: NDArray[np.int64], estimator: Any, data: Dataset
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Figures of a model fitted to some rows: on these rows, and on all."""
     part = data.take(rows)
     fitted = fit_again(estimator, part.form_for(estimator), part.labels, part.weights)
-    return _figures(fitted, estimator, part, label), _figures(fitted, estimator, data, label)
+    return _figures(fitted, estimator, part), _figures(fitted, estimator, data)
 
 
-def _figures(fitted: Any, estimator: Any, data: Dataset, label: Any) -> NDArray[np.float64]:
+def _figures(fitted: Any, estimator: Any, data: Dataset) -> NDArray[np.float64]:
     answers = answer_rows(fitted, data.form_for(estimator), data.labels)
-    found = validate_answers(answers, label)
-    index = event_index(answers.classes, label)
-    brier = float(np.mean((answers.shares[:, index] - (answers.truth == index)) ** 2))
+    found = validate_answers(answers)
+    brier = float(np.mean((answers.shares[:, 1] - answers.truth) ** 2))
     slope = np.nan if found.line.slope is None else found.line.slope
     return np.array([found.ranking.auc, brier, slope])
