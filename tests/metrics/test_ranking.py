@@ -93,7 +93,7 @@ def test_a_perfect_ranking_has_no_interval():
 
 
 def test_intervals_of_the_area_cover_the_truth():
-    """2,000 samples: a 95 % interval that covers 95 % does so 93.5 to 96.5 % of the time (p > .99)."""
+    """2,000 samples: 95 % intervals cover 93.5 to 96.5 % of the time (p > .99)."""
     rng = np.random.default_rng(0)
     covered = 0
     true = 0.7602499389  # of two normal distributions one deviation apart
