@@ -107,6 +107,7 @@ WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
 SECTIONS = {
     "calibration": "Calibration",
+    "validation": "Validation",
     "stability": "Stability when one row is left out",
     "refits": "Stability when a tenth of the rows is left out",
     "robustness": "Robustness",
