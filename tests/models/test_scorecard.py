@@ -16,7 +16,8 @@ from steadytree.models.condition import Condition
 from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
 from steadytree.models.export import scorecard_to_sql, scorecard_to_tree
 from steadytree.models.files import load, save
-from steadytree.models.scorecard import RiskTable, Scorecard
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.reporting.plot import plot
 from steadytree.riskscore.risk_score import RiskScoreClassifier

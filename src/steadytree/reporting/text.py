@@ -9,7 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steadytree.models.scorecard import RiskTable, Scorecard
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import label_text, one_line, percent_text, rows_text
 
 
@@ -106,6 +107,7 @@ WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
 SECTIONS = {
     "calibration": "Calibration",
+    "validation": "Validation",
     "stability": "Stability when one row is left out",
     "refits": "Stability when a tenth of the rows is left out",
     "robustness": "Robustness",

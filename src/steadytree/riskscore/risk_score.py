@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import LearnerMixin, read_rows
-from steadytree.models.scorecard import RiskTable, Scorecard
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import boosting, candidates, logistic
 from steadytree.riskscore.boosting import Boosting, Points
 from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows

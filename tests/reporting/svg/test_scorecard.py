@@ -13,7 +13,8 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
 from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
 from steadytree.models.files import load, save
-from steadytree.models.scorecard import RiskTable, Scorecard
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.plot import plot
 from steadytree.reporting.svg.canvas import text_width
 from steadytree.riskscore.risk_score import RiskScoreClassifier

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from steadytree.models.scorecard import RiskRow, RiskTable, Scorecard
+from steadytree.models.risk_table import RiskRow, RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import label_text, one_line, percent_text
 from steadytree.reporting.svg.canvas import RECT, fit_text, line_at, read_style, text_at, text_width
 
