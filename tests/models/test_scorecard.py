@@ -129,12 +129,12 @@ def test_conditions_in_words():
     assert Scorecard(space, [0, 1], same, [1, 1, 1], 0).texts() == ["n < 1.5", "n < 2", "n < 5"]
 
 
-def test_reasons_name_the_conditions_that_hold():
+def test_reasons_name_the_bands_that_raise_the_total():
     other = Condition(1, "among", categories=(0,))
     card = Scorecard(SPACE, ["no", "yes"], [other, AGED], [1, 3], -1)
     rows = {"age": [80.0, 20.0], "kind": ["a", "b"]}
     pandas = pytest.importorskip("pandas")
-    assert card.reasons(pandas.DataFrame(rows)) == [[("age ≥ 75", 3), ("kind is a", 1)], []]
+    assert card.reasons(pandas.DataFrame(rows)) == [[("age: ≥ 75", 3), ("kind: a", 1)], []]
     assert card.to_dict() == {"condition": ["kind is a", "age ≥ 75"], "points": [1, 3]}
     assert card.reasons(pandas.DataFrame(rows), "yes") == card.reasons(pandas.DataFrame(rows))
     for function in (
@@ -151,7 +151,7 @@ def test_a_frame_may_lack_what_no_condition_asks_about():
     card = Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1, 1.0, 0.0)
     assert card.predict(frame).tolist() == ["yes", "no"]
     assert card.score(frame).tolist() == [1, -1]
-    assert card.reasons(frame) == [[("age ≥ 75", 2)], []]
+    assert card.reasons(frame) == [[("age: ≥ 75", 2)], []]
     numbers = Scorecard(SPACE, ["no", "yes"], [Condition(1, "missing")], [1], 0)
     assert numbers.predict(pandas.DataFrame({"kind": ["a", None]})).tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match=r"X lacks the column\(s\) 'kind'"):

@@ -209,7 +209,11 @@ class Scorecard(ByKey):
         return np.stack([1.0 - high, high], axis=1)
 
     def reasons(self, X: Any, label: Any = None) -> list[list[tuple[str, int]]]:
-        """For each row the conditions that hold with their points, most points first.
+        """For each row the bands that raise its total, with the points above the lowest band.
+
+        Most points first, which is the order of reasons for an adverse decision: how much a row
+        loses against the best band of each variable. A missing value is compared with the lowest
+        band of known values.
 
         Parameters
         ----------
@@ -217,11 +221,19 @@ class Scorecard(ByKey):
         label : optional
             The class whose points are meant; needed above two classes, where each has its own.
         """
-        points = self.points[:, self.total_of(label)]
-        texts, order = self.texts(), np.argsort(-points, kind="stable")
+        own, values = self.total_of(label), self.encode(X)
+        texts: list[list[str]] = []
+        lost = np.zeros((len(values), len(self.variables)), np.int64)
+        for k, variable in enumerate(self.variables):
+            points = np.array([band.points[own] for band in variable.bands])
+            texts.append([f"{variable.name}: {text}" for text in variable.texts()])
+            bands = variable.band_of(values[:, variable.feature])
+            texts[k] = [texts[k][band] for band in bands.tolist()]
+            lost[:, k] = points[bands] - points[:-1].min()
+        order = np.argsort(-lost, axis=1, kind="stable")
         return [
-            [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
-            for held in self.holds(X)
+            [(texts[k][row], int(points[k])) for k in ranked if points[k] > 0]
+            for row, (points, ranked) in enumerate(zip(lost, order, strict=True))
         ]
 
     def total_of(self, label: Any) -> int:
