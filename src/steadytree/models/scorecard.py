@@ -262,15 +262,23 @@ class Scorecard(ByKey):
 
         return scorecard_to_tree(self)
 
-    def to_sql(self, label: Any = None) -> str:
-        """The total of a row as an expression of standard SQL; missing values are NULL.
+    def to_sql(self, label: Any = None, dialect: str = "standard") -> str:
+        """The total of a row as an SQL expression, one CASE for each variable.
 
-        Binary columns are compared as the numbers 1 and 0. An unknown category counts as missing.
-        Above two classes `label` names the class whose total is wanted.
+        NULL, NaN and categories that are not known count as missing; binary columns are compared
+        as the numbers 1 and 0.
+
+        Parameters
+        ----------
+        label : optional
+            Above two classes the class whose total is wanted.
+        dialect : {"standard", "mysql", "bigquery", "spark"}, default="standard"
+            How names and texts are quoted; "standard" is for SQLite, DuckDB, PostgreSQL,
+            Snowflake and SQL Server.
         """
         from steadytree.models.export import scorecard_to_sql
 
-        return scorecard_to_sql(self, label)
+        return scorecard_to_sql(self, label, dialect)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
