@@ -11,11 +11,11 @@ import time
 import warnings
 
 import numpy as np
+import peers
+import tables
 from sklearn.metrics import log_loss, roc_auc_score
 
 import data
-import peers
-import tables
 
 PEERS = ("l1", "optbinning", "imodels", "fasterrisk")
 OURS = {"banded": {}, "banded, 6 variables": {"max_variables": 6, "max_conditions": 16}}
@@ -37,10 +37,9 @@ def fit_ours(settings, rows):
 
 def fit_plain_l1(rows):
     """L1 logistic regression of all columns, not rounded: what a rare outcome allows."""
+    import pandas as pd
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
-
-    import pandas as pd
 
     train, test, labels, _ = rows
     both = pd.get_dummies(pd.concat([train, test]), dtype=float)

@@ -124,7 +124,7 @@ def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
     rng = np.random.default_rng(n_classes)
     X = pd.DataFrame({"a": rng.random(120), "b": rng.choice(["u", "v"], 120)})
     y = np.array(["no", "yes", "maybe"])[(X["a"] * n_classes).astype(int)]
-    model = RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    model = RiskScoreClassifier(noise=0.0, gamma=0.1, n_rounds=10, random_state=0)
     model.fit(X, y, sample_weight=rng.random(120))
     for saved in (model, model.card_):
         save(saved, tmp_path / "a.card.json")
