@@ -150,8 +150,9 @@ def fit_l1(train, test, y):
 
     X, others = indicators(train, test)
     start, best = time.process_time(), None
-    for c in np.geomspace(1e-4, 1, 25):
-        model = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=c, random_state=0)
+    for c in np.geomspace(1e-4, 1, 60):
+        settings = {"solver": "liblinear", "intercept_scaling": 50, "random_state": 0}
+        model = LogisticRegression(l1_ratio=1.0, C=c, **settings)
         model.fit(X, y)
         n = int((model.coef_[0] != 0).sum())
         if n > 10:

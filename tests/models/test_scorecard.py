@@ -86,7 +86,7 @@ def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path
     rng = np.random.default_rng(0)
     X, y = rng.random((50, 2)), np.arange(50) % 2
     X[:, 0] += y
-    model = RiskScoreClassifier(tau=0.0, random_state=0).fit(X, y)
+    model = RiskScoreClassifier(noise=0.0, random_state=0).fit(X, y)
     card, table = model.card_, model.risk_table_
     assert card.risk_table == table
     assert plot(model) == plot(card)

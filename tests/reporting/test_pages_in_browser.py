@@ -91,7 +91,7 @@ def sign_off(halves, path):
     numbers = train[0].drop(columns="ward")
     noise = st.Perturbation(radius=dict(numbers.std() / 20))
     model = st.StableTreeClassifier(4, 0, random_state=0).fit(numbers, train[1])
-    card = st.RiskScoreClassifier(tau=0.02, max_conditions=5, random_state=0)
+    card = st.RiskScoreClassifier(noise=0.02, max_conditions=5, random_state=0)
     card.fit(numbers, train[1])
     beside = st.compare(["cart", "stable", "score"], numbers, train[1], n_folds=3)
     judged = rows[0].drop(columns="ward"), rows[1]
@@ -102,7 +102,7 @@ def sign_off(halves, path):
 def ward_card(halves, path):
     """A card of ten conditions by itself."""
     train, rows = halves
-    model = st.RiskScoreClassifier("logistic", tau=0.02, random_state=0).fit(*train)
+    model = st.RiskScoreClassifier("logistic", noise=0.02, random_state=0).fit(*train)
     st.report(model, *rows, path, train=train, by=["ward"], limits={"min_accuracy": 0.9})
 
 

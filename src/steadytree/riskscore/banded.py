@@ -24,6 +24,7 @@ CATEGORY_PRICE = 1.5  # for each category after the first
 TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and between others
 LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
+SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
 
 
@@ -107,6 +108,7 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
     limits = RIDGE, *least_weights(float(rows.weights.sum()))
     thresholds = np.array([max(len(one.thresholds), 1) for one in rows.bins])
     price = np.where(rows.categorical, CATEGORY_PRICE, THRESHOLD_PRICE * np.log(thresholds))
+    beats_chance = bool(settings.forced)
     for _ in range(settings.max_conditions):
         allowed = _allowed(rows, found, settings)
         table = BandTable(
@@ -119,9 +121,10 @@ def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
             break
         found = _refit(rows, _with_split(rows, found, v, leave))
         found = replace(found, spent=found.spent + 1 + paid)
-    if found.spent >= 2 * (found.null_loss - found.plain_loss) and not settings.forced:
-        return _no_bands(rows)  # chance alone would gain as much
-    return straighten(rows, found)
+        # what chance gains by the choice of splits and of columns, and seldom more than
+        chance = found.spent + 2 * len(found.used) * np.log(len(rows.bins)) + SELDOM
+        beats_chance |= 2 * (found.null_loss - found.plain_loss) > chance
+    return straighten(rows, found) if beats_chance else _no_bands(rows)
 
 
 def _no_bands(rows: BinnedRows) -> Bands:

@@ -99,7 +99,7 @@ def scorecard_of(
     found = round_bands(rows, bands, most_points(estimator), settings.forced)
     given = conditions_of(rows, found)
     plain = Scorecard(data.space, data.classes, list(given), list(given.values()), 0, decision=1)
-    totals = plain.holds_encoded(data.values) @ plain.points[:, 0]
+    totals = data.totals(plain)
     counts = np.bincount(totals, data.weights)
     hits = np.bincount(totals, data.weights * (data.labels == 1))
     slope, _, _ = fit_line(counts, hits, banded.RIDGE * found.spread, found.slope, found.start)
@@ -109,7 +109,12 @@ def scorecard_of(
     if estimator.prevalence is not None:
         start += float(logit(estimator.prevalence) - logit(share))
     fitted = replace(plain, slope=slope, intercept=start)
-    return replace(fitted, decision=_decision(estimator.decision, fitted, totals, data))
+    decision = estimator.decision
+    if not isinstance(decision, Mapping) and estimator.class_weight is not None:
+        factors = rows.weights / data.weights
+        rest, event = (np.average(factors[data.labels == k]) for k in (0, 1))
+        decision = decision * rest / (decision * rest + (1 - decision) * event)
+    return replace(fitted, decision=_decision(decision, fitted, totals, data))
 
 
 def _several(estimator: Any, data: LabelledRows, fitting: Floats, noise: float) -> Scorecard:
@@ -185,8 +190,7 @@ def risk_groups(scorecard: Scorecard, mean_risk: float) -> tuple[RiskGroup, ...]
 
 def described(scorecard: Scorecard, data: LabelledRows, provenance: Mapping[str, Any]) -> Scorecard:
     """The card with its risk table, training profile and risk groups."""
-    totals = scorecard.holds_encoded(data.values) @ scorecard.points + scorecard.offset
-    totals = totals[:, 0] if scorecard.is_binary else totals
+    totals = data.totals(scorecard)
     table = RiskTable.of(scorecard, totals, data.labels, data.weights)
     counts, n_classes = [], len(data.classes)
     for variable in scorecard.variables:
@@ -214,7 +218,7 @@ def _choose_noise(estimator: Any, data: LabelledRows, fitting: Floats, seed: int
     folds = StratifiedKFold(min(FOLDS, int(counts.min())), shuffle=True, random_state=seed)
     lost: list[list[float]] = [[] for _ in TAUS]
     for fit, held in folds.split(kept, data.labels[kept]):
-        part, own = (take(data, kept[rows]) for rows in (fit, held))
+        part, own = (data.take(kept[rows]) for rows in (fit, held))
         for k, noise in enumerate(TAUS):
             fitted = _binary if len(data.classes) == 2 else _several
             card = fitted(estimator, part, fitting[kept[fit]], noise)
@@ -222,16 +226,8 @@ def _choose_noise(estimator: Any, data: LabelledRows, fitting: Floats, seed: int
     return TAUS[last_within_error([-np.array(each) for each in lost])]
 
 
-def take(data: LabelledRows, rows: NDArray[np.int64]) -> LabelledRows:
-    """Some of the rows."""
-    return data._replace(
-        values=data.values[rows], labels=data.labels[rows], weights=data.weights[rows]
-    )
-
-
 def log_loss_of(scorecard: Scorecard, data: LabelledRows) -> float:
     """Mean log loss of a card's risks."""
-    totals = scorecard.holds_encoded(data.values) @ scorecard.points + scorecard.offset
-    risks = scorecard.risk(totals[:, 0] if scorecard.is_binary else totals)
+    risks = scorecard.risk(data.totals(scorecard))
     own = np.clip(risks[np.arange(len(data.labels)), data.labels], 1e-12, 1.0)
     return float(np.average(-np.log(own), weights=data.weights))

@@ -12,6 +12,7 @@ from steadytree.data._kernels import short_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 from steadytree.models.condition import Condition
+from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore._kernels.votes import UP
 from steadytree.robustness.perturbation import check_names
 
@@ -28,6 +29,16 @@ class LabelledRows(NamedTuple):
     values: NDArray[np.float64]
     labels: NDArray[np.int64]
     weights: NDArray[np.float64]
+
+    def totals(self, scorecard: Scorecard) -> NDArray[np.int64]:
+        """Totals of the rows, as `Scorecard.score` returns them."""
+        found = scorecard.holds_encoded(self.values) @ scorecard.points + scorecard.offset
+        return found[:, 0] if scorecard.is_binary else found
+
+    def take(self, rows: NDArray[np.int64]) -> "LabelledRows":
+        """Some of the rows."""
+        values, labels, weights = (part[rows] for part in self[2:])
+        return self._replace(values=values, labels=labels, weights=weights)
 
 
 def names_of(estimator: Any, parameter: str) -> list[str]:

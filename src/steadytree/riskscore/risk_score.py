@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from typing import Any
@@ -68,8 +69,8 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         The event of two classes, whose risk the points add up to. Without it the second label in
         sorted order, as of 0 and 1, False and True, "no" and "yes".
     class_weight : mapping or "balanced", optional
-        Weights of the classes in the choice of bands and points. Risks are still those of the
-        rows as they are.
+        Weights of the classes in the choice of bands and points, and in a decision by risk. The
+        risks themselves are still those of the rows as they are. For "log_loss".
     prevalence : float, optional
         Share of events among the people the score is for, where it differs from the rows, as in
         case-control samples. Risks are corrected to it.
@@ -194,21 +195,20 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         rows = read_rows(self, X, y, sample_weight)
         self.classes_ = np.unique(rows.labels)
         self._check_classes()
-        data = self._labelled(rows)
+        data, weighted = self._labelled(rows), with_class_weight(rows, self.class_weight)
+        if weighted.n_rows < rows.n_rows:
+            raise ValueError("class_weight must be above 0 for every class.")
+        fitting = data.weights if weighted.weights is None else weighted.weights
         seed = int(check_random_state(self.random_state).randint(2**31))
         if self.objective == "log_loss":
-            self._fit_bands(data, rows, seed)
+            self._fit_bands(data, rows, fitting, seed)
         else:
             found = fit_conditions(self, data, seed)
             self.card_, self.certified_accuracy_, self.noise_, self.gamma_, self.n_rounds_ = found
-        made = {
-            "objective": self.objective,
-            "noise": self.noise_,
-            "rows": float(data.weights.sum()),
-        }
-        is_banded = self.objective == "log_loss"
-        self.card_ = described(self.card_, data, made if is_banded else {})
-        self.risk_table_: RiskTable | None = self.card_.risk_table
+            totals = data.totals(self.card_)
+            table = RiskTable.of(self.card_, totals, data.labels, data.weights)
+            self.card_ = replace(self.card_, risk_table=table)
+        self.risk_table_ = self.card_.risk_table
         if self.card_.n_conditions == 0:
             warnings.warn(
                 f"no condition was kept with objective={self.objective!r} and noise="
@@ -234,12 +234,12 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         """Whether the event is the first of two classes in sorted order."""
         return self.positive is not None and bool(self.classes_[0] == self.positive)
 
-    def _fit_bands(self, data: LabelledRows, rows: Dataset, seed: int) -> None:
-        weighted = with_class_weight(rows, self.class_weight)
-        if weighted.n_rows < rows.n_rows:
-            raise ValueError("class_weight must be above 0 for every class.")
-        fitting = np.ones(rows.n_rows) if weighted.weights is None else weighted.weights
-        self.card_, self.noise_ = fit_banded(self, data, fitting, seed)
+    def _fit_bands(
+        self, data: LabelledRows, rows: Dataset, fitting: NDArray[np.float64], seed: int
+    ) -> None:
+        plain, self.noise_ = fit_banded(self, data, fitting, seed)
+        made = {"objective": "log_loss", "noise": self.noise_, "rows": float(data.weights.sum())}
+        self.card_ = described(plain, data, made)
         self.gamma_ = self.n_rounds_ = None
         moved = {
             column.name: self.noise_ * (column.high - column.low) * (column.kind != "binary")
@@ -261,12 +261,8 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         if self.objective == "published" and self.directions != "up":
             raise ValueError("objective='published' needs directions='up': use as_published().")
         if self.objective != "log_loss":
-            usual = {
-                "max_variables": None,
-                "class_weight": None,
-                "prevalence": None,
-                "decision": 0.5,
-            }
+            usual = dict.fromkeys(("max_variables", "class_weight", "prevalence"))
+            usual |= {"decision": 0.5}
             given = [name for name, value in usual.items() if getattr(self, name) != value]
             if given:
                 raise ValueError(

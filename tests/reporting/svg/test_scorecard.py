@@ -19,7 +19,7 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.reporting.plot import plot
 from steadytree.reporting.svg.canvas import text_width
-from steadytree.reporting.svg.scorecard import draw_scorecard
+from steadytree.reporting.svg.scorecard import plot_scorecard
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from tests.cli.commands import refused
 from tests.models.scorecards import random_card
@@ -135,7 +135,7 @@ SIZES = {"title": 20, "quiet": 12, "points small": 12.5, "small": 12.5}
     "make", [long_names, lambda: random_card(np.random.default_rng(0), n_classes=4)]
 )
 def test_no_text_leaves_the_sheet(make, narrow):
-    root = ElementTree.fromstring(str(draw_scorecard(make(), narrow=narrow)))
+    root = ElementTree.fromstring(str(plot_scorecard(make(), narrow=narrow)))
     width = float(root.get("width"))
     assert width <= (390 if narrow and make is long_names else 800)
     offsets = []
@@ -157,7 +157,7 @@ def test_no_text_leaves_the_sheet(make, narrow):
 
 
 def test_every_group_of_categories_can_be_read_whole():
-    texts = " ".join(texts_of(draw_scorecard(long_names())))
+    texts = " ".join(texts_of(plot_scorecard(long_names())))
     missing = [letter for letter in "abcdenopqrst" if f"county of {letter * 9} and" not in texts]
     assert not missing  # those between are "any other"
     assert "any other" in texts
@@ -202,7 +202,7 @@ def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
     rng = np.random.default_rng(n_classes)
     X = pd.DataFrame({"a": rng.random(120), "b": rng.choice(["u", "v"], 120)})
     y = np.array(["no", "yes", "maybe"])[(X["a"] * n_classes).astype(int)]
-    model = RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    model = RiskScoreClassifier(noise=0.0, gamma=0.1, n_rounds=10, random_state=0)
     model.fit(X, y, sample_weight=rng.random(120))
     for saved in (model, model.card_):
         save(saved, tmp_path / "a.card.json")

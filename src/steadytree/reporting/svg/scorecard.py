@@ -39,7 +39,7 @@ SHEET = Markup(
 )
 
 
-def draw_scorecard(scorecard: Scorecard, title: str = "", narrow: bool = False) -> Markup:
+def plot_scorecard(scorecard: Scorecard, title: str = "", narrow: bool = False) -> Markup:
     """The sheet of a risk score: points by variable, the total, and the risk of each total.
 
     Variables stand in two columns, which fill an A4 page; in one where `narrow`, for a phone.
