@@ -135,7 +135,11 @@ def test_reasons_name_the_bands_that_raise_the_total():
     rows = {"age": [80.0, 20.0], "kind": ["a", "b"]}
     pandas = pytest.importorskip("pandas")
     assert card.reasons(pandas.DataFrame(rows)) == [[("age: ≥ 75", 3), ("kind: a", 1)], []]
-    assert card.to_dict() == {"condition": ["kind is a", "age ≥ 75"], "points": [1, 3]}
+    assert card.to_dict() == {
+        "variable": ["kind"] * 3 + ["age"] * 3,
+        "band": ["b, c", "a", "missing or unknown", "< 75", "≥ 75", "missing"],
+        "points": [0, 1, 0, 0, 3, 0],
+    }
     assert card.reasons(pandas.DataFrame(rows), "yes") == card.reasons(pandas.DataFrame(rows))
     for function in (
         lambda: card.reasons(pandas.DataFrame(rows), "no"),

@@ -92,3 +92,18 @@ def test_missing_values_are_listed_where_there_were_any():
 )
 def test_risks_as_text(share, text):
     assert risk_text(share) == text
+
+
+def test_intervals_follow_the_prevalence_of_the_risks():
+    card = replace(long_card(), provenance={"prevalence": 0.01})
+    plain, moved = (Sheet.of(one).risks[0][1] for one in (long_card(), card))
+    rows = card.risk_table.rows
+    share = sum(row.n_label for row in rows) / sum(row.n_rows for row in rows)
+    ratio = 0.01 / 0.99 / (share / (1 - share))  # of the odds, by Bayes' rule
+    for before, after in zip(plain, moved, strict=True):
+        if before.interval is None:
+            assert after.interval is None
+            continue
+        for end, other in zip(before.interval, after.interval, strict=True):
+            assert other == pytest.approx(end * ratio / (end * ratio + 1 - end))
+    assert Sheet.of(card).note.endswith("at a prevalence of 1.0 %")

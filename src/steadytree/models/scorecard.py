@@ -251,10 +251,14 @@ class Scorecard(ByKey):
         return 0 if self.is_binary else known.index(label)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns "condition" and "points" (one a class above two), ready for a frame."""
+        """Columns "variable", "band" and "points" (one a class above two), ready for a frame."""
         heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
-        columns = dict(zip(heads, self.points.T.tolist(), strict=True))
-        return {"condition": self.texts(), **columns}
+        found: dict[str, list[Any]] = {name: [] for name in ("variable", "band", *heads)}
+        for variable in self.variables:
+            for text, band in zip(variable.texts(), variable.bands, strict=True):
+                for name, value in zip(found, (variable.name, text, *band.points), strict=True):
+                    found[name].append(value)
+        return found
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from scipy.special import expit, logit
+
 from steadytree._base.intervals import wilson_interval
 from steadytree.models.risk_table import RiskRow
 from steadytree.models.scorecard import Scorecard
@@ -33,6 +35,7 @@ class RiskLine:
     n_rows: float  # training rows (or weights) with these totals
     n_label: float
     group: int | None = None  # index of the risk group
+    shift: float = 0.0  # of the log odds, from the training rows to another prevalence
 
     @property
     def totals(self) -> str:
@@ -46,7 +49,12 @@ class RiskLine:
     @property
     def interval(self) -> tuple[float, float] | None:
         """Wilson's 95 % interval of the observed share; None without rows."""
-        return wilson_interval(self.n_label, self.n_rows) if self.n_rows else None
+        if not self.n_rows:
+            return None
+        low, high = wilson_interval(self.n_label, self.n_rows)
+        if self.shift:
+            low, high = (float(expit(logit(end) + self.shift)) for end in (low, high))
+        return low, high
 
     @property
     def interval_text(self) -> str:
@@ -149,7 +157,9 @@ def _note(scorecard: Scorecard) -> str:
         return ""
     own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
     n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
-    return f"95 % intervals of the share observed among {n_rows:,.6g} training rows"
+    note = f"95 % intervals of the share observed among {n_rows:,.6g} training rows"
+    prevalence = scorecard.provenance.get("prevalence")
+    return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
 
 
 def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
@@ -181,8 +191,20 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
             sum(seen[total].n_rows for total in part if total in seen),
             sum(seen[total].n_label for total in part if total in seen),
             group_of(part[0]),
+            _shift(scorecard),
         )
         for part in parts
+    )
+
+
+def _shift(scorecard: Scorecard) -> float:
+    """Log odds from the share of events in training to the prevalence of the risks."""
+    prevalence = scorecard.provenance.get("prevalence")
+    if prevalence is None or scorecard.risk_table is None:
+        return 0.0
+    rows = scorecard.risk_table.rows
+    return float(
+        logit(prevalence) - logit(sum(r.n_label for r in rows) / sum(r.n_rows for r in rows))
     )
 
 
