@@ -33,8 +33,8 @@ class Band:
         if column.is_categorical:
             return ", ".join(column.categories[index] or '""' for index in self.categories)
         low, high = (repr(float(x)).removesuffix(".0") for x in (self.low, self.high))
-        if column.kind == "binary" and (self.low, self.high) in ((1, np.inf), (-np.inf, 1)):
-            return "yes" if self.low == 1 else "no"
+        if column.kind == "binary" and (0 < self.low <= 1 or 0 < self.high <= 1):
+            return "yes" if self.low > 0 else "no"
         if np.isinf(self.low):
             return "any" if np.isinf(self.high) else f"< {high}"
         return f"≥ {low}" if np.isinf(self.high) else f"{low} to < {high}"
@@ -126,7 +126,7 @@ def _steps(conditions: Sequence[Condition], points_of) -> list[Band]:
 def number_conditions(
     feature: int, thresholds: Sequence[float], points: Sequence[int], missing: int
 ) -> list[tuple[Condition, int]]:
-    """Conditions with points that add up to bands of numbers, the lowest with 0 points.
+    """Conditions with points that add up to bands of numbers.
 
     Bands above that of least points are reached by ``x >= threshold``, those below it by
     ``x < threshold``, so that points of a monotone variable are all positive.
@@ -140,7 +140,11 @@ def number_conditions(
         (Condition(feature, "at_least", thresholds[k]), points[k + 1] - points[k])
         for k in range(least, len(thresholds))
     ]
-    return [(c, int(p)) for c, p in [*found, (Condition(feature, "missing"), missing)] if p]
+    found += [
+        (Condition(feature, "present"), min(points)),
+        (Condition(feature, "missing"), missing),
+    ]
+    return [(condition, int(given)) for condition, given in found if given]
 
 
 def category_conditions(
@@ -151,4 +155,5 @@ def category_conditions(
         (Condition(feature, "among", categories=tuple(np.flatnonzero(np.equal(points, own)))), own)
         for own in sorted(set(points))
     ]
-    return [(c, int(p)) for c, p in [*found, (Condition(feature, "missing"), missing)] if p]
+    found.append((Condition(feature, "missing"), missing))
+    return [(condition, int(given)) for condition, given in found if given]
