@@ -133,11 +133,12 @@ def test_inside_is_the_least_change_into_another_leaf(tumours):
 
 def test_points_to_another_decision_of_a_card(tumours):
     _, X, y = tumours
-    card = st.RiskScoreClassifier("logistic", tau=0.02, random_state=0).fit(X, y).card_
+    card = st.RiskScoreClassifier("logistic", noise=0.02, random_state=0).fit(X, y).card_
     for k in range(0, 100, 10):
         found = st.explain(card, X.iloc[k])
         total = int(card.score(X.iloc[[k]])[0])
-        assert found.inside == (total if total > 0 else 1 - total)
+        needed = 1 if card.decision is None else card.decision  # the least total that says yes
+        assert found.inside == (total - needed + 1 if total >= needed else needed - total)
         assert sum(one.points for one in found.path if one.holds) + card.offset[0] == total
         rows = {row.total: row for row in card.risk_table.rows}
         assert found.n_rows == rows[total].n_rows

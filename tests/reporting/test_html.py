@@ -16,8 +16,18 @@ from steadytree.reporting.text import indented_rules, leaf_rules, render_text
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 EVIL = '</script><script>alert("1")</script><img src=x onerror=alert(1)>'
-SECTIONS = ["findings", "short", "tree", "case", "accuracy", "calibration", "groups", "robustness"]
-SECTIONS += ["separation", "complexity", "rules", "data", "limits", "origin", "sign-off"]
+SECTIONS = ["findings", "short", "tree", "case", "accuracy", "calibration", "validation"]
+SECTIONS += [
+    "groups",
+    "robustness",
+    "separation",
+    "complexity",
+    "rules",
+    "data",
+    "limits",
+    "origin",
+    "sign-off",
+]
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
 

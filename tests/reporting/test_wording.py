@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -13,6 +14,7 @@ from steadytree.reporting.wording import (
     conditions,
     describe_split,
 )
+from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models import trees
 
 

@@ -231,20 +231,20 @@ def _robustness(data: Mapping[str, Any]) -> Seen | None:
 def _gap(metric: str, what: str) -> Callable[[Mapping[str, Any]], Seen | None]:
     def seen(data: Mapping[str, Any]) -> Seen | None:
         gaps = [
-            (gap["low"] > 0, gap["value"], one["column"], gap)
+            (gap["is_clear"], gap["value"], one["column"], gap)
             for one in data["groups"]
             for gap in one["gaps"]
-            if gap["metric"] == metric
+            if gap["name"] == metric
         ]
         if not gaps:
             return None
-        _, value, column, gap = max(gaps, key=lambda one: one[:2])
-        chance = "" if gap["low"] > 0 else ", which may be chance"
+        is_clear, value, column, gap = max(gaps, key=lambda one: one[:2])
+        chance = "" if is_clear else ", which may be chance"
         text = (
-            f"By {column}, {what} differs by {_points(value)} between “{gap['high_group']}” "
-            f"(higher) and “{gap['low_group']}”{chance}."
+            f"By {column}, {what} differs by {_points(value)} between “{gap['high']}” "
+            f"(higher) and “{gap['low']}”{chance}."
         )
-        return Seen(value, _points(value), text, gap["low"])
+        return Seen(value, _points(value), text, gap["interval"][0])
 
     return seen
 

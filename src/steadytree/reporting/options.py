@@ -60,11 +60,20 @@ RULES = {
         "calibration",
         "calibration error",
     ),
+    "min_ks": Rule("largest difference of sensitivity and false-positive rate", "validation", "KS"),
+    "min_gini": Rule("2 AUC - 1", "validation", "Gini", False),
+    "min_calibration_slope": Rule(
+        "slope of outcomes on risks; 1 is best", "validation", "calibration slope", False
+    ),
+    "max_calibration_slope": Rule(
+        "slope of outcomes on risks; 1 is best", "validation", "calibration slope", False
+    ),
     "min_group_accuracy": Rule("accuracy of the worst group"),
     "max_group_gap": Rule("difference in accuracy between groups"),
     "max_epsilon": Rule("privacy budget spent", is_share=False),
     "max_recall_gap": Rule("difference in recall between groups"),
     "max_false_positive_gap": Rule("difference in the false-positive rate between groups"),
+    "max_precision_gap": Rule("difference in precision between groups"),
     "max_calibration_gap": Rule("difference in calibration between groups"),
     "min_recall": Rule("lowest recall of a class"),
     "min_leaf_rows": Rule("training rows of the smallest leaf", is_share=False),
@@ -149,6 +158,7 @@ def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
         "max_group_gap": max((one["gap"] for one in groups), default=None),
         "max_recall_gap": _gap(groups, "recall"),
         "max_false_positive_gap": _gap(groups, "false-positive rate"),
+        "max_precision_gap": _gap(groups, "precision"),
         "max_calibration_gap": _gap(groups, "calibration"),
         "min_recall": (screened["recall"] or {}).get("value"),
         "min_leaf_rows": screened["leaf_rows"],
@@ -164,7 +174,7 @@ def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
 
 def _gap(groups: list[dict[str, Any]], metric: str) -> float | None:
     """The largest gap of a metric over all groupings; None where no two groups are large enough."""
-    gaps = [gap["value"] for one in groups for gap in one["gaps"] if gap["metric"] == metric]
+    gaps = [gap["value"] for one in groups for gap in one["gaps"] if gap["name"] == metric]
     return max(gaps, default=None)
 
 

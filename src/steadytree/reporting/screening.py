@@ -1,16 +1,17 @@
 """Screening: figures of a model and its rows that findings are made from and no section has."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import area_under_curve
+from steadytree.metrics.drift import psi
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting.explain import columns_of
@@ -196,13 +197,10 @@ def _outliers(
 def _drift(
     fitted: Tree | Scorecard, values: NDArray[np.float64], options: ReportOptions, names: list[str]
 ) -> dict[str, Any] | None:
-    """The greatest population stability index: of a tree's leaves, and of columns with `train`."""
+    """The greatest population stability index of leaves or bands, and of columns with `train`."""
     if options.origin.seen or len(values) < FEWEST:
         return None
-    pairs = []
-    if isinstance(fitted, Tree) and fitted.weight[0] >= FEWEST:
-        counts = np.bincount(fitted.apply_encoded(values), minlength=fitted.n_nodes)
-        pairs.append(("its leaves", fitted.weight[fitted.is_leaf], counts[fitted.is_leaf]))
+    pairs = list(_profile(fitted, values, names))
     if options.train is not None and options.train.n_rows >= FEWEST:
         earlier = np.asarray(fitted.space.encode(options.train.table), np.float64)
         for j in columns_of(fitted):
@@ -216,16 +214,28 @@ def _drift(
     return {"value": value, "low": low, "what": what}
 
 
-def _stability_index(old: Any, new: Any, n_compared: int) -> tuple[float, float]:
+def _profile(
+    fitted: Tree | Scorecard, values: NDArray[np.float64], names: list[str]
+) -> Iterator[tuple[str, NDArray[Any], NDArray[Any]]]:
+    """What the model itself keeps of its training rows, beside the same of these rows."""
+    if isinstance(fitted, Tree):
+        if fitted.weight[0] >= FEWEST:
+            counts = np.bincount(fitted.apply_encoded(values), minlength=fitted.n_nodes)
+            yield "its leaves", fitted.weight[fitted.is_leaf], counts[fitted.is_leaf]
+        return
+    for variable, earlier in zip(fitted.variables, fitted.profile, strict=False):
+        bands = variable.band_of(values[:, variable.feature])
+        counts = np.bincount(bands, minlength=len(variable.bands))
+        yield names[variable.feature], earlier.sum(axis=1), counts
+
+
+def _stability_index(old: NDArray[Any], new: NDArray[Any], n_compared: int) -> tuple[float, float]:
     """The index, and how much of it is more than chance explains.
 
     Without drift the index is about chi-squared with one degree of freedom less than bins, times
     ``1 / n_old + 1 / n_new``.
     """
-    kept = (old > 0) | (new > 0)
-    n_old, n_new = float(old.sum()), float(new.sum())
-    a, b = (np.maximum(x[kept], 0.5) / n for x, n in ((old, n_old), (new, n_new)))
-    index = float(((b - a) * np.log(b / a)).sum())
-    free = max(int(kept.sum()) - 1, 1)
-    chance = float(chi2.ppf(1 - UNLIKELY / n_compared, free)) * (1 / n_old + 1 / n_new)
+    free = max(int(((old + new) > 0).sum()) - 1, 1)
+    chance = float(chdtri(free, UNLIKELY / n_compared)) * (1 / old.sum() + 1 / new.sum())
+    index = psi(old, new)
     return index, index - chance
