@@ -236,9 +236,9 @@ def chain(length):
 
 def test_a_tree_as_deep_as_a_chain_is_refused_before_it_is_walked(tmp_path):
     one = holders(tmp_path, 1.0, 1)[0]
-    assert from_numbers(chain(64), 1)
+    assert from_numbers(chain(1_000), 1)
     for kind in ("leaf counts", "choice", "block"):
-        with pytest.raises(RefusedError, match="at most 64 levels"):
+        with pytest.raises(RefusedError, match="at most 1,000 levels"):
             one.answer(ask(kind, trees=(chain(50_000),), depth=1))
     assert one.ledger.spent == 0
 
