@@ -33,7 +33,8 @@ from steadytree.privacy.tree_mechanism import CLOSED, OPEN, BlockRows, SampledTr
 # of a leaf's rows: with less than this gained a split is mostly noise. The paper's 0.01 is in units
 # of its criterion, whose maximum is 1; Gini impurity of two classes is at most 1/2.
 LEAST_GAIN = {"gini": 0.005, "entropy": 0.01}
-LEAF_SHARE = 0.5  # "auto"
+LEAF_SHARE = 0.1  # "auto"; the leaves also have the counts of their parents' splits
+NOISE_BOUND = 0.7  # times ln k noise scales: a smaller one of k counts is taken as 0
 PARAMETERS: Parameters = {
     "max_splits": Integer(1, 10_000),
     "error": Real(0, 1),
@@ -218,8 +219,9 @@ def _judge(leaf: _Leaf, counted: CountedSplits, criterion: str, least: float) ->
     pooled. The difference of two sides is independent of their sum, so that a side is half of the
     pooled sum and half of the difference, with variance v / 2 + (variance of the sum) / 4.
 
-    A count that noise alone may exceed is taken as 0: among k counts without rows the largest is
-    about ln k noise scales. Otherwise noise would look like a rare class that a split sets apart.
+    A count that noise may have made is taken as 0: the largest of k counts without rows is about
+    ln k noise scales. Otherwise noise would look like rare classes that a split sets apart, and
+    trees would be largest where the noise is.
     """
     counts, variance = np.asarray(counted.counts, np.float64), counted.variance
     sums, halves = counts.sum(axis=1).mean(axis=0), (counts[:, 0] - counts[:, 1]) / 2
@@ -227,7 +229,8 @@ def _judge(leaf: _Leaf, counted: CountedSplits, criterion: str, least: float) ->
     middle = leaf.estimate.counts / 2
     sides = np.stack([middle + halves, middle - halves], axis=1)
     spread = variance / 2 + 0.25 / leaf.estimate.precision
-    certain = np.where(sides > math.sqrt(spread / 2) * math.log(sides.size), sides, 0.0)
+    bound = NOISE_BOUND * math.log(sides.size) * math.sqrt(spread / 2)
+    certain = np.where(sides > bound, sides, 0.0)
     gains = tree_mechanism.size_gains(certain, criterion)
     best = int(np.argmax(gains))
     leaf.split, leaf.gain = int(counted.splits[best]), float(gains[best])
