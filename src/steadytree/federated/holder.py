@@ -205,8 +205,8 @@ class Holder:
         leaves = open_rows(trees[0], block, candidates)
         bins = (tree_mechanism.bin_counts(rows, candidates) for rows in leaves)
         if request.kind in CHOICES:
-            how = (candidates, CHOICES[request.kind], epsilon, noise)
-            return np.array([tree_mechanism.select_splits(leaf[None], *how)[0] for leaf in bins])
+            limits = (candidates, CHOICES[request.kind], epsilon, noise)
+            return np.array([tree_mechanism.select_splits(leaf[None], *limits)[0] for leaf in bins])
         exact = [
             tree_mechanism.side_counts(leaf, candidates, splits).ravel()
             for leaf, splits in zip(bins, request.questions, strict=True)

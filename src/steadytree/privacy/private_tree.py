@@ -204,8 +204,8 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 return self._grow_top_down(candidates, schema, rows, noise, spent)
             depth = self.max_depth or budget.greedy_depth(strength)
             leaf = left * (budget.greedy_leaf_share(strength, depth) if share == "auto" else share)
-            epsilons, source = [(left - leaf) / depth] * depth, rows.source(candidates)
-            how = (source, candidates, epsilons, self.criterion, noise)
+            parts, source = [(left - leaf) / depth] * depth, rows.source(candidates)
+            how = (source, candidates, parts, self.criterion, noise)
             sampled, exact = growers.grow_greedy(*how)
             spent["questions"] = left - leaf
         spent["leaf counts"] = leaf  # a row is in one leaf and one class

@@ -20,7 +20,7 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -99,9 +99,9 @@ class TopDown:
 
     max_splits: int = 64  # M
     error: float = 0.1  # a leaf with less than error / M of the rows stays a leaf
-    budget: Literal["decay", "uniform"] = "decay"
-    leaf_share: float | Literal["auto"] = "auto"  # of epsilon, for class counts of the leaves
-    criterion: Literal["gini", "entropy"] = "gini"
+    budget: str = "decay"  # or "uniform"
+    leaf_share: float | str = "auto"  # of epsilon, for class counts of the leaves
+    criterion: str = "gini"  # or "entropy"
     max_depth: int | None = None
 
     def __post_init__(self) -> None:
