@@ -22,8 +22,6 @@ from .privacy.evaluation import private_accuracy as private_accuracy
 from .privacy.ledger import Ledger as Ledger
 from .privacy.private_tree import PrivateTreeClassifier as PrivateTreeClassifier
 from .privacy.simulation import simulate as simulate
-from .privacy.utility import rows_for_split as rows_for_split
-from .privacy.utility import rows_for_tree as rows_for_tree
 from .reporting.comparison import compare as compare
 from .reporting.diff import diff as diff
 from .reporting.plot import plot as plot

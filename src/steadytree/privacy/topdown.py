@@ -266,8 +266,8 @@ def _preorder(root: _Leaf, split: set[_Leaf] | None = None) -> Iterator[tuple[_L
 
 def _tree(root: _Leaf, level: Sequence[_Leaf]) -> SampledTree:
     """The tree so far, with the leaves of a level open."""
-    asked = set(level)
+    current = set(level)
     return tree_mechanism.assemble(
-        leaf.split if divided else OPEN if leaf in asked else CLOSED
+        leaf.split if divided else OPEN if leaf in current else CLOSED
         for leaf, divided in _preorder(root)
     )
