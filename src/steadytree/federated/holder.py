@@ -175,6 +175,8 @@ class Holder:
             closed = request.kind in CHOICES or request.kind == "side counts"
             listed = request.trees
             trees = [tree_mechanism.from_numbers(tree, n_splits, closed) for tree in listed]
+            if not all(map(n_open, trees)):
+                raise RefusedError("all leaves of a tree are closed: nothing is asked.")
             if request.kind in BLOCKS and request.depth == 0:
                 raise RefusedError("a block needs a depth of 1 to 3.")
             if request.kind == "side counts":

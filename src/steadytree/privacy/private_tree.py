@@ -52,16 +52,18 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         "topdown" is DP-TopDown with its mechanisms corrected.
     max_depth : int, optional
         Maximum depth, 1 to 16; by default chosen from epsilon times the noisy number of rows and
-        the number of classes (for "topdown" 8).
+        the number of classes. "topdown" has no such limit: any number, by default none.
     criterion : {"gini", "entropy"}, default="gini"
         How "greedy" and "topdown" score a split. One row changes Gini scores by less than 2,
         entropy by up to 28.4: Gini needs far less noise.
     leaf_share : float or "auto", default="auto"
         Share of epsilon for class counts of the leaves, hence probabilities. With "gibbs", 0
         spends nothing: labels are sampled with the tree, probabilities are then 0 or 1 and
-        every leaf has the same weight; "auto" does so if epsilon times rows is small.
+        every leaf has the same weight; "auto" does so if epsilon times rows is small. With
+        "topdown" what the splits do not need is added, and 0 is allowed: labels then come from
+        the counts of the splits. 1 is refused.
     budget : {"decay", "uniform"}, default="decay"
-        How "topdown" divides its budget among depths: halved at each, or evenly.
+        How "topdown" divides its budget among depths: halved at each, or 1 / max_splits for each.
     max_splits : int, default=64
         Maximum number of splits of a "topdown" tree.
     error : float, default=0.1
@@ -72,6 +74,9 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         Charged with epsilon before anything is sampled; refuses a fit that it cannot cover.
     testing_seed : int, optional
         FOR TESTS ONLY: seeds the noise. The model is then not private, as ``privacy_`` states.
+    n_bins : int, optional
+        Bins of numeric columns for "greedy" and "topdown", with so many thresholds less one;
+        by default 32, or fewer if there were more than 4,000 candidate splits.
 
     Attributes
     ----------
