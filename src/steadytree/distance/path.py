@@ -231,8 +231,8 @@ def are_regression_trees(models: Sequence[Any]) -> bool:
     flags = [isinstance(model, DecisionTreeRegressor) for model in models]
     if any(flags) and not all(flags):
         raise TypeError(
-            f"{sum(flags)} of the {len(flags)} trees are regression trees, whose leaves hold numbers "
-            "and not classes: compare trees of one kind."
+            f"{sum(flags)} of the {len(flags)} trees are regression trees, whose leaves hold "
+            "numbers and not classes: compare trees of one kind."
         )
     return all(flags)
 
