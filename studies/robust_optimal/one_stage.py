@@ -12,27 +12,32 @@ import numpy as np
 TOLERANCE = 1e-9
 
 
-def exit_costs(splits, X, step_cost):
-    """Cost of the cheapest shift that moves each row across one of the splits that it passes.
-
-    splits[k] = (column, threshold) for the nodes of a full tree of depth 2: root, left, right.
-    """
-    rows = np.arange(len(X))
-    found = np.full(len(X), np.inf)
-    for k, (column, threshold) in enumerate(splits):
-        left = X[:, splits[0][0]] <= splits[0][1]
-        passes = rows if k == 0 else np.flatnonzero(left if k == 1 else ~left)
-        steps = np.abs(X[passes, column] - threshold)
-        steps = np.where(X[passes, column] <= threshold, steps + 1, steps)
-        found[passes] = np.minimum(found[passes], steps * step_cost[column])
-    return found
+def goes_right(split, X):
+    """Rows above the threshold of a split; none where there is no split."""
+    return np.zeros(len(X), bool) if split is None else X[:, split[0]] > split[1]
 
 
 def leaves(splits, X):
     """Leaf 0 to 3 of each row."""
-    right = X[:, splits[0][0]] > splits[0][1]
-    below = np.where(right, X[:, splits[2][0]] > splits[2][1], X[:, splits[1][0]] > splits[1][1])
-    return 2 * right + below
+    right = goes_right(splits[0], X)
+    return 2 * right + np.where(right, goes_right(splits[2], X), goes_right(splits[1], X))
+
+
+def exit_costs(splits, X, step_cost):
+    """Cost of the cheapest shift that moves each row across one of the splits that it passes.
+
+    splits[k] = (column, threshold) for the root, its left and its right child, None for no split.
+    """
+    right = goes_right(splits[0], X)
+    found = np.full(len(X), np.inf)
+    for split, passes in zip(splits, (np.ones(len(X), bool), ~right, right), strict=True):
+        if split is None:
+            continue
+        column, threshold = split
+        steps = X[:, column] - threshold
+        cost = np.where(steps > 0, steps, 1 - steps) * step_cost[column]
+        found[passes] = np.minimum(found[passes], cost[passes])
+    return found
 
 
 def stage_one_value(splits, X, y, step_cost, budget):
@@ -46,8 +51,8 @@ def stage_one_value(splits, X, y, step_cost, budget):
 
 
 def best_one_stage(X, y, step_cost, budget):
-    """The largest value of all trees of depth 2 over whole-number columns, and its splits."""
-    asked = [
+    """The largest value of all trees of depth 2 or less over whole numbers, and its splits."""
+    asked = [None] + [
         (j, threshold)
         for j in range(X.shape[1])
         for threshold in range(int(X[:, j].min()), int(X[:, j].max()))

@@ -92,7 +92,7 @@ def gains(settings, results, check):
 
 def stages(settings):
     """Print the best trees of depth 2 decided before the shift beside those decided after it."""
-    print("rows kept in the worst case by the best tree of depth 2, of all: one stage, two stages")
+    print("rows kept in the worst case by the best tree of depth 2: one stage, two stages, rows")
     for name in available(settings["names"]) if settings["names"] else MADE:
         X, y = load(name)
         if X.shape[1] > 6:
