@@ -260,8 +260,8 @@ def polish_steps(steps, owner, held, weight, events, ridge, most, least, slope, 
 
     A variable's steps add up to at most `most` points, and to at least `least[k]` for step k.
     """
+    steps, moved = steps.copy(), True
     slope, start, loss = points_loss(steps, owner, held, weight, events, ridge, slope, start)
-    moved = True
     while moved:
         moved = False
         for k in range(len(steps)):
