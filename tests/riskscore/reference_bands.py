@@ -87,11 +87,14 @@ def price_of(table, v, band, first, second):
     if not table.categorical[v]:
         return table.price[v]
     bins = bins_of(table, v, band, first, second, 1.0)
-    g, h = first[v][bins], second[v][bins]
     if len(bins) < 2:
         return 0.0
-    apart = (h * (g / h - g.sum() / h.sum()) ** 2).sum()
-    return table.price[v] * (len(bins) - 1) * min(1, (len(bins) - 1) / max(apart, 1e-300))
+    known = np.flatnonzero(table.weight[v] > 0)
+    odds, h = table.value[v] - first[v] / np.where(second[v] > 0, second[v], 1), second[v]
+    whole, own = (
+        (h[k] * (odds[k] - np.average(odds[k], weights=h[k])) ** 2).sum() for k in (known, bins)
+    )
+    return table.price[v] * own * min(1, (len(known) - 1) / max(whole, 1e-300))
 
 
 def splits_of(table, v, band, first, second, limits):
