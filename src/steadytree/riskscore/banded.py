@@ -38,6 +38,7 @@ class BandSettings:
     max_conditions: int
     max_variables: int
     forced: tuple[int, ...] = ()
+    excluded: frozenset[int] = frozenset()  # columns left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,8 @@ def _allowed(rows: BinnedRows, found: Bands, settings: BandSettings) -> NDArray[
         return np.isin(rows.feature, waiting)
     if len(taken) >= settings.max_variables:
         return used
-    return used | ~np.isin(
-        rows.feature, list(taken)
-    )  # one direction of a column excludes the other
+    # one direction of a column excludes the other
+    return used | ~np.isin(rows.feature, [*taken, *settings.excluded])
 
 
 def _waiting(rows: BinnedRows, found: Bands, settings: BandSettings) -> list[int]:
