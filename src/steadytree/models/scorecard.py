@@ -209,7 +209,11 @@ class Scorecard(ByKey):
         return np.stack([1.0 - high, high], axis=1)
 
     def reasons(self, X: Any, label: Any = None) -> list[list[tuple[str, int]]]:
-        """For each row the conditions that hold with their points, most points first.
+        """For each row the bands that raise its total, with the points above the lowest band.
+
+        Most points first, which is the order of reasons for an adverse decision: how much a row
+        loses against the best band of each variable. A missing value is compared with the lowest
+        band of known values.
 
         Parameters
         ----------
@@ -217,11 +221,19 @@ class Scorecard(ByKey):
         label : optional
             The class whose points are meant; needed above two classes, where each has its own.
         """
-        points = self.points[:, self.total_of(label)]
-        texts, order = self.texts(), np.argsort(-points, kind="stable")
+        own, values = self.total_of(label), self.encode(X)
+        texts: list[list[str]] = []
+        lost = np.zeros((len(values), len(self.variables)), np.int64)
+        for k, variable in enumerate(self.variables):
+            points = np.array([band.points[own] for band in variable.bands])
+            texts.append([f"{variable.name}: {text}" for text in variable.texts()])
+            bands = variable.band_of(values[:, variable.feature])
+            texts[k] = [texts[k][band] for band in bands.tolist()]
+            lost[:, k] = points[bands] - points[:-1].min()
+        order = np.argsort(-lost, axis=1, kind="stable")
         return [
-            [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
-            for held in self.holds(X)
+            [(texts[k][row], int(points[k])) for k in ranked if points[k] > 0]
+            for row, (points, ranked) in enumerate(zip(lost, order, strict=True))
         ]
 
     def total_of(self, label: Any) -> int:
@@ -239,10 +251,14 @@ class Scorecard(ByKey):
         return 0 if self.is_binary else known.index(label)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns "condition" and "points" (one a class above two), ready for a frame."""
+        """Columns "variable", "band" and "points" (one a class above two), ready for a frame."""
         heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
-        columns = dict(zip(heads, self.points.T.tolist(), strict=True))
-        return {"condition": self.texts(), **columns}
+        found: dict[str, list[Any]] = {name: [] for name in ("variable", "band", *heads)}
+        for variable in self.variables:
+            for text, band in zip(variable.texts(), variable.bands, strict=True):
+                for name, value in zip(found, (variable.name, text, *band.points), strict=True):
+                    found[name].append(value)
+        return found
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""
@@ -250,15 +266,23 @@ class Scorecard(ByKey):
 
         return scorecard_to_tree(self)
 
-    def to_sql(self, label: Any = None) -> str:
-        """The total of a row as an expression of standard SQL; missing values are NULL.
+    def to_sql(self, label: Any = None, dialect: str = "standard") -> str:
+        """The total of a row as an SQL expression, one CASE for each variable.
 
-        Binary columns are compared as the numbers 1 and 0. An unknown category counts as missing.
-        Above two classes `label` names the class whose total is wanted.
+        NULL, NaN and categories that are not known count as missing; binary columns are compared
+        as the numbers 1 and 0.
+
+        Parameters
+        ----------
+        label : optional
+            Above two classes the class whose total is wanted.
+        dialect : {"standard", "mysql", "bigquery", "spark"}, default="standard"
+            How names and texts are quoted; "standard" is for SQLite, DuckDB, PostgreSQL,
+            Snowflake and SQL Server.
         """
         from steadytree.models.export import scorecard_to_sql
 
-        return scorecard_to_sql(self, label)
+        return scorecard_to_sql(self, label, dialect)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:

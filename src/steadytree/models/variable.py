@@ -34,8 +34,8 @@ class Band:
         if column.is_categorical:
             return ", ".join(column.categories[index] or '""' for index in self.categories)
         low, high = (repr(float(x)).removesuffix(".0") for x in (self.low, self.high))
-        if column.kind == "binary" and (self.low, self.high) in ((1, np.inf), (-np.inf, 1)):
-            return "yes" if self.low == 1 else "no"
+        if column.kind == "binary" and (0 < self.low <= 1 or 0 < self.high <= 1):
+            return "yes" if self.low > 0 else "no"
         if np.isinf(self.low):
             return "any" if np.isinf(self.high) else f"< {high}"
         return f"≥ {low}" if np.isinf(self.high) else f"{low} to < {high}"
