@@ -1,6 +1,5 @@
 """Sections of the report: each from a model, its rows and the options to plain values."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,12 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
-from steadytree.reporting.interactive.sliders import attacked_columns, candidates, noise_steps
+from steadytree.reporting.interactive.sliders import (
+    attacked_columns,
+    candidates,
+    changed_decisions,
+    noise_steps,
+)
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -49,8 +53,9 @@ MOST_ATTACKS = 5
 MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
 MOST_ROWS = 10_000
-REPEATS = 20
+REPEATS, FEWEST_REPEATS = 20, 5
 SAMPLED = 20  # removals where leaving out every row takes too long
+WORK = 400_000  # values that refits of a learner read which cannot repeat a fit on its own bins
 MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
@@ -246,18 +251,19 @@ def _refitted(
     if learner is None or options.train is None:
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
+    repeats = _few(repeats, rows, learner)
     again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
     return rows, again, shown
 
 
-def _changed_decisions(
-    whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
-) -> float:
-    """Mean share of the report's rows that a retrained model decides otherwise."""
-    own = whole.predict(X)
-    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
+def _few(most: int, rows: Sampled, learner: Any) -> int:
+    """How often a learner is fitted again: less often where a fit is slow and rows are many."""
+    if is_repeatable(learner):
+        return most
+    size = len(rows.labels) * rows.features.table.n_columns
+    return max(min(most, WORK // size), min(most, FEWEST_REPEATS))
 
 
 def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
@@ -270,10 +276,10 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    repeats = None if is_repeatable(options.learner) else SAMPLED
+    repeats = None if is_repeatable(options.learner) else _few(SAMPLED, rows, options.learner)
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
-        "changed_decisions": _changed_decisions(again.whole, again.trees, X),
+        "changed_decisions": changed_decisions(again.whole, again.trees, X),
         "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
@@ -305,7 +311,7 @@ def build_scorecard_stability(
     return (
         shown
         | {
-            "changed_decisions": _changed_decisions(again.whole, again.scorecards, X),
+            "changed_decisions": changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out
