@@ -15,7 +15,7 @@ from steadytree.distance.alignment import STATUSES, NodeChange, Status, align, n
 from steadytree.distance.path import path_distance
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.models.boxes import exact_thresholds, rebase, shared_space, space_of_both, widen
-from steadytree.models.sklearn import as_tree, from_sklearn
+from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import LEAF, Tree
 
 ClassStatus = Literal["new", "gone", "unknown"]
@@ -331,7 +331,7 @@ def _read(model: Any, X: Any) -> tuple[Tree, bool]:
     """The tree inside a model, and whether the bounds of its columns are known."""
     if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
         return as_tree(model), True
-    return from_sklearn(model, X), X is not None
+    return as_tree(model, X), X is not None
 
 
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:

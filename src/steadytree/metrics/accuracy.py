@@ -11,8 +11,9 @@ from steadytree._base.intervals import wilson_interval
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.scorecard import as_scorecard
-from steadytree.models.sklearn import as_tree
+from steadytree.models.black_box import as_model
+from steadytree.models.scorecard import Scorecard
+from steadytree.models.tree import Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,25 +102,33 @@ def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
 
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
-    """Predict rows whose classes are known, by a tree or a scorecard."""
-    scorecard = as_scorecard(model)
-    if scorecard is None:
-        tree = as_tree(model)
-        classes, truth, leaves = tree.classes, label_indices(tree.classes, y), tree.apply(X)
-        answer, shares = tree.label[leaves], tree.value[leaves]
+    """Predict rows whose classes are known, by a tree, a scorecard or a black box."""
+    fitted = as_model(model)
+    classes, truth = fitted.classes, label_indices(fitted.classes, y)
+    if isinstance(fitted, Tree):
+        leaves = fitted.apply(X)
+        answer, shares = fitted.label[leaves], fitted.value[leaves]
+    elif isinstance(fitted, Scorecard):
+        answer, shares = _answer_scorecard(fitted, X)
     else:
-        classes, truth = scorecard.classes, label_indices(scorecard.classes, y)
-        values = np.asarray(scorecard.space.encode(X), np.float64)
-        answer = scorecard.answer_encoded(values)
-        shares = np.eye(len(classes))[answer]
-        if scorecard.gives_risks:
-            totals = scorecard.holds_encoded(values) @ scorecard.points + scorecard.offset
-            shares = scorecard.risk(totals[:, 0] if scorecard.is_binary else totals)
+        shares, answer = fitted.predict_proba(X), label_indices(classes, fitted.predict(X))
     if len(answer) != len(truth):
         raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
     if len(truth) == 0:
         raise ValueError("X and y have no rows: at least one is needed.")
     return Answers(classes, truth, answer, shares)
+
+
+def _answer_scorecard(
+    scorecard: Scorecard, X: Any
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    values = np.asarray(scorecard.space.encode(X), np.float64)
+    answer = scorecard.answer_encoded(values)
+    shares = np.eye(len(scorecard.classes))[answer]
+    if scorecard.gives_risks:
+        totals = scorecard.holds_encoded(values) @ scorecard.points + scorecard.offset
+        shares = scorecard.risk(totals[:, 0] if scorecard.is_binary else totals)
+    return answer, shares
 
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -266,6 +267,12 @@ class Scorecard(ByKey):
         heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
         columns = dict(zip(heads, self.points.T.tolist(), strict=True))
         return {"condition": self.texts(), **columns}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the scorecard to a ``*.card.json`` file; `steadytree.load` reads it back."""
+        from steadytree.models.files import save
+
+        save(self, path)
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -209,6 +210,12 @@ class Tree(ByKey):
     def with_note(self, note: str) -> "Tree":
         """The same tree with another note."""
         return replace(self, note=note)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tree to a ``*.tree.json`` file; `steadytree.load` reads it back."""
+        from steadytree.models.files import save
+
+        save(self, path)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
