@@ -65,8 +65,10 @@ def test_columns_of_the_card_come_first_and_the_most_frequent_before_others():
 
 
 def test_cut_points_are_drawn(found):
-    cuts = [c.threshold for card in found.scorecards for c in card.conditions if c.feature == 0]
-    np.testing.assert_array_equal(found.thresholds("a"), np.sort(cuts))
+    thresholds = [
+        c.threshold for card in found.scorecards for c in card.conditions if c.feature == 0
+    ]
+    np.testing.assert_array_equal(found.thresholds("a"), np.sort(thresholds))
     assert "% of fits" in st.plot(found).svg
 
 

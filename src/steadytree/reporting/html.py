@@ -10,9 +10,9 @@ from steadytree.models.documents import scorecard_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text, shorten
 from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import N_COLOURS, bar_parts, class_colours, colour_style
-from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.svg.scorecard import draw_scorecard
-from steadytree.reporting.svg.tree import draw_tree, leaf_line, picture_size
+from steadytree.reporting.svg.diff import plot_diff
+from steadytree.reporting.svg.scorecard import plot_scorecard
+from steadytree.reporting.svg.tree import leaf_line, picture_size, plot_tree
 from steadytree.reporting.text import indented_rules, leaf_rules
 
 LONGEST_NAME = 40
@@ -43,8 +43,8 @@ def render_html(data: dict[str, Any]) -> str:
         legend=_legend(counts, [one["label"] for one in classes]),
         **({} if data["tree"] is None else _tree_parts(data["tree"])),
         confusion=_confusion_rows(data["confusion"]),
-        change_picture=draw_diff(data["change"]) if data["change"] else "",
-        card_picture=draw_scorecard(scorecard_from_dict(scorecard["card"])) if scorecard else "",
+        change_picture=plot_diff(data["change"]) if data["change"] else "",
+        card_picture=plot_scorecard(scorecard_from_dict(scorecard["card"])) if scorecard else "",
         unmeasured=unmeasured(data),
     )
 
@@ -90,7 +90,7 @@ def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
     width, height = picture_size(tree)
     return {
         "tree": tree,
-        "picture": draw_tree(tree),
+        "picture": plot_tree(tree),
         "prints_picture": width <= WIDEST_PRINTED and height <= TALLEST_PRINTED,
         "rules": leaf_rules(tree),
         "text": indented_rules(tree),
@@ -111,7 +111,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "leaf_line": leaf_line,
         "bar_parts": bar_parts,
-        "draw_tree": draw_tree,
+        "plot_tree": plot_tree,
         "figures": figures,
     }
     return environment
@@ -119,10 +119,10 @@ def _environment() -> Environment:
 
 def _short(name: str) -> Markup:
     """A name that may be shortened; its tooltip is the whole name."""
-    cut = shorten(name, LONGEST_NAME)
-    if cut == name:
+    shortened = shorten(name, LONGEST_NAME)
+    if shortened == name:
         return escape(name)
-    return Markup('<span title="{}">{}</span>').format(name, cut)
+    return Markup('<span title="{}">{}</span>').format(name, shortened)
 
 
 def _legend(counts: list[int], labels: list[str]) -> list[tuple[int, str]]:

@@ -9,7 +9,7 @@ from steadytree.comparison.compare import thin_curve
 from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.column import Column
 from steadytree.data.dataset import Dataset, Sampled
-from steadytree.distance.tree_distance import PLACES, CollectionFacts
+from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
@@ -312,7 +312,7 @@ def _first_splits(facts: CollectionFacts) -> dict[str, Any]:
     kept = [int(k) for k in order if shares[:, k].max() > 0]
     return {
         "n_trees": facts.n_trees,
-        "places": list(PLACES),
+        "places": list(POSITIONS),
         "features": [names[k] for k in kept],
         "shares": [plain(shares[:, k]) for k in kept],
     }

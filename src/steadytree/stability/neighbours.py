@@ -35,7 +35,7 @@ from steadytree.stability.new_rows import (
 # what one change may cost in loss, from keeping the tree to hardly minding
 RATES = (np.inf, 1, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0)
 PRICE = 1.0  # rows that a changed split must gain in any case
-N_CUTS = 60
+N_THRESHOLDS = 60
 FRESH_LEAVES = 10
 MOST_POINTS = 2_000  # of a node's frontier; beyond that it is thinned
 
@@ -246,14 +246,16 @@ def fine_bins(space: FeatureSpace, values: Floats, targets: Floats, weights: Flo
     columns, n_bins = [], grouped.n_bins.copy()
     for j, column in enumerate(space):
         if not column.is_categorical:
-            column = column.with_thresholds(quantile_thresholds(values[:, j], N_CUTS, weights))
+            column = column.with_thresholds(
+                quantile_thresholds(values[:, j], N_THRESHOLDS, weights)
+            )
             n_bins[j] = column.n_bins + column.missing
         columns.append(column)
     return replace(grouped, space=FeatureSpace(tuple(columns)), n_bins=n_bins)
 
 
 MOST_READS = 20_000_000  # rows that splits may be tried on
-FEW_CUTS = 8  # of a column that the tree in use asks, all are tried everywhere
+FEW_THRESHOLDS = 8  # of a column that the tree in use asks, all are tried everywhere
 OVERHEAD = 200  # rows that a split costs in any case
 DETOUR = 0.03  # share of the rows by which a tree on the way may be worse
 EPSILON = 1e-9
@@ -265,18 +267,21 @@ class Approach:
     Trees with more loss, flips or empty leaves than the first are left out, or only passed on the
     way where they are little worse, and so are those with more leaves than it and the tree in use.
     The nearest tree that waits is changed next, by one move: a leaf gets another label or a split
-    of the tree in use; a split goes, gets another threshold of its column (`cuts`, by column) or a
+    of the tree in use; a split goes, gets another of the `thresholds` of its column or a
     split of the tree in use, or changes places with one below it. Splits of the tree in use are
     tried with all thresholds where these are few. The search ends with its budget of rows read.
     """
 
-    def __init__(self, rows: NewRows, tree: Tree, cuts: Sequence[Floats]) -> None:
-        self.rows, self.tree, self.cuts = rows, tree, cuts
+    def __init__(self, rows: NewRows, tree: Tree, thresholds: Sequence[Floats]) -> None:
+        self.rows, self.tree, self.thresholds = rows, tree, thresholds
         chosen = [split_of(rows.old, node) for node in range(rows.old.n_nodes)]
         self.splits = [split for split in chosen if split is not None]
         for own in {split.feature: split for split in self.splits}.values():
-            if not np.isnan(own.threshold) and len(cuts[own.feature]) <= FEW_CUTS:
-                self.splits += [own._replace(threshold=float(cut)) for cut in cuts[own.feature]]
+            if not np.isnan(own.threshold) and len(thresholds[own.feature]) <= FEW_THRESHOLDS:
+                self.splits += [
+                    own._replace(threshold=float(threshold))
+                    for threshold in thresholds[own.feature]
+                ]
         self.reads = 0
 
     def nearest(self) -> Tree:
@@ -351,8 +356,8 @@ class Approach:
             if own.feature == split.feature and own.missing_left != split.missing_left:
                 yield own._replace(missing_left=split.missing_left)
         if not np.isnan(split.threshold):
-            for cut in self.cuts[split.feature]:
-                yield split._replace(threshold=float(cut))
+            for threshold in self.thresholds[split.feature]:
+                yield split._replace(threshold=float(threshold))
 
     def _worth(self, nested: Nested, rows: Integers) -> Floats:
         """Loss, flips, leaves and empty leaves."""

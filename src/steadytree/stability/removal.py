@@ -73,7 +73,7 @@ class Variant(NamedTuple):
     values: Integers | None = None  # (n, p): the row that each value is from; None is its own
 
 
-def draw_variant(
+def sample_variant(
     change: str, affected: Integers, labels: NDArray[Any], n_columns: int, random: Any
 ) -> Variant:
     """The data set after a change of some rows: see `average_sensitivity`."""

@@ -80,9 +80,11 @@ def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> s
         return text
     for kept in range(len(text) - 1, 1, -1):
         tail = kept // 3
-        cut = f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip() if tail else ''}"
-        if text_width(cut, size, bold) <= width:
-            return cut
+        shortened = (
+            f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip() if tail else ''}"
+        )
+        if text_width(shortened, size, bold) <= width:
+            return shortened
     return "…"
 
 
@@ -217,7 +219,7 @@ class Chart:
         across = self.x.share(x) * (WIDTH - LEFT - RIGHT)
         return LEFT + across, HEIGHT - BOTTOM - self.y.share(y) * (HEIGHT - TOP - BOTTOM)
 
-    def draw(self) -> Markup:
+    def plot_axes(self) -> Markup:
         """Grid, ticks and the names of the axes."""
         bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         parts = []

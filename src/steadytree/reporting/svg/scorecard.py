@@ -20,7 +20,7 @@ def strip_width(name: str, n_totals: int) -> float:
     return max(NAMES + n_totals * CELL, text_width(name, 12))
 
 
-def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
+def plot_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
     """Totals side by side, each with its risk as a bar, the interval, and the number of rows."""
     parts = [
         text_at(left, y + 4, name, "quiet"),
@@ -85,7 +85,7 @@ class Layout:
         return cls(names, ends, width, points)
 
 
-def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
+def plot_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
     """The sheet of a risk score: conditions, points, boxes to fill in, and the risk of each total.
 
     With more than two classes every class has a column of points and a strip of its totals.
@@ -139,7 +139,7 @@ def _below(
         wide = strip_width(name, len(rows))
         if x > MARGIN and x + wide > layout.width - MARGIN:
             x, y = MARGIN, y + STRIP + 12
-        parts.append(draw_strip(rows, x, y, name, "risk" if len(layout.ends) == 1 else "share"))
+        parts.append(plot_strip(rows, x, y, name, "risk" if len(layout.ends) == 1 else "share"))
         x += wide + GAP
     if not strips:
         return parts, y
