@@ -31,7 +31,7 @@ Exit code 3 if more predictions change than --max-flips allows; the tree is writ
 
 
 def diff(
-    old: Annotated[Reads, typer.Argument(metavar="OLD", help="A saved tree (*.tree.json).")],
+    old: Annotated[Reads, typer.Argument(metavar="OLD", help=options.ModelFile)],
     new: Annotated[Reads, typer.Argument(metavar="NEW", help="The tree to compare it with.")],
     data: Annotated[
         MayRead, option("FILE", "Rows to compare predictions on (csv or parquet).")
@@ -39,6 +39,7 @@ def diff(
     target: options.TrueClasses = None,
     max_flips: MaxFlips = None,
     out: Annotated[MayWrite, option("FILE", "Where to write the plot (SVG).")] = None,
+    trust: options.Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what changed between two saved trees, and which predictions change."""
@@ -46,7 +47,7 @@ def diff(
         raise ValueError("--max-flips and --target need rows: pass them with --data.")
     _check_before_work(max_flips, out)
     rows, labels = (None, None) if data is None else _read(data, target)
-    found = st.diff(st.load(old), st.load(new), rows, labels)
+    found = st.diff(st.load(old, trust), st.load(new, trust), rows, labels)
     if out is not None:
         found.write(out)
     _show(found, max_flips, as_json, out)

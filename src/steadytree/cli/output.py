@@ -54,7 +54,7 @@ def show(
 
 
 def show_page(
-    page: dict[str, Any], part: Any, view: Any, text: Any, as_json: bool, out: Path
+    page: dict[str, Any], part: Any, view: Any, text: Any, as_json: bool, *written: Path | None
 ) -> None:
     """Print the content of a page: formatted in a terminal, else as plain text, or all as JSON."""
     if not as_json:
@@ -65,7 +65,7 @@ def show_page(
             console.print(view(part))
         else:
             typer.echo(text(part))
-    show(page, [""], as_json, [out])
+    show(page, [""], as_json, written)
 
 
 def warn_of_row_numbers(table: Any) -> None:

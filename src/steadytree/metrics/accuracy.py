@@ -109,7 +109,7 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
         leaves = fitted.apply(X)
         answer, shares = fitted.label[leaves], fitted.value[leaves]
     elif isinstance(fitted, Scorecard):
-        answer, shares = _answer_scorecard(fitted, X)
+        answer, shares = predict_scorecard(fitted, X)
     else:
         shares, answer = fitted.predict_proba(X), label_indices(classes, fitted.predict(X))
     if len(answer) != len(truth):
@@ -119,9 +119,10 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     return Answers(classes, truth, answer, shares)
 
 
-def _answer_scorecard(
+def predict_scorecard(
     scorecard: Scorecard, X: Any
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Class of each row by its index, and the probability of each class."""
     values = np.asarray(scorecard.space.encode(X), np.float64)
     answer = scorecard.answer_encoded(values)
     shares = np.eye(len(scorecard.classes))[answer]

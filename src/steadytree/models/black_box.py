@@ -62,7 +62,10 @@ class BlackBox:
         """Rows as the classifier takes them; a table becomes a frame or an array."""
         X = getattr(X, "native", X)  # of a Dataset
         if not isinstance(X, Table):
-            return X
+            if self.names is None or not hasattr(X, "columns"):
+                return X
+            Table.read(X).select(self.names)  # refuses columns that are missing
+            return X[list(self.names)]
         if self.names is not None:
             X = X.select(self.names)
         expected = getattr(self.estimator, "n_features_in_", X.n_columns)
@@ -94,7 +97,7 @@ def as_model(model: Any, X: Any = None) -> Tree | Scorecard | BlackBox:
     try:
         tree = as_tree(model, None if X is None else Table.read(X))
     except NotATreeError as error:
-        return _black_box(model, str(error))
+        return _black_box(model, str(error).removeprefix("a tree is needed, got "))
     if X is not None and tree.note and hasattr(model, "predict_proba") and model is not tree:
         box = BlackBox(model, f"the rows hold what its tree cannot tell apart. {tree.note}")
         if not np.array_equal(tree.predict_proba(X), box.predict_proba(X)):
@@ -105,7 +108,7 @@ def as_model(model: Any, X: Any = None) -> Tree | Scorecard | BlackBox:
 def _black_box(model: Any, reason: str) -> BlackBox:
     """Refuse what gives no probabilities of classes, in the words of the missing tree."""
     if isinstance(model, type) or not hasattr(model, "predict"):
-        raise NotATreeError(reason)
+        raise NotATreeError(f"a tree is needed, got {reason}")
     if hasattr(model, "fit"):
         check_is_fitted(model)
     if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):

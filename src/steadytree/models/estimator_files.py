@@ -11,6 +11,16 @@ from steadytree._base.exceptions import TreeFileError
 from steadytree._base.optional import require
 
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
+# hold numbers and settings alone and run nothing; not every version of skops trusts them
+HARMLESS = {
+    "collections.OrderedDict",
+    "numpy.dtype",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.tree._tree.Tree",
+}
 RISK = (
     "a pickle, and reading one can run any code: pass --trust (in Python, load(path, trust=True)) "
     "if you know who made it, or have it saved with skops"
@@ -35,8 +45,9 @@ def read_skops(path: Path, trust: bool) -> Any:
     io = require("skops.io", extra="skops", purpose="reading a skops file")
     try:
         unknown = io.get_untrusted_types(file=path)
-        if unknown and not trust:
-            listed = ", ".join(sorted(unknown))
+        refused = sorted(set(unknown) - HARMLESS)
+        if refused and not trust:
+            listed = ", ".join(refused)
             raise TreeFileError(
                 f"{path}: holds types that are not trusted: {listed}. Nothing was loaded: pass "
                 "--trust (in Python, load(path, trust=True)) if you know who made it."

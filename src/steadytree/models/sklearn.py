@@ -184,8 +184,10 @@ def _what_instead(model: Any) -> str:
         return f"{name}, which is a risk score: pass its to_tree(), a tree for up to 8 conditions."
     if isinstance(model, DecisionTreeRegressor):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
-    if hasattr(model, "estimators_") or hasattr(model, "n_estimators"):
+    if hasattr(model, "estimators_"):
         return f"{name}, which holds many: pass one of its estimators_."
+    if hasattr(model, "n_estimators"):
+        return f"{name}, which holds many."
     if hasattr(model, "fit"):
         name += ", which holds none (is it fitted?)"
     return (

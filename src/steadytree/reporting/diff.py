@@ -15,6 +15,7 @@ from steadytree._base.files import write_text_atomically
 from steadytree.distance.alignment import STATUSES, NodeChange
 from steadytree.distance.diff import ClassChange, RowChanges, TreeChanges, find_changes
 from steadytree.distance.subtrees import NONE
+from steadytree.models.files import opened
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
 from steadytree.reporting.svg.diff import plot_diff, upper_levels
@@ -363,7 +364,7 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
 
     Parameters
     ----------
-    old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+    old, new : Tree, fitted learner, fitted scikit-learn tree or pipeline, or path of a file
         Over the same features.
     X : array-like or frame of shape (n_rows, n_features), optional
         Rows whose predictions are compared.
@@ -389,5 +390,5 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> found.rows.flipped.tolist()
     [1]
     """
-    changes = find_changes(old, new, X, y)
+    changes = find_changes(opened(old), opened(new), X, y)
     return TreeDiff(*(getattr(changes, item.name) for item in fields(changes)))

@@ -16,7 +16,7 @@ from steadytree.reporting.svg.tree import leaf_line, picture_size, plot_tree
 from steadytree.reporting.text import indented_rules, leaf_rules
 
 LONGEST_NAME = 40
-NOUNS = {"tree": "tree", "card": "risk score"}
+NOUNS = {"tree": "tree", "card": "risk score", "black_box": "model"}
 UNMEASURED = {
     "stability": "how much the {noun} changes when it is retrained on slightly different data "
     "(this needs the learner and its training rows).",
@@ -26,6 +26,13 @@ UNMEASURED = {
     "change": "what changed since the previous {noun} (pass it with --previous).",
     "comparison": "what other learners achieve (name some with --learners).",
     "privacy": "what the {noun} reveals about single rows; it gives no privacy guarantee.",
+}
+OF_A_BLACK_BOX = {  # what is not measured of it, whatever is passed
+    "stability": "how much the model changes when it is retrained: that is measured for single "
+    "trees and for risk scores.",
+    "robustness": "whether small changes of a row change its prediction: certificates need a "
+    "single tree or a risk score.",
+    "change": "what changed since the previous model: changes are shown between trees.",
 }
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
@@ -82,7 +89,8 @@ def framed(page: str, title: str) -> str:
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sentences on the sections that were not measured, and what they need."""
     noun = NOUNS[data["kind"]]
-    return [text.format(noun=noun) for name, text in UNMEASURED.items() if not data[name]]
+    texts = UNMEASURED | (OF_A_BLACK_BOX if data["kind"] == "black_box" else {})
+    return [text.format(noun=noun) for name, text in texts.items() if not data[name]]
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:

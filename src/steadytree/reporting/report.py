@@ -15,7 +15,10 @@ from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
+from steadytree.models.black_box import BlackBox, as_model
+from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard
+from steadytree.models.tree import Tree
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.build import build_report
 from steadytree.reporting.comparison import compare
@@ -102,7 +105,9 @@ def report(
 
     Parameters
     ----------
-    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner, fitted scikit-learn tree or pipeline, or path of a file
+        Any other fitted classifier with ``predict_proba`` is measured as a black box: the sections
+        that apply are shown. A path is read by `load`, which refuses pickles.
     X : array-like or frame of shape (n_rows, n_features)
         Rows to evaluate the model on, preferably held out from fitting.
     y : array-like of shape (n_rows,)
@@ -156,6 +161,7 @@ def report(
         if isinstance(limits, str | PathLike):
             check_apart([UsedPath(limits, "read", "limits"), UsedPath(path, "write", "path")])
         check_can_write(path)
+    model, previous = opened(model), opened(previous)
     if learner is None and hasattr(model, "fit"):
         learner = model
     data = Dataset.of(X, y)
@@ -196,10 +202,10 @@ def _groups(by: Any, table: Table) -> dict[str, Any]:
 
 def report_file(
     rows: DataSet, model: Any, options: ReportOptions, on_progress: Callable[[str], None]
-) -> Report:
+) -> tuple[Report, Any]:
     """Report on a model on all rows; without one, fit a tree to 70 % of them and hold out the rest.
 
-    `on_progress` is called with the next step.
+    Also returns the model that was measured. `on_progress` is called with the next step.
     """
     if options.comparison_file is not None:
         comparison = read_comparison(options.comparison_file, rows)
@@ -211,12 +217,16 @@ def report_file(
         model, options = _fit(fitting, options, on_progress)
         seen = False
     else:
-        if isinstance(model, Scorecard) and name is not None:
+        fitted = as_model(model, rows.features)
+        if not isinstance(fitted, Tree) and name is not None:
+            kind = "a risk score" if isinstance(fitted, Scorecard) else type(model).__name__
             raise ValueError(
-                "--learner names the learner of a tree, but --model is a risk score: omit "
-                "--learner."
+                f"--learner names the learner of a tree, but --model is {kind}: omit --learner."
             )
-        fitting = rows = replace(rows, features=rows.features.select(model.space.names))
+        names = fitted.names if isinstance(fitted, BlackBox) else fitted.space.names
+        if names is not None:
+            rows = replace(rows, features=rows.features.select(names))
+        fitting = rows
         if name is not None:  # else it is not known how the model was fitted
             train = Dataset.of(rows.features, rows.labels)
             options = replace(options, learner=_learner(name, rows, options), train=train)
@@ -224,7 +234,7 @@ def report_file(
     on_progress("measuring the model")
     origin = rows.origin(options.command, seen)
     options = replace(options, title=rows.title, groups=rows.groups, origin=origin)
-    return Report(build_report(model, rows.features, rows.labels, options))
+    return Report(build_report(model, rows.features, rows.labels, options)), model
 
 
 def _fit(

@@ -13,6 +13,7 @@ from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
+from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
@@ -57,7 +58,7 @@ SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
 def build_groups(
-    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
     """Accuracy and rates in each group of each grouping."""
     found = []
@@ -71,14 +72,14 @@ def build_groups(
     return found
 
 
-def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(fitted: Tree | Scorecard | BlackBox, X: Any, y: Any) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
     found = calibration(fitted, X, y)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 
 
-def _label(shown: dict[str, Any], fitted: Tree | Scorecard) -> str:
+def _label(shown: dict[str, Any], fitted: Tree | Scorecard | BlackBox) -> str:
     """The class that figures are about; empty above two classes, where they are about none."""
     return label_text(shown["label"]) if len(fitted.classes) == 2 else ""
 
