@@ -11,7 +11,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.black_box import as_model
+from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 
@@ -103,7 +103,9 @@ def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     """Predict rows whose classes are known, by a tree, a scorecard or a black box."""
-    fitted = as_model(model)
+    searched = hasattr(model, "steps") or hasattr(model, "best_estimator_")
+    # a pipeline predicts by itself, which is quicker than mapping its tree back to raw columns
+    fitted = BlackBox(model, "") if searched else as_model(model)
     classes, truth = fitted.classes, label_indices(fitted.classes, y)
     if isinstance(fitted, Tree):
         leaves = fitted.apply(X)

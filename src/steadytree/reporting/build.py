@@ -29,6 +29,7 @@ from steadytree.reporting.formatting import (
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.validation import build_validation
 from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
@@ -80,7 +81,7 @@ def build_report(
         **_sections(model, fitted, given, y, options),
     }
     # measurements of all sections together, where limits look them up
-    for section in ("stability", "robustness", "separation", "calibration"):
+    for section in ("stability", "robustness", "separation", "calibration", "validation"):
         if data[section] is not None:
             data["readings"][section] = data[section]["readings"]
     if data["stability"] is not None:
@@ -135,6 +136,7 @@ def _sections(
         "privacy": sections.build_privacy(model, *rows, options),
         "groups": sections.build_groups(fitted, *rows, options),
         "calibration": sections.build_calibration(fitted, *rows),
+        "validation": build_validation(fitted, *rows, options),
     }
 
 

@@ -39,7 +39,8 @@ WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible
 
 def render_html(data: dict[str, Any]) -> str:
     """One page with style, picture and data in it; it needs no scripts and fetches nothing."""
-    classes, scorecard = data["data"]["classes"], data["card"]
+    classes = data["data"]["classes"]
+    scorecard = scorecard_from_dict(data["card"]["card"]) if data["card"] else None
     counts = [one["n_rows"] for one in classes]
     return _render(
         "report",
@@ -51,7 +52,8 @@ def render_html(data: dict[str, Any]) -> str:
         **({} if data["tree"] is None else _tree_parts(data["tree"])),
         confusion=_confusion_rows(data["confusion"]),
         change_picture=plot_diff(data["change"]) if data["change"] else "",
-        card_picture=plot_scorecard(scorecard_from_dict(scorecard["card"])) if scorecard else "",
+        card_picture=plot_scorecard(scorecard) if scorecard else "",
+        narrow_card=plot_scorecard(scorecard, narrow=True) if scorecard else "",
         unmeasured=unmeasured(data),
     )
 
@@ -69,9 +71,9 @@ def render_study(
     return _render("study", data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
-def render_picture(svg: str, title: str) -> str:
-    """A picture as one page; printed, it fills the sheet."""
-    return _render("picture", svg=Markup(svg), title=title)
+def render_picture(svg: str, title: str, narrow: str = "") -> str:
+    """A picture as one page, `narrow` where the screen is; printed, it fills the sheet."""
+    return _render("picture", svg=Markup(svg), title=title, narrow=Markup(narrow))
 
 
 def _render(template: str, **values: Any) -> str:

@@ -55,16 +55,19 @@ class Picture:
         The same for a terminal, which `str` returns; empty where there is no text form.
     title : str
         Title of the HTML page.
+    narrow : str
+        The same for a narrow screen; empty where one form does for all.
     """
 
     svg: str
     text: str = ""
     title: str = "steadytree"
+    narrow: str = ""
 
     @property
     def html(self) -> str:
         """A page with the picture; printed, it fills the sheet."""
-        return render_picture(self.svg, self.title)
+        return render_picture(self.svg, self.title, self.narrow)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write a file, whole or not at all: ``.svg``, ``.html``, or ``.txt`` for the text form."""
@@ -135,7 +138,9 @@ def plot(
     svg = str(shown)  # Markup would escape what is replaced
     if "xmlns=" not in svg[: svg.index(">")]:  # a file needs it, a part of a page does not
         svg = svg.replace("<svg ", f'<svg xmlns="{NAMESPACE}" ', 1)
-    return Picture(svg, text, one_line(title) or name)
+    scorecard = as_scorecard(thing)
+    narrow = "" if scorecard is None else str(plot_scorecard(scorecard, title, narrow=True))
+    return Picture(svg, text, one_line(title) or name, narrow)
 
 
 def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:

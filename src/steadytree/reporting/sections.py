@@ -67,6 +67,8 @@ def build_groups(
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
+        for gap in shown["gaps"]:
+            gap["low"], gap["high"] = label_text(gap["low"]), label_text(gap["high"])
         measurements = plain_measurements(groups.measurements())
         found.append(shown | {"label": _label(shown, fitted), "readings": measurements})
     return found

@@ -88,6 +88,20 @@ def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> s
     return "…"
 
 
+def wrap_text(text: str, width: float, size: float = 12, most: int = 4) -> list[str]:
+    """The text in lines of at most this width; dots in the last one where more than `most`."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    if len(lines) > most:
+        lines = [*lines[: most - 1], " ".join(lines[most - 1 :])]
+    return [fit_text(line, width, size) for line in lines]
+
+
 def _width_of(letter: str) -> float:
     if unicodedata.combining(letter):
         return 0.0
