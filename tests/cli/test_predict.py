@@ -62,7 +62,7 @@ def test_a_forest_and_a_risk_score(run, frame):
     run("predict", "forest.pkl", "rows.csv", "--trust", "--keep", "id", "--out", "out.csv")
     assert [row["prediction"] for row in read("out.csv")] == forest.predict(frame[["age"]]).tolist()
     assert "leaf" not in read("out.csv")[0]
-    score = st.RiskScoreClassifier(tau=0.02, max_conditions=2, random_state=0)
+    score = st.RiskScoreClassifier(noise=0.02, random_state=0)
     score.fit(frame[["age", "ward"]], frame["outcome"]).save("score.card.json")
     run("predict", "score.card.json", "rows.csv", "--out", "out.csv")
     expected = score.predict(frame[["age", "ward"]]).tolist()

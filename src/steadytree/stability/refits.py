@@ -189,7 +189,10 @@ def refits(
     agreement = np.array([float(np.mean(one.predict(data) == own)) for one in found])
     if isinstance(whole, Scorecard):
         return ScorecardRefits(whole, found, agreement)
-    return Refits(whole, found, tree_distance([whole], found, space=data)[0], agreement)
+    # a pipeline may take numbers as categories: then its own columns are the space
+    kinds = [column.dtype == object for column in data.table.select(whole.space.names).columns]
+    space = data if kinds == whole.space.categorical.tolist() else None
+    return Refits(whole, found, tree_distance([whole], found, space=space)[0], agreement)
 
 
 GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}

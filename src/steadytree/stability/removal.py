@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from steadytree._base.exceptions import NotATreeError
 from steadytree._base.parallel import fan_out
 from steadytree.data.dataset import Dataset
 from steadytree.distance._kernels import node_distance
@@ -191,11 +192,17 @@ def fit_again(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
 
 
 def _tree_of(fitted: Any, data: Dataset) -> Tree:
-    """The tree inside a fitted procedure, over the columns that it sees."""
+    """The tree inside a fitted procedure, over the columns of the data where they are followed.
+
+    Behind a step that mixes columns, it is over the columns that it sees.
+    """
     if hasattr(fitted, "best_estimator_"):
         return _tree_of(fitted.best_estimator_, data)
     if hasattr(fitted, "steps"):
-        return as_tree(fitted.steps[-1][1])
+        try:
+            return as_tree(fitted, data)
+        except NotATreeError:
+            return as_tree(fitted.steps[-1][1])
     # scikit-learn's trees do not keep whether there were missing values: the rows show it
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, data)
