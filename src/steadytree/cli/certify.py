@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 import steadytree as st
+from steadytree._base.progress import Progress
 from steadytree.cli.options import AsJson, Data, ModelFile, Reads, Trust, option, parse_share
-from steadytree.cli.output import Progress, check_order, show, stop
+from steadytree.cli.output import check_order, show, stop
 
 EXAMPLES = """\b
 Examples:

@@ -9,9 +9,10 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, MaxFlips, MayRead, MayWrite, Reads, Writes, option
-from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_row_numbers
 
 DIFF_EXAMPLES = """\b
 Examples:

@@ -10,8 +10,9 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.progress import Progress
 from steadytree.cli.options import READS, AsJson, Drop, MaxLeaves, MayFill, Target, TreeOut, option
-from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_row_numbers
 
 EXAMPLES = """\b
 Examples:

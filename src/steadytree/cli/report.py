@@ -10,6 +10,7 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import (
     AsJson,
@@ -22,7 +23,7 @@ from steadytree.cli.options import (
     PageOut,
     option,
 )
-from steadytree.cli.output import Progress, command_line, show_page, stop, warn_of_row_numbers
+from steadytree.cli.output import command_line, show_page, stop, warn_of_row_numbers
 
 USUAL_LEARNERS = "steady,cart,stable"
 EXAMPLES = """\b
@@ -147,7 +148,7 @@ def report(
         saved = None if model is None else st.load(model, trust)
         progress.update(f"reading {data or 'the data'}")
         rows = DataSet.open(data, target, drop or [], by or [])
-        found, measured = report_file(rows, saved, chosen, progress.update)
+        found, measured = report_file(rows, saved, chosen, progress)
         progress.update(f"writing {out}")
         if save_model is not None:
             st.save(measured, save_model)

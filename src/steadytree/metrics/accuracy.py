@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.notebook import Shown
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
@@ -16,8 +17,8 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 
 
-@dataclass(frozen=True, eq=False)
-class Accuracy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Accuracy(Shown):
     """Accuracy of a tree on given rows."""
 
     labels: tuple[Any, ...]  # the classes, in order of the rows and columns of `confusion`

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Scorecard(ByKey):
+class Scorecard(ByKey, Shown):
     """A risk score: add up the points of the conditions that hold.
 
     With two classes the points are for the second one, `positive`. It is predicted where the

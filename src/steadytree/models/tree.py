@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from steadytree._base.notebook import Shown
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import Bins
@@ -29,7 +30,7 @@ _TYPES |= dict.fromkeys(("missing_left", "subset"), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(ByKey):
+class Tree(ByKey, Shown):
     """A binary tree as flat, read-only arrays; node 0 is the root, parents come first.
 
     A row goes left when ``x[feature] <= threshold``, or, where the feature is categorical, when

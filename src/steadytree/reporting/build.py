@@ -125,11 +125,17 @@ def _sections(
     full = not options.quick
     robustness, is_box = None, isinstance(fitted, BlackBox)
     if not is_box and (full or options.perturbation is not None):  # a stated one is always measured
+        options.on_progress("measuring robustness", 0.55)
         robustness = sections.build_robustness(model, fitted, *rows, options)
+    options.on_progress("measuring separability", 0.6)
+    separation = sections.build_separation(*rows, options) if full else None
+    options.on_progress("measuring stability under retraining", 0.65)
+    stability = again(options) if full and not is_box else None
+    options.on_progress("measuring validity", 0.9)
     return {
         "robustness": robustness,
-        "separation": sections.build_separation(*rows, options) if full else None,
-        "stability": again(options) if full and not is_box else None,
+        "separation": separation,
+        "stability": stability,
         "change": sections.build_change(model, fitted, *rows, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),

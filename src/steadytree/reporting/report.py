@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
+from steadytree._base.progress import Progress, following
 from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
@@ -95,6 +96,7 @@ def report(
     random_state: int = 0,
     date: str | None = None,
     origin: Origin | None = None,
+    progress: bool | Callable[[str], None] | None = None,
 ) -> Report:
     """Evaluate a tree or risk score on given rows: one page that answers "can I trust it?".
 
@@ -144,6 +146,9 @@ def report(
         same file, byte for byte.
     origin : Origin, optional
         Where data and model came from.
+    progress : bool or callable, optional
+        True shows a bar with the time left, False none; by default one is shown in a terminal or
+        notebook after 2 seconds. A function is called with what is measured next.
 
     Returns
     -------
@@ -182,7 +187,9 @@ def report(
         quick=quick,
         seed=random_state,
     )
-    made = Report(build_report(model, data, y, options))
+    with following(progress) as on_progress:
+        options = replace(options, on_progress=on_progress)
+        made = Report(build_report(model, data, y, options))
     if path is not None:
         made.write(path)
     return made
@@ -201,12 +208,13 @@ def _groups(by: Any, table: Table) -> dict[str, Any]:
 
 
 def report_file(
-    rows: DataSet, model: Any, options: ReportOptions, on_progress: Callable[[str], None]
+    rows: DataSet, model: Any, options: ReportOptions, progress: Progress
 ) -> tuple[Report, Any]:
     """Report on a model on all rows; without one, fit a tree to 70 % of them and hold out the rest.
 
-    Also returns the model that was measured. `on_progress` is called with the next step.
+    Also returns the model that was measured.
     """
+    options = replace(options, on_progress=progress.update)
     if options.comparison_file is not None:
         comparison = read_comparison(options.comparison_file, rows)
         options = replace(options, comparison=comparison, compared_learners=())
@@ -214,7 +222,7 @@ def report_file(
     if model is None:
         rows.check()
         fitting, rows = rows.split(options.seed)
-        model, options = _fit(fitting, options, on_progress)
+        model, options = _fit(fitting, options)
         seen = False
     else:
         fitted = as_model(model, rows.features)
@@ -230,22 +238,20 @@ def report_file(
         if name is not None:  # else it is not known how the model was fitted
             train = Dataset.of(rows.features, rows.labels)
             options = replace(options, learner=_learner(name, rows, options), train=train)
-    options = _with_comparison(fitting, options, on_progress)
-    on_progress("measuring the model")
+    options = _with_comparison(fitting, options, progress)
+    progress.update("measuring the model", 0.5)
     origin = rows.origin(options.command, seen)
     options = replace(options, title=rows.title, groups=rows.groups, origin=origin)
     return Report(build_report(model, rows.features, rows.labels, options)), model
 
 
-def _fit(
-    rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
-) -> tuple[Any, ReportOptions]:
+def _fit(rows: DataSet, options: ReportOptions) -> tuple[Any, ReportOptions]:
     """A fitted tree, and the options with all that was fitted."""
-    on_progress("fitting a tree")
+    options.on_progress("fitting a tree", 0.0)
     learner = _learner(options.learner_name or "steady", rows, options)
     model, scorecard = learner.fit(rows.features, rows.labels), None
     if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
-        on_progress("fitting a risk score")
+        options.on_progress("fitting a risk score", 0.2)
         scorecard = RiskScoreClassifier(
             noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
         ).fit(rows.features, rows.labels)
@@ -265,9 +271,7 @@ def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
     return make_learner(name, rows.features, rows.labels, settings)
 
 
-def _with_comparison(
-    rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
-) -> ReportOptions:
+def _with_comparison(rows: DataSet, options: ReportOptions, progress: Progress) -> ReportOptions:
     """The options with a comparison of learners, where some are named and two classes have rows."""
     classes, counts = np.unique(rows.labels, return_counts=True)
     rare = classes[counts < FOLDS]
@@ -285,7 +289,7 @@ def _with_comparison(
         schema=options.schema,
         n_jobs=options.n_jobs,
         random_state=options.seed,
-        progress=on_progress,
+        progress=progress,
     )
     comparison = dict(found.formatted)
     if len(rare):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
@@ -133,8 +134,8 @@ def thin_curve(
     return sizes, (len(kept) - np.searchsorted(kept, sizes, side="right")) / len(right)
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Shown):
     """Exact distances of rows to another prediction, and what follows from them."""
 
     perturbation: Perturbation

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from steadytree._base.exceptions import NotATreeError
 from steadytree._base.parallel import fan_out
+from steadytree._base.progress import OnProgress
 from steadytree.data.dataset import Dataset
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
@@ -149,11 +150,13 @@ def refit(
     distance: Distance,
     n_alternatives: int,
     n_jobs: int | None,
+    on_progress: OnProgress | None = None,
 ) -> Removal:
     """Clone and refit any procedure that learns a tree; bins are then those of the new rows."""
     every = np.arange(data.n_rows)
     whole = _fit_variant(Variant(every, every), estimator, data)
-    trees = fan_out(_fit_variant, list(variants), estimator, data, n_jobs=n_jobs)
+    shared = (estimator, data)
+    trees = fan_out(_fit_variant, list(variants), *shared, n_jobs=n_jobs, on_progress=on_progress)
     depth = max(tree.depth for tree in (whole, *trees))
     return _compare(whole, trees, affected, distance, n_alternatives, depth)
 
