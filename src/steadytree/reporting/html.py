@@ -1,5 +1,7 @@
 """HTML: reports, comparisons and studies as offline pages."""
 
+import base64
+import hashlib
 from functools import cache
 from typing import Any
 
@@ -80,6 +82,15 @@ def _render(template: str, **values: Any) -> str:
     return _environment().get_template(f"{template}.html.j2").render(**values)
 
 
+def content_policy(script: str = "") -> str:
+    """What a page may load: nothing, but for styles, pictures and one script within it."""
+    allowed = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    if not script:
+        return allowed
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return f"{allowed}; script-src 'sha256-{digest}'"
+
+
 def framed(page: str, title: str) -> str:
     """A page in a frame of its own, so that its styles and those of a notebook do not mix."""
     return (
@@ -119,6 +130,7 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
+        "content_policy": content_policy,
         "leaf_line": leaf_line,
         "bar_parts": bar_parts,
         "plot_tree": plot_tree,
