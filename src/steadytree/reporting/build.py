@@ -70,7 +70,7 @@ def build_report(
         "kind": kind,
         "tree": build_nodes(fitted, table, truth) if isinstance(fitted, Tree) else None,
         "model": {
-            "kind": type(model).__name__,
+            "kind": _kind_text(model),
             "sha256": model_hash(fitted),
             "learned": _how_learned(model),
             **({"reason": fitted.reason} if isinstance(fitted, BlackBox) else {}),
@@ -88,6 +88,14 @@ def build_report(
         data["readings"]["refits"] = data["stability"]["refit_readings"]
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
+
+
+def _kind_text(model: Any) -> str:
+    """Name of a model's class, and of what a search or pipeline ends in."""
+    inside = getattr(model, "best_estimator_", model)
+    last = inside.steps[-1][1] if hasattr(inside, "steps") else inside
+    names = dict.fromkeys(type(one).__name__ for one in (model, inside, last))
+    return " of ".join(names)
 
 
 def _how_learned(model: Any) -> str:
