@@ -32,7 +32,7 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import Certificate, certify, thin_curve
 from steadytree.robustness.perturbation import Perturbation, usual_perturbation
-from steadytree.stability.removal import fresh, is_repeatable
+from steadytree.stability.removal import affordable, fresh, is_repeatable
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
 
 MOST_ROWS = 5_000
@@ -219,7 +219,8 @@ def _measure(
         notes.append(f"sensitivity was not measured: {NOT_REPEATED[kind]}")
     else:
         exact = is_repeatable(learner)
-        found = average_sensitivity(learner, X, labels, repeats=None if exact else REPEATS)
+        repeats = None if exact else affordable(learner, len(labels), REPEATS)
+        found = average_sensitivity(learner, X, labels, repeats=repeats)
         measurements["sensitivity"], measurements["changed trees"] = found.measurements[:2]
     epsilon = getattr(getattr(fitted, "privacy_", None), "epsilon", None)
     if epsilon is not None and not fitted.privacy_.private:

@@ -37,7 +37,7 @@ from steadytree.stability.refits import (
     refits,
     thresholds,
 )
-from steadytree.stability.removal import is_repeatable
+from steadytree.stability.removal import affordable, is_repeatable
 from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
@@ -236,6 +236,7 @@ def _refitted(
     if learner is None or options.train is None:
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
+    repeats = affordable(learner, len(rows.labels), repeats)
     again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
@@ -252,7 +253,8 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    repeats = None if is_repeatable(options.learner) else SAMPLED
+    few = affordable(options.learner, len(rows.labels), SAMPLED)
+    repeats = None if is_repeatable(options.learner) else few
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
         "exact": found.exact,

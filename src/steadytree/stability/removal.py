@@ -42,6 +42,9 @@ class Alternative:
         return self.grow()
 
 
+FITTED_ROWS, FEWEST_REFITS = 20_000, 5  # rows that slow refits are fitted to, taken together
+
+
 @dataclass(frozen=True, eq=False)
 class Removal:
     """Trees without each of several sets of rows, or after other changes, for one seed."""
@@ -55,6 +58,13 @@ class Removal:
 def is_repeatable(estimator: Any) -> bool:
     """Whether an estimator can prepare its fit once and repeat it on some of its rows."""
     return all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
+
+
+def affordable(estimator: Any, n_rows: int, most: int) -> int:
+    """Refits that are worth their time: fewer of a learner that is slow to repeat on many rows."""
+    if is_repeatable(estimator):
+        return most
+    return min(most, max(FEWEST_REFITS, FITTED_ROWS // max(n_rows, 1)))
 
 
 def fresh(estimator: Any) -> Any:
