@@ -25,7 +25,7 @@ CASES = {
     "retrain": (*ROWS, "--previous", "old.tree.json", "--picture", "changes.svg"),
     "certify": ("old.tree.json", *ROWS, "--noise", "noise.toml"),
     "predict": ("old.tree.json", "rows.csv"),
-    "score": (*ROWS, "--tau", 0.02, "--save", "a.card.json"),
+    "score": (*ROWS, "--noise", 0.02, "--save", "a.card.json"),
     "reproduce": (),
     "private schema": ROWS,
     "private fit": (*ROWS, *PRIVATE, "--out", "private.tree.json"),

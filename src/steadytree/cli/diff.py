@@ -79,6 +79,7 @@ def retrain(
     max_flips: MaxFlips = None,
     drop: Drop = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the held-out rows.")] = 0,
+    trust: options.Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a tree to new rows that changes few predictions, and show what changed.
@@ -98,7 +99,7 @@ def retrain(
 
     with Progress() as progress:
         progress.update(f"reading {data}")
-        old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
+        old, data_set = st.as_tree(st.load(previous, trust)), DataSet.read(data, target, drop or [])
         check_texts(data_set.features)
         labels = labels_like(data_set.labels, old.classes)
         flags = _seen_rows(seen, previous, data_set, target, drop or [])

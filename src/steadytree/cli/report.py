@@ -66,6 +66,9 @@ def report(
     trust: options.Trust = False,
     previous: Annotated[MayRead, option("FILE", "The tree in use, as --model.")] = None,
     limits: Annotated[MayRead, option("FILE", "Limits to check (TOML).")] = None,
+    sign_off: Annotated[
+        MayRead, option("FILE", "Owner, intended use, decision, signatures (TOML).")
+    ] = None,
     noise: Noise = None,
     by: Annotated[
         list[str] | None, option("COLUMN", "Evaluate groups by this column; may be repeated.")
@@ -124,13 +127,14 @@ def report(
     with Progress() as progress:
         progress.update("starting")
         from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.options import Limits, ReportOptions
+        from steadytree.reporting.options import Limits, ReportOptions, SignOff
         from steadytree.reporting.report import report_file
         from steadytree.reporting.text import brief_view, render_brief
 
         chosen = ReportOptions(
             previous=None if previous is None else st.load(previous, trust),
             limits=Limits.of(limits),
+            sign_off=SignOff.of(sign_off),
             perturbation=None if noise is None else st.Perturbation.from_toml(noise),
             schema=None if schema is None else st.Schema.load(schema),
             ledger=_open_ledger(ledger, budget),
