@@ -123,7 +123,7 @@ BRIEF = {"accuracy": "Accuracy", "calibration": "Calibration", "complexity": "Si
     "separation": "Separability",
 }
 MOST_LINES = 38  # of the command's output, besides the line that names the page
-MOST_UNMET = 8
+MOST_UNMET, MOST_FOUND = 6, 6  # limits and findings that are listed
 
 
 def terminal_view(data: dict[str, Any]) -> RenderableType:
@@ -181,6 +181,12 @@ def brief_view(data: dict[str, Any], width: int = WIDTH) -> RenderableType:
         n_met = len(data["verdict"]) - len(unmet)
         parts.append(Text(f"Limits: {n_met} of {len(data['verdict'])} passed."))
         parts += [_verdict(unmet[:MOST_UNMET])] if unmet else []
+    raised = [one for one in data["findings"] if one["level"] != "green"]
+    for one in raised[:MOST_FOUND]:
+        style = "bold red" if one["level"] == "red" else "yellow"
+        parts.append(Text(f"{one['level']}: {one['sentence']}", style=style))
+    if len(raised) > MOST_FOUND:
+        parts.append(Text(f"and {len(raised) - MOST_FOUND} more findings in the page"))
     figures = _table()
     figures.show_header = False
     for section, title in BRIEF.items():
@@ -196,7 +202,8 @@ def brief_view(data: dict[str, Any], width: int = WIDTH) -> RenderableType:
     left = MOST_LINES - len(_plain(Group(*parts), width).splitlines())
     lines = _plain(Group(*_model_parts(data)), width).splitlines()
     if len(lines) > left:
-        lines = [*lines[: max(left - 1, 0)], f"... {len(lines) - left + 1} more lines in the page"]
+        kept = max(left - 1, 0)
+        lines = [*lines[:kept], f"... {len(lines) - kept} more lines in the page"]
     return Group(*parts, Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
 
 
