@@ -12,7 +12,9 @@ from steadytree._base.optional import install_finder
 
 
 def _render(thing):
-    from steadytree.reporting.notebook import render  # loaded when a notebook first shows a result
+    from steadytree.reporting.interactive.notebook import (
+        render,  # loaded when a notebook first shows a result
+    )
 
     return render(thing)
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from steadytree._base.parallel import fan_out
-from steadytree._base.progress import Progress, following, say_compiling
+from steadytree._base.progress import Progress, following, report_compiling
 
 
 def double(item):
@@ -45,11 +45,11 @@ def test_nothing_is_shown_in_a_file_or_after_the_end():
 def test_compiling_is_said_beside_the_step():
     with Progress() as progress:
         progress.update("fitting")
-        say_compiling("find_leaves")
+        report_compiling("find_leaves")
         assert progress.text.startswith("fitting (first use: compiling find_leaves, loop 1;")
-        say_compiling(None)
+        report_compiling(None)
         assert progress.text == "fitting"
-    say_compiling("after the end")  # heard by nobody
+    report_compiling("after the end")  # heard by nobody
 
 
 def test_a_kernel_says_that_it_is_compiled():

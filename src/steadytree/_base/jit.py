@@ -9,7 +9,7 @@ from pathlib import Path
 from numba import config, njit
 from numba.core import event
 
-from steadytree._base.progress import say_compiling
+from steadytree._base.progress import report_compiling
 
 
 def find_folder():
@@ -44,11 +44,11 @@ class Compiling(event.Listener):
 
     def on_start(self, event):
         """Name the loop; those that it calls are compiled inside."""
-        say_compiling(getattr(event.data.get("dispatcher"), "__name__", "a loop"))
+        report_compiling(getattr(event.data.get("dispatcher"), "__name__", "a loop"))
 
     def on_end(self, event):
         """Go back to the step itself."""
-        say_compiling(None)
+        report_compiling(None)
 
 
 event.register("numba:compile", Compiling())

@@ -27,13 +27,13 @@ class Progress:
         """Show this step from now on, with the share of the whole that is done."""
         with self._lock:
             self._message, self._share = message, share if share is not None else self._share
-            self._draw()
+            self._redraw()
 
     def compiling(self, name: str | None) -> None:
         """Say that a loop is compiled, which happens at its first use; None when that is over."""
         with self._lock:
             self._compiling, self._n_compiled = name, self._n_compiled + (name is not None)
-            self._draw()
+            self._redraw()
 
     @property
     def text(self) -> str:
@@ -58,7 +58,7 @@ class Progress:
             if self._bar is not None:
                 self._bar.stop()
 
-    def _draw(self) -> None:
+    def _redraw(self) -> None:
         if self._bar is not None:
             total = None if self._share is None else 1.0
             self._bar.update(
@@ -81,7 +81,7 @@ class Progress:
             self._bar = progress.Progress(*columns, console=console, transient=True)
             self._task = self._bar.add_task(self.text, total=None)
             self._bar.start()
-            self._draw()
+            self._redraw()
 
 
 @contextmanager
@@ -107,7 +107,7 @@ def following(progress: Any) -> Iterator[OnProgress]:
         )
 
 
-def say_compiling(name: str | None) -> None:
+def report_compiling(name: str | None) -> None:
     """Tell whoever shows progress that a loop is compiled, or no longer."""
     for one in _active[-1:]:
         one.compiling(name)

@@ -49,8 +49,7 @@ MOST_SEPARATED = 3_000  # rows of which all pairs are compared
 MOST_ATTACKS = 5
 MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
-MOST_ROWS = 10_000
-REPEATS = 20
+MOST_ROWS, REPEATS = 10_000, 20
 SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
@@ -247,8 +246,8 @@ def _refitted(
     if learner is None or options.train is None:
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
-    repeats = affordable(learner, len(rows.labels), repeats)
-    again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
+    n = affordable(learner, len(rows.labels), repeats)
+    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
     return rows, again, shown
@@ -272,8 +271,8 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    few = affordable(options.learner, len(rows.labels), SAMPLED)
-    repeats = None if is_repeatable(options.learner) else few
+    sampled = affordable(options.learner, len(rows.labels), SAMPLED)
+    repeats = None if is_repeatable(options.learner) else sampled
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
         "changed_decisions": _changed_decisions(again.whole, again.trees, X),
