@@ -24,7 +24,7 @@ CASES = {
     "diff": ("old.tree.json", "new.tree.json", "--data", "rows.csv", "--out", "changes.svg"),
     "retrain": (*ROWS, "--previous", "old.tree.json", "--picture", "changes.svg"),
     "certify": ("old.tree.json", *ROWS, "--noise", "noise.toml"),
-    "score": (*ROWS, "--tau", 0.02, "--save", "a.card.json"),
+    "score": (*ROWS, "--noise", 0.02, "--save", "a.card.json"),
     "reproduce": (),
     "private schema": ROWS,
     "private fit": (*ROWS, *PRIVATE, "--out", "private.tree.json"),

@@ -121,7 +121,7 @@ COMMANDS_THAT_FIT = {
     "report": ("--quick",),
     "compare": ("--learners", "cart", "--folds", "2"),
     "fit": (),
-    "score": ("--tau", "0"),
+    "score": ("--noise", "0"),
     "retrain": ("--previous", "a.tree.json"),
 }
 
@@ -289,7 +289,7 @@ def test_html_in_a_file_is_escaped(run, tmp_path):
 
 
 def test_score_as_json(run, frame):
-    code, out, _ = run("score", "data.csv", "--target", "outcome", "--tau", "0.02", "--json")
+    code, out, _ = run("score", "data.csv", "--target", "outcome", "--noise", "0.02", "--json")
     assert code == 0
     told = {"card", "risks", "loss", "noise", "certified_accuracy", "written"}
     assert set(json.loads(out)) == told

@@ -129,7 +129,7 @@ class CalibrationLine:
         inward = np.clip(risk, EXTREME / n, 1 - EXTREME / n)
         # rows with the same risk count as one with a weight: trees have few different risks
         values, index, rows = np.unique(logit(inward), return_inverse=True, return_counts=True)
-        events = np.bincount(index.ravel(), event.astype(float), len(values))
+        events = np.bincount(index.ravel(), event, len(values)).astype(np.float64)
         ones = np.ones((len(values), 1))
         weights, covariance = _newton(ones, values, rows, events)
         found = float(weights[0])

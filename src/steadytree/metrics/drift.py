@@ -174,7 +174,7 @@ def _score_stability(scorecard: Scorecard, totals: NDArray[np.int64]) -> Stabili
     group = np.minimum(middle * SCORE_BINS // counts.sum(), SCORE_BINS - 1)
     starts = known[np.flatnonzero(np.diff(group, prepend=-1))]
     bins = [np.searchsorted(starts[1:], values, side="right") for values in (known, totals)]
-    expected = np.bincount(bins[0], counts.astype(float), len(starts))
+    expected = np.bincount(bins[0], counts, len(starts)).astype(np.float64)
     actual = np.bincount(bins[1], minlength=len(starts)).astype(float)
     ends = [*(starts[1:] - 1).tolist(), None]
     texts = [
