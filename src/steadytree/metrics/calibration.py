@@ -132,14 +132,15 @@ class CalibrationLine:
         events = np.bincount(index.ravel(), event, len(values)).astype(np.float64)
         ones = np.ones((len(values), 1))
         weights, covariance = _newton(ones, values, rows, events)
-        found = float(weights[0])
+        found = _settled(weights[0])
         half = z * float(np.sqrt(covariance[0, 0]))
         slope, within = None, None
         if _overlaps(values, rows, events):
             design = np.column_stack([ones, values])
             (_, slope), covariance = _newton(design, np.zeros(len(values)), rows, events)
             half_slope = z * float(np.sqrt(covariance[1, 1]))
-            slope, within = float(slope), (float(slope - half_slope), float(slope + half_slope))
+            slope = _settled(slope)
+            within = (slope - half_slope, slope + half_slope)
         return cls(
             slope=slope,
             slope_interval=within,
@@ -165,6 +166,11 @@ class CalibrationLine:
         if self.expected > 0:
             found.append(Measurement("observed/expected", self.observed / self.expected, ratio))
         return tuple(found)
+
+
+def _settled(value: float) -> float:
+    """A weight to the digits that Newton's steps settle: no -9e-14 where it is 0."""
+    return round(float(value), 9) + 0.0
 
 
 def _overlaps(

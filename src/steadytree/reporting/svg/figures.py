@@ -9,7 +9,7 @@ from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
 from steadytree.reporting.svg.charts import Point, Series, Strip, curve, heat, scatter, strips
 
 SPLITS = {"root": "first split", "left": "next, if yes", "right": "next, if no"}
-FARTHEST = 4.0  # times the budget that a curve is series to
+FARTHEST = 4.0  # times the budget that a curve reaches to
 GREY = 7
 FEW_DOTS = 20  # points of a curve up to which each is marked
 
@@ -154,7 +154,7 @@ CAPTIONS = {
     "A larger point is a larger model.",
     "changed answers": "All learners: how often predictions change on retraining.",
 }
-FARTHEST_COMPARED = 3.0  # times the budget that a curve is series to
+FARTHEST_COMPARED = 3.0  # times the budget that a curve reaches to
 
 
 def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:
