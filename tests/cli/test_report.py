@@ -291,7 +291,7 @@ def test_html_in_a_file_is_escaped(run, tmp_path):
 def test_score_as_json(run, frame):
     code, out, _ = run("score", "data.csv", "--target", "outcome", "--noise", "0.02", "--json")
     assert code == 0
-    told = {"card", "risks", "loss", "noise", "certified_accuracy", "written"}
+    told = {"card", "risks", "objective", "noise", "certified_accuracy", "written"}
     assert set(json.loads(out)) == told
 
 

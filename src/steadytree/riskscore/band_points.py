@@ -85,7 +85,7 @@ def round_bands(
         given: NDArray[np.int64], slope: float
     ) -> tuple[NDArray[np.int64], float, float, float]:
         tops = max(most, 1) if scale is None else 10**6
-        return polish_steps(given.copy(), *data, tops, least.astype(np.int64), slope, found.start)
+        return polish_steps(given, *data, tops, least.astype(np.int64), slope, found.start)
 
     tried = [(np.maximum(steps.rounded(one), least), 1 / one) for one in scales]
     runs = [polished(*each) for each in tried]

@@ -20,7 +20,7 @@ RIDGE = 2.0  # a normal prior of variance 1/2 on the log odds of each band
 TURN = 10.0  # twice the log likelihood that a change of direction must gain
 # prices in twice the log likelihood: chance alone gains about this much by the best split
 THRESHOLD_PRICE = 1.0  # times the logarithm of the number of thresholds
-CATEGORY_PRICE = 1.5  # for each category after the first
+CATEGORY_PRICE = 1.0  # times the part of the gain that chance has
 TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and between others
 LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
@@ -38,6 +38,7 @@ class BandSettings:
     max_conditions: int
     max_variables: int
     forced: tuple[int, ...] = ()
+    excluded: frozenset[int] = frozenset()  # columns left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +148,8 @@ def _allowed(rows: BinnedRows, found: Bands, settings: BandSettings) -> NDArray[
         return np.isin(rows.feature, waiting)
     if len(taken) >= settings.max_variables:
         return used
-    return used | ~np.isin(
-        rows.feature, list(taken)
-    )  # one direction of a column excludes the other
+    # one direction of a column excludes the other
+    return used | ~np.isin(rows.feature, [*taken, *settings.excluded])
 
 
 def _waiting(rows: BinnedRows, found: Bands, settings: BandSettings) -> list[int]:

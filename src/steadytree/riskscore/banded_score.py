@@ -19,6 +19,7 @@ from steadytree.riskscore.banded import Bands, BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
 from steadytree.riskscore.candidates import SLACK, LabelledRows, allowed_directions, check_forced
 from steadytree.riskscore.logistic import joint_scorecard
+from steadytree.riskscore.pool import ScorecardPool, search_pool
 
 MOST_POINTS, NO_LIMIT = 10, 10**6
 FOLDS, MOST_ROWS = 5, 10_000  # for the choice of the noise
@@ -28,10 +29,11 @@ Floats = NDArray[np.float64]
 
 
 class BandedScore(NamedTuple):
-    """A scorecard and the noise it was fitted with."""
+    """A scorecard, the noise it was fitted with, and others that are nearly as good."""
 
     scorecard: Scorecard
     noise: float
+    pool: ScorecardPool | None
 
 
 def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -> BandedScore:
@@ -39,8 +41,18 @@ def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -
     noise = estimator.noise
     if noise == "1se":
         noise = _choose_noise(estimator, data, fitting, seed)
-    found = _binary if len(data.classes) == 2 else _several
-    return BandedScore(found(estimator, data, fitting, float(noise)), float(noise))
+    noise = float(noise)
+    if len(data.classes) > 2:
+        return BandedScore(_several(estimator, data, fitting, noise), noise, None)
+    settings, rows = _settings(estimator, data), _rows(estimator, data, fitting, 1, noise)
+
+    def fit(excluded: frozenset[int]) -> Scorecard:
+        own = replace(settings, excluded=excluded)
+        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own)
+
+    first = fit(frozenset())
+    pool = search_pool(first, fit, lambda one: log_loss_of(one, data), estimator.pool_size)
+    return BandedScore(first, noise, pool)
 
 
 def _settings(estimator: Any, data: LabelledRows) -> BandSettings:
