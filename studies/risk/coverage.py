@@ -17,6 +17,7 @@ import numpy as np
 import data
 from steadytree import RiskScoreClassifier
 from steadytree._base.intervals import wilson_interval
+from steadytree.reporting.sheet import Sheet
 
 WORLDS = ("adult", "bank-additional", "fico_sep", "higgs_sample", "cod-rna_train", "adult 5.0%")
 SIZES = (300, 1000, 4000)
@@ -27,6 +28,12 @@ Z = 1.959963984540054
 def share_interval(row, card):
     """Wilson's interval of the share among the training rows with the total."""
     return wilson_interval(row.n_label, row.n_rows)
+
+
+def moved_interval(row, card):
+    """The same, moved as the stated risk is from the curve of the training rows."""
+    [(_, lines)] = Sheet.of(card).risks
+    return next(line.interval for line in lines if line.low <= row.total <= line.high)
 
 
 def curve_interval(row, card):
@@ -42,12 +49,7 @@ def curve_interval(row, card):
     return tuple(1 / (1 + np.exp(-np.array([level - Z * error, level + Z * error]))))
 
 
-def joint_interval(row, card, most=20.0):
-    """Wilson's interval, to which the curve adds some rows at the stated risk."""
-    return wilson_interval(row.n_label + most * row.risk, row.n_rows + most)
-
-
-KINDS = {"share": share_interval, "curve": curve_interval, "share and curve": joint_interval}
+KINDS = {"sheet": moved_interval, "share": share_interval, "curve": curve_interval}
 
 
 def measure(frame, y, size, seed):

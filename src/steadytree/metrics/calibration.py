@@ -131,13 +131,13 @@ class CalibrationLine:
         values, index, rows = np.unique(logit(inward), return_inverse=True, return_counts=True)
         events = np.bincount(index.ravel(), event, len(values)).astype(np.float64)
         ones = np.ones((len(values), 1))
-        weights, covariance = _newton(ones, values, rows, events)
+        weights, covariance = fit_logistic(ones, values, rows, events)
         found = _settled(weights[0])
         half = z * float(np.sqrt(covariance[0, 0]))
         slope, within = None, None
-        if _overlaps(values, rows, events):
+        if overlaps(values, rows, events):
             design = np.column_stack([ones, values])
-            (_, slope), covariance = _newton(design, np.zeros(len(values)), rows, events)
+            (_, slope), covariance = fit_logistic(design, np.zeros(len(values)), rows, events)
             half_slope = z * float(np.sqrt(covariance[1, 1]))
             slope = _settled(slope)
             within = (slope - half_slope, slope + half_slope)
@@ -173,7 +173,7 @@ def _settled(value: float) -> float:
     return round(float(value), 9) + 0.0
 
 
-def _overlaps(
+def overlaps(
     values: NDArray[np.float64], rows: NDArray[np.int64], events: NDArray[np.float64]
 ) -> bool:
     """Whether a finite slope exists: neither class lies wholly on one side of the other."""
@@ -181,7 +181,7 @@ def _overlaps(
     return bool(own.min() < others.max() and others.min() < own.max())
 
 
-def _newton(
+def fit_logistic(
     design: NDArray[np.float64],
     offset: NDArray[np.float64],
     rows: NDArray[Any],
