@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from steadytree.data import readers as data_file
-from steadytree.data.readers import column_names, read_data
+from steadytree.data.readers import column_names, read_data, read_texts
 
 
 def read_text(tmp_path, text, name="a.csv", encoding="utf-8"):
@@ -168,3 +168,14 @@ def test_numbers_and_text_of_a_csv_file(tmp_path):
     assert table.names == ("age", "town")
     np.testing.assert_array_equal(table.columns[0], [34.0, np.nan])
     assert table.columns[1].tolist() == ["Ulm", "Bonn"]
+
+
+def test_texts_are_those_of_the_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id;note;x\n007;"a; ""b""";1,50\n\n 8 ;NA;\n', "utf-8")
+    found = {"id": ["007", " 8 "], "note": ['a; "b"', "NA"], "x": ["1,50", ""]}
+    assert read_texts(path) == found
+    assert list(read_texts(path, skip=["note"])) == ["id", "x"]
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"id": ["007", None], "x": [1.5, 2.0]}).to_parquet(tmp_path / "a.parquet")
+    assert read_texts(tmp_path / "a.parquet") == {"id": ["007", ""], "x": ["1.5", "2.0"]}
