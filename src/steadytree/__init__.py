@@ -13,6 +13,7 @@ install_finder()
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _REPLACED = {  # names before 0.2 and what to use instead; to go after one release
     "Boxes": "certify, or steadytree.models.boxes.Boxes",
+    "Condition": "steadytree.models.condition.Condition",
     "Reading": "Measurement",
     "card_html": "plot(scorecard).write('sheet.html')",
     "card_text": "str(plot(scorecard))",

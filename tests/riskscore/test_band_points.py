@@ -40,7 +40,7 @@ def test_no_single_step_more_or_less_is_better(seed):
         chosen[steps.owner == v] = np.diff(np.sort(own))
 
     def loss(tried):
-        data = steps.owner, steps.held, bands.weight, bands.events, 2.0
+        data = steps.owner, steps.held, bands.weight, bands.events, bands.ridge
         return points_loss(tried, *data, found.slope, found.start)[2]
 
     best = loss(chosen)

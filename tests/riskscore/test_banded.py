@@ -40,8 +40,9 @@ def test_the_fit_is_the_penalised_optimum_of_its_bands(seed):
     def loss(at):
         level = X @ at
         lost = np.logaddexp(0, level).sum() - rows.events @ level
-        return lost + banded.RIDGE / 2 * (at[1:] ** 2).sum()
+        return lost + found.ridge / 2 * (at[1:] ** 2).sum()
 
+    assert banded.LEAST_RIDGE <= found.ridge <= banded.RIDGE
     best = minimize(loss, np.zeros(X.shape[1]), method="BFGS")
     assert found.loss == pytest.approx(best.fun, rel=1e-6)
     np.testing.assert_allclose(level_of(rows, found), X @ best.x, atol=1e-3)

@@ -26,7 +26,7 @@ def bands_of(model):
 
 
 def patients(n=2000, seed=0, share=None):
-    """Risk rises with age, has its least at a middle pressure, and differs by ward."""
+    """Risk rises with age, is least at a middle pressure, differs by ward and missing sodium."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -38,9 +38,10 @@ def patients(n=2000, seed=0, share=None):
     )
     level = 0.06 * (frame["age"] - 60) + ((frame["pressure"] - 120) / 20) ** 2
     level += 1.2 * frame["ward"].isin(["c", "d"])
-    frame.loc[rng.random(n) < 0.1 + 0.3 * (level > 1), "sodium"] = np.nan
     level = level + rng.logistic(size=n)
-    return frame, (level > np.quantile(level, 1 - (share or 0.3))).to_numpy().astype(int)
+    y = (level > np.quantile(level, 1 - (share or 0.3))).to_numpy().astype(int)
+    frame.loc[rng.random(n) < 0.1 + 0.3 * y, "sodium"] = np.nan
+    return frame, y
 
 
 def test_one_row_a_variable_with_whole_points_from_zero():

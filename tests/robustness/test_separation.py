@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.tree import DecisionTreeClassifier
 
 from steadytree.robustness.conflict_graph import Distinct, Scaled
 from steadytree.robustness.separation import LinearSeparation, separation
@@ -229,17 +228,3 @@ def test_rows_that_are_lost_do_not_hold_a_hyperplane_back():
     y = np.repeat([0, 1, 0], [48, 48, 4])
     found = separation(x[:, None], y)
     assert found.linear.separateness == 0.96
-
-
-def test_parity_is_far_apart_and_needs_a_tree_of_exponential_size():
-    """Theorem 3 of separation: accuracy 1/2 + gamma takes at least gamma 2^d leaves."""
-    d = 6
-    X = np.array(list(itertools.product([-1.0, 1.0], repeat=d)))
-    y = (X > 0).sum(axis=1) % 2
-    assert separation(X, y).two_r == 1.0  # of the range of a column: r = 1 on [-1, 1]
-    for n_leaves in range(2, 2**d + 1):
-        tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=n_leaves).fit(X, y)
-        gamma = tree.score(X, y) - 0.5
-        assert tree.get_n_leaves() >= gamma * 2**d
-        deep = tree.tree_.children_left == -1
-        assert gamma <= deep.sum() / 2 ** (d + 1)

@@ -48,6 +48,9 @@ def report(
     ] = None,
     previous: Annotated[MayRead, option("FILE", "The tree in use (*.tree.json).")] = None,
     limits: Annotated[MayRead, option("FILE", "Limits to check (TOML).")] = None,
+    sign_off: Annotated[
+        MayRead, option("FILE", "Owner, intended use, decision, signatures (TOML).")
+    ] = None,
     noise: Noise = None,
     by: Annotated[
         list[str] | None, option("COLUMN", "Evaluate groups by this column; may be repeated.")
@@ -102,13 +105,14 @@ def report(
     with Progress() as progress:
         progress.update("starting")
         from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.options import Limits, ReportOptions
+        from steadytree.reporting.options import Limits, ReportOptions, SignOff
         from steadytree.reporting.report import report_file
         from steadytree.reporting.text import render_text, terminal_view
 
         chosen = ReportOptions(
             previous=None if previous is None else st.load(previous),
             limits=Limits.of(limits),
+            sign_off=SignOff.of(sign_off),
             perturbation=None if noise is None else st.Perturbation.from_toml(noise),
             schema=None if schema is None else st.Schema.load(schema),
             ledger=_open_ledger(ledger, budget),

@@ -90,10 +90,10 @@ def score(
     """
     if (target is None) == (card is None):
         raise ValueError("pass --target to fit a risk score, or --card to apply a saved one.")
-    checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
     for former, value, name in (("loss", loss, "objective"), ("tau", tau, "noise")):
         if value is not None:
             raise ValueError(f"--{former} is gone: use --{name}.")
+    checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
     size = noise if noise == "1se" else _share(noise)
     for path in filter(None, (out, save, svg, html, bands)):
         check_can_write(path)

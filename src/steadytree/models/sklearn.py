@@ -21,6 +21,9 @@ from steadytree.models.tree import LEAF, Tree
 
 UNDEFINED = -2  # scikit-learn's feature and threshold of a leaf
 MOST_ROWS = 2**53
+MOST_REGRESSION_NODES = 2_000  # a column of `value` for each prediction
+EXACT_DIGITS = 17
+REGRESSION = "regression tree: its classes are the values it predicts"
 LEAF_SPLIT, NUMERIC_SPLIT = -1, 0  # its kinds of split, from 1.10 on
 
 
@@ -65,18 +68,47 @@ def as_tree(model: Any, X: Any = None) -> Tree:
 def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
     """A fitted scikit-learn tree as `as_tree` reads it."""
     _check_readable(estimator)
+    value = estimator.tree_.value[:, 0, :]
+    total = value.sum(axis=1, keepdims=True)
+    if not np.allclose(total, 1.0):  # counts, from before 1.3
+        value = value / total
+    return _read_nodes(estimator, X, estimator.classes_, value)
+
+
+def _read_nodes(estimator: Any, X: Any, classes: NDArray[Any], value: NDArray[np.float64]) -> Tree:
     inside = estimator.tree_
     leaf = inside.children_left == LEAF
     feature = np.where(leaf, LEAF, inside.feature)
     threshold = np.where(leaf, np.nan, inside.threshold)
-    value = inside.value[:, 0, :]
-    total = value.sum(axis=1, keepdims=True)
-    if not np.allclose(total, 1.0):  # counts, from before 1.3
-        value = value / total
     children, weight = (inside.children_left, inside.children_right), inside.weighted_n_node_samples
     space, sides = _space_of(estimator, feature, threshold, X), inside.missing_go_to_left
     arrays = (feature, threshold, *children, value, weight, sides)
-    return Tree(space, estimator.classes_, *arrays, single_precision=True)
+    return Tree(space, classes, *arrays, single_precision=True)
+
+
+def regression_tree(estimator: DecisionTreeRegressor, X: Any = None, digits: int = 17) -> Tree:
+    """A fitted scikit-learn regression tree as a Tree whose classes are the values it predicts.
+
+    Distances and differences of regression trees are measured on it. `digits` rounds predictions
+    to that many decimals; 17 leaves them as they are.
+    """
+    if not isinstance(estimator, DecisionTreeRegressor):
+        raise TypeError(
+            f"a regression tree is needed, got {type(estimator).__name__}: pass a fitted "
+            "scikit-learn DecisionTreeRegressor."
+        )
+    _check_single(estimator)
+    inside = estimator.tree_
+    if inside.node_count > MOST_REGRESSION_NODES:
+        raise UnsuitableDataError(
+            f"a regression tree may have at most {MOST_REGRESSION_NODES:,} nodes here, got "
+            f"{inside.node_count:,}: limit it with max_leaf_nodes."
+        )
+    predicted = inside.value[:, 0, 0]
+    classes, label = np.unique(
+        predicted if digits == EXACT_DIGITS else predicted.round(digits), return_inverse=True
+    )
+    return _read_nodes(estimator, X, classes, np.eye(len(classes))[label]).with_note(REGRESSION)
 
 
 def from_sklearn_for(estimator: DecisionTreeClassifier, table: Table) -> Tree:
@@ -147,6 +179,11 @@ def _check_readable(estimator: Any) -> None:
     """Refuse what is no single fitted classification tree over numbers."""
     if not isinstance(estimator, DecisionTreeClassifier):
         raise TypeError(f"a tree is needed, got {_what_instead(estimator)}")
+    _check_single(estimator)
+
+
+def _check_single(estimator: Any) -> None:
+    """Refuse a tree that is not fitted, or for several targets, or over categories."""
     check_is_fitted(estimator)
     if estimator.n_outputs_ > 1:
         raise ValueError(

@@ -19,6 +19,7 @@ from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.findings import make_findings
 from steadytree.reporting.formatting import (
     label_text,
     one_line,
@@ -27,7 +28,9 @@ from steadytree.reporting.formatting import (
     plain_measurements,
     rows_text,
 )
+from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.screening import protected_groups, screen
 from steadytree.reporting.validation import build_validation
 from steadytree.reporting.wording import build_nodes
 
@@ -48,12 +51,14 @@ def build_report(
     found, size = accuracy(fitted, table, y), complexity(fitted, table)
     truth = label_indices(fitted.classes, y)
     origin = options.origin
+    named = protected_groups(table, options.groups)
+    options = replace(options, groups={**options.groups, **named}, protected=tuple(named))
     if origin.seen is None and _looks_like_training(fitted, truth):
         origin = replace(origin, seen=True)
     kind = "tree" if isinstance(fitted, Tree) else "card"
     data = {
         "format": FORMAT,
-        "title": one_line(options.title or origin.data or f"A {NOUNS[kind]}"),
+        "title": one_line(_title(options, origin, kind)),
         "headline": _headline(found, size, origin, kind),
         "readings": {
             "accuracy": plain_measurements(found.measurements()),
@@ -69,10 +74,12 @@ def build_report(
             "kind": type(model).__name__,
             "sha256": model_hash(fitted),
             "learned": _how_learned(model),
+            "settings": _settings(model, options.learner),
         },
         "data": _data(fitted, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(options.date),
+        "sign_off": None if options.sign_off is None else options.sign_off.to_dict(),
         **_sections(model, fitted, table.select(fitted.space.names), y, options),
     }
     # measurements of all sections together, where limits look them up
@@ -81,8 +88,35 @@ def build_report(
             data["readings"][section] = data[section]["readings"]
     if data["stability"] is not None:
         data["readings"]["refits"] = data["stability"]["refit_readings"]
+    data["cases"] = build_cases(
+        fitted, table, truth, options, is_private=data["privacy"] is not None
+    )
+    data["screening"] = screen(
+        fitted, table, truth, data["confusion"]["counts"], options, data["robustness"]
+    )
+    data["findings"] = make_findings(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
+
+
+def _title(options: ReportOptions, origin: Origin, kind: str) -> str:
+    signed = "" if options.sign_off is None else options.sign_off.title
+    return signed or options.title or origin.data or f"A {NOUNS[kind]}"
+
+
+def _settings(model: Any, learner: Any) -> dict[str, str]:
+    """Every setting of the learner as text; empty where the model is a file."""
+    source = model if hasattr(model, "get_params") else learner
+    if not hasattr(source, "get_params"):
+        return {}
+    found = source.get_params(deep=False)
+    plain_types = (str, int, float, bool, list, tuple, dict, type(None))
+    return {
+        name: one_line(repr(value) if isinstance(value, plain_types) else type(value).__name__)[
+            :200
+        ]
+        for name, value in found.items()
+    }
 
 
 def _how_learned(model: Any) -> str:
@@ -122,7 +156,7 @@ def _sections(
     return {
         "robustness": robustness,
         "separation": sections.build_separation(*rows, options) if full else None,
-        "stability": again(options) if full else None,
+        "stability": again(options, fitted, *rows) if full else None,
         "change": sections.build_change(model, fitted, *rows, options),
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),

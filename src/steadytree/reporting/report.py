@@ -21,7 +21,7 @@ from steadytree.reporting.build import build_report
 from steadytree.reporting.comparison import compare
 from steadytree.reporting.data_set import DataSet, Origin
 from steadytree.reporting.html import framed, render_html
-from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions
+from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions, SignOff
 from steadytree.reporting.text import render_text
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import Perturbation
@@ -83,6 +83,7 @@ def report(
     learner: Any = None,
     perturbation: Perturbation | None = None,
     limits: Any = None,
+    sign_off: Any = None,
     by: Any = (),
     card: Any = None,
     ledger: Ledger | None = None,
@@ -120,6 +121,8 @@ def report(
         How far inputs may change. By default every number by 2 % of its column's range.
     limits : mapping or path of a TOML file, optional
         Limits such as ``{"min_accuracy": 0.9}``, each of which passes, fails or is not measured.
+    sign_off : mapping or path of a TOML file, optional
+        Title, owner, intended_use, version, decision and signatures, which the page shows.
     by : names of columns of X, or mapping of name to labels of the rows
         Groups in which the model is evaluated separately.
     card : Scorecard or fitted RiskScoreClassifier, optional
@@ -153,8 +156,9 @@ def report(
     '66.7 %'
     """
     if path is not None:
-        if isinstance(limits, str | PathLike):
-            check_apart([UsedPath(limits, "read", "limits"), UsedPath(path, "write", "path")])
+        for name, read in (("limits", limits), ("sign_off", sign_off)):
+            if isinstance(read, str | PathLike):
+                check_apart([UsedPath(read, "read", name), UsedPath(path, "write", "path")])
         check_can_write(path)
     if learner is None and hasattr(model, "fit"):
         learner = model
@@ -168,6 +172,7 @@ def report(
         train=None if train is None else Dataset.of(*train),
         perturbation=perturbation,
         limits=Limits.of(limits),
+        sign_off=SignOff.of(sign_off),
         groups=_groups(by, data.table),
         scorecard=card,
         ledger=ledger,

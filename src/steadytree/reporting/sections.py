@@ -1,5 +1,6 @@
 """Sections of the report: each from a model, its rows and the options to plain values."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
+from steadytree.reporting.interactive.sliders import attacked_columns, candidates, noise_steps
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -69,7 +71,8 @@ def build_groups(
         for gap in shown["gaps"]:
             gap["low"], gap["high"] = label_text(gap["low"]), label_text(gap["high"])
         measurements = plain_measurements(groups.measurements())
-        found.append(shown | {"label": _label(shown, fitted), "readings": measurements})
+        own = {"label": _label(shown, fitted), "by_name": name in options.protected}
+        found.append(shown | own | {"readings": measurements})
     return found
 
 
@@ -161,9 +164,9 @@ def build_robustness(
     The model itself is certified, since the tree of a scikit-learn model has kinds from these rows.
     """
     rows = Sampled.of(X, y, MOST_CERTIFIED, options.seed)
-    noise = options.perturbation or usual_perturbation(rows.features)
-    if options.perturbation is None and not noise.radius:
-        return None  # only text and 0/1 columns: there is no default perturbation
+    noise = _noise(rows.features, options)
+    if noise is None:
+        return None
     found = certify(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
@@ -174,7 +177,9 @@ def build_robustness(
         "perturbation": plain(noise.to_dict()),
         "readings": plain_measurements(found.measurements()),
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
+        "attacked_columns": [] if noise.budget is None else attacked_columns(found),
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
+        "steps": None if options.quick else noise_steps(found, fitted),
         "attacks": [
             {
                 "row": example.row,
@@ -186,6 +191,12 @@ def build_robustness(
             for example in found.counterexamples(MOST_ATTACKS)
         ],
     }
+
+
+def _noise(X: Any, options: ReportOptions) -> Perturbation | None:
+    """The stated perturbation or the default one; None for text and 0/1 columns alone."""
+    noise = options.perturbation or usual_perturbation(X)
+    return noise if options.perturbation is not None or noise.radius else None
 
 
 def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
@@ -241,7 +252,15 @@ def _refitted(
     return rows, again, shown
 
 
-def build_stability(options: ReportOptions) -> dict[str, Any] | None:
+def _changed_decisions(
+    whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
+) -> float:
+    """Mean share of the report's rows that a retrained model decides otherwise."""
+    own = whole.predict(X)
+    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
+
+
+def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
     """Leave-one-out, refits, first splits, thresholds and alternative trees."""
     refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
     if refitted is None:
@@ -254,6 +273,8 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     repeats = None if is_repeatable(options.learner) else SAMPLED
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
+        "changed_decisions": _changed_decisions(again.whole, again.trees, X),
+        "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
         "readings": plain_measurements(found.measurements),
@@ -271,7 +292,9 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     }
 
 
-def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
+def build_scorecard_stability(
+    options: ReportOptions, fitted: Any, X: Any, y: Any
+) -> dict[str, Any] | None:
     """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
     refitted = _refitted(options, MOST_SCORECARD_ROWS, SCORECARD_REPEATS, "risk score")
     if refitted is None:
@@ -282,6 +305,7 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
     return (
         shown
         | {
+            "changed_decisions": _changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out

@@ -123,6 +123,7 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
         noun = "risk score" if data["kind"] == "card" else "tree"
         seen = f"These appear to be the rows the {noun} was fitted to."
         parts.append(Text(seen, style="yellow"))
+    parts += _titled("Findings", _findings(data["findings"]))
     if data["verdict"]:
         parts += _titled("Limits", _verdict(data["verdict"]))
     parts += _titled("Accuracy", _measurements(data["readings"]["accuracy"]))
@@ -215,6 +216,21 @@ def _measurements(measurements: list[dict[str, Any]]) -> Table:
         if with_interval:
             cells.insert(2, measurement["shown_interval"])
         table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _findings(findings: list[dict[str, Any]]) -> RenderableType:
+    """Red and amber findings with what to do; green ones by their names."""
+    styles = {"red": "bold red", "amber": "yellow"}
+    table = _table(gap=2)
+    table.show_header = False
+    for one in findings:
+        if one["level"] in styles:
+            text = Text(one["sentence"]).append(f" {one['why']} {one['do']}", style="dim")
+            table.add_row(Text(one["level"], style=styles[one["level"]]), text)
+    green = [one["name"] for one in findings if one["level"] == "green"]
+    if green:
+        table.add_row(Text("green", style="green"), Text(", ".join(green)))
     return table
 
 

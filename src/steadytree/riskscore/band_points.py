@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from steadytree.models.condition import Condition
 from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.riskscore._kernels.bands import points_spread, polish_steps
-from steadytree.riskscore.banded import RIDGE, Bands, BinnedRows
+from steadytree.riskscore.banded import Bands, BinnedRows
 
 SEARCHED = 0.35  # part of a split's price that its gain is too high by
 NEAR = 0.5  # log likelihood that smaller points may cost
@@ -79,7 +79,7 @@ def round_bands(
     )
     span = max(steps.height[steps.owner == v].sum() for v in found.used)
     scales = np.arange(1, most + 0.1, 0.5) / span if scale is None else [scale]
-    data = steps.owner, steps.held, found.weight, found.events, RIDGE
+    data = steps.owner, steps.held, found.weight, found.events, found.ridge
 
     def polished(
         given: NDArray[np.int64], slope: float

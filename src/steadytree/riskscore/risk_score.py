@@ -23,6 +23,7 @@ from steadytree.riskscore import candidates
 from steadytree.riskscore.banded_score import check_decision, described, fit_banded
 from steadytree.riskscore.candidates import LabelledRows
 from steadytree.riskscore.condition_score import NO_LIMIT, fit_conditions
+from steadytree.riskscore.pool import ScorecardPool
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 
@@ -127,6 +128,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     """
 
     card_: Scorecard
+    pool_: ScorecardPool | None
     noise_: float
     gamma_: float | None
     n_rounds_: int | None
