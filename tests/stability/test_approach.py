@@ -83,7 +83,7 @@ def test_leaves_of_weighted_rows_are_those_of_repeated_ones():
     for times, mass in ((np.ones(60, int), weights), (weights, np.ones(weights.sum()))):
         rows = NewRows(old, X.repeat(times, 0), y.repeat(times), mass.astype(float), log_loss=True)
         search = Approach(rows, old, [np.array([0.5, 1.5])] * 2)
-        leaves = search._candidates(nested_of(old), rows.everyone)
+        leaves = search._candidates(nested_of(old), rows.everyone, may_grow=True)
         found.append([next(leaves) for _ in range(2)])
     for one, other in zip(*found, strict=True):
         assert one.label == other.label

@@ -19,8 +19,8 @@ from steadytree.stability.new_rows import (
     split_of,
 )
 
-MOST_READS = 25_000_000  # rows that splits may be tried on
-INWARDS = 0.8  # share of them that the search from the given tree may have
+MOST_READS = 24_000_000  # rows that splits may be tried on
+INWARDS = 0.6  # share of them that the search from the given tree may have
 FEW_CUTS = 8  # of a column that the tree in use asks, all are tried everywhere
 OVERHEAD = 200  # rows that a split costs in any case
 DETOUR = 0.03  # share of the rows by which a tree on the way may be worse
@@ -98,7 +98,7 @@ class Approach:
     def _moves(self, nested: Nested, rows: Integers, spare: Floats) -> Iterator[Nested]:
         """Trees one move away whose worth exceeds that of `nested` by at most `spare`."""
         limit = self._worth(nested, rows) + spare + EPSILON
-        for other in self._candidates(nested, rows):
+        for other in self._candidates(nested, rows, may_grow=spare[2] >= 1):
             if self.reads >= self.most_reads:
                 return
             if (self._worth(other, rows) <= limit).all():
@@ -111,7 +111,7 @@ class Approach:
             for other in self._moves(right, rows[~goes], spare):
                 yield split, left, other
 
-    def _candidates(self, nested: Nested, rows: Integers) -> Iterator[Nested]:
+    def _candidates(self, nested: Nested, rows: Integers, may_grow: bool) -> Iterator[Nested]:
         """Trees that differ at the root of a sub-tree."""
         known = self.rows
         share = known.old.value[0]
@@ -121,7 +121,7 @@ class Approach:
         leaves = [Leaf(label, share) for label in labels]
         yield from leaves
         if isinstance(nested, Leaf):
-            for split in self.splits:
+            for split in self.splits if may_grow else ():
                 for leaf in leaves:
                     yield split, nested, leaf
                     yield split, leaf, nested
