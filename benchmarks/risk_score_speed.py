@@ -17,14 +17,14 @@ def majority_fit():
     """Ours by majority: at most ten conditions, no noise."""
     from steadytree import RiskScoreClassifier
 
-    return RiskScoreClassifier("majority", tau=0.0, max_conditions=10, random_state=0).fit
+    return RiskScoreClassifier("majority", noise=0.0, max_conditions=10, random_state=0).fit
 
 
 def logistic_fit():
     """Ours by logistic loss: at most ten conditions, no noise."""
     from steadytree import RiskScoreClassifier
 
-    return RiskScoreClassifier("logistic", tau=0.0, max_conditions=10, random_state=0).fit
+    return RiskScoreClassifier("logistic", noise=0.0, max_conditions=10, random_state=0).fit
 
 
 def fasterrisk_fit():

@@ -19,7 +19,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.33, random
 
 # %%
 # The hardened card, as text.
-hardened = st.RiskScoreClassifier(tau=0.05, max_conditions=6, random_state=0)
+hardened = st.RiskScoreClassifier(noise=0.05, max_conditions=6, random_state=0)
 hardened.fit(X_train, y_train)
 print(st.plot(hardened))
 
@@ -29,7 +29,7 @@ st.plot(hardened)
 
 # %%
 # How the share of rows that stay right falls with the size of the noise.
-plain = st.RiskScoreClassifier(tau=0.0, max_conditions=6, random_state=0).fit(X_train, y_train)
+plain = st.RiskScoreClassifier(noise=0.0, max_conditions=6, random_state=0).fit(X_train, y_train)
 ranges = {name: float(np.ptp(X_train[name])) for name in X_train}
 figure, axes = plt.subplots(figsize=(6, 4))
 for name, model in (("hardened, tau 0.05", hardened), ("plain, tau 0", plain)):

@@ -285,7 +285,7 @@ def case_for(name, seed):
         ),
         "node_depths": lambda: case.shape()[:2],
         "preorder_nodes": lambda: case.shape()[:2],
-        "cut_back": lambda: (lambda a, b, c: (a, b, c > 0))(*case.shape()),
+        "prune_to": lambda: (lambda a, b, c: (a, b, c > 0))(*case.shape()),
         "uniform_nodes": case.shape,
         "split_level": lambda: (
             (chosen := case.chosen()),

@@ -8,19 +8,29 @@ import tokenize
 PROJECT = pathlib.Path(__file__).parents[1]
 # words of names that were replaced, each by one word for one thing (docs/architecture.rst)
 OLD_WORDS = {
+    "asked",
     "cards",
     "cheap",
+    "codes",
+    "cut",
+    "cuts",
     "dear",
+    "draw",
+    "drawn",
     "elsewhere",
     "enemy",
     "evidence",
     "front",
+    "gone",
     "greeting",
     "journal",
     "leash",
     "letters",
     "parties",
     "party",
+    "place",
+    "places",
+    "present",
     "reading",
     "recipe",
     "said",
@@ -29,6 +39,8 @@ OLD_WORDS = {
     "slots",
     "told",
 }
+# a parameter of the robust tree, and a field of the records of traffic
+PUBLIC = {"cuts", "asked_again"}
 # sentences that a reader had to translate
 OLD_PHRASES = (
     "different ends",
@@ -61,7 +73,7 @@ def test_no_name_in_the_source_has_an_old_word():
         f"{path.relative_to(PROJECT)}: {name}"
         for path in (PROJECT / "src").rglob("*.py")
         for name in names_in(path.read_text("utf-8"))
-        if OLD_WORDS & set(words_of(name))
+        if name not in PUBLIC and OLD_WORDS & set(words_of(name))
     }
     assert not found
 

@@ -36,7 +36,7 @@ def published(a, b, c, d, seed, **changes):
     a, b = (np.column_stack([part, np.ones(len(part))]) for part in (a, b))
     free = {f"x{j}": (-np.inf, np.inf) for j in range(a.shape[1])}
     start = time.process_time()
-    model = RiskScoreClassifier.published().set_params(**changes).fit(a, c)
+    model = RiskScoreClassifier.as_published().set_params(**changes).fit(a, c)
     took = time.process_time() - start
     return judge(model, b, d, free) | {"seconds": took}
 
@@ -48,7 +48,7 @@ def ours(**settings):
         start = time.process_time()
         model = RiskScoreClassifier(random_state=seed, **settings).fit(a, c)
         took = time.process_time() - start
-        return judge(model, b, d, box(a, b)) | {"seconds": took, "tau": model.tau_}
+        return judge(model, b, d, box(a, b)) | {"seconds": took, "noise": model.noise_}
 
     return run
 
@@ -84,12 +84,12 @@ def warm_up():
 
 METHODS = {
     "published": published,
-    "majority, tau 0.05": ours(loss="majority", tau=0.05),
-    "majority, tau 0": ours(loss="majority", tau=0.0),
-    "majority, tau 1se": ours(loss="majority", tau="1se"),
-    "logistic, tau 0.05": ours(loss="logistic", tau=0.05),
-    "logistic, tau 0": ours(loss="logistic", tau=0.0),
-    "logistic, tau 1se": ours(loss="logistic", tau="1se"),
+    "majority, tau 0.05": ours(objective="majority", noise=0.05),
+    "majority, tau 0": ours(objective="majority", noise=0.0),
+    "majority, tau 1se": ours(objective="majority", noise="1se"),
+    "logistic, tau 0.05": ours(objective="logistic", noise=0.05),
+    "logistic, tau 0": ours(objective="logistic", noise=0.0),
+    "logistic, tau 1se": ours(objective="logistic", noise="1se"),
     "CART": cart,
 }
 PEERS = {

@@ -116,7 +116,7 @@ def trade_offs(results, name, X, y, seeds):
         a, b, c, d = split(X, y, seed)
 
         def ours(a=a, b=b, c=c, d=d, **changes):
-            changes = {"loss": "majority", "max_conditions": None} | changes
+            changes = {"objective": "majority", "max_conditions": None} | changes
             model = RiskScoreClassifier(random_state=0, **changes).fit(a, c)
             return judge(model, b, d, box(a, b))
 
@@ -126,11 +126,11 @@ def trade_offs(results, name, X, y, seeds):
         for tau in () if is_binary(X) else NOISES:
             for who, run in (("published", theirs), ("ours", ours)):
                 key = {"set": name, "method": f"noise {who}", "setting": tau, "seed": seed}
-                keep(results, key, lambda run=run, tau=tau: run(tau=tau))
+                keep(results, key, lambda run=run, tau=tau: run(noise=tau))
         for size in SIZES:
             for who, run, more in (
                 ("published", theirs, {"n_rounds": size}),
-                ("ours", ours, {"tau": 0.05, "max_conditions": size}),
+                ("ours", ours, {"noise": 0.05, "max_conditions": size}),
             ):
                 key = {"set": name, "method": f"size {who}", "setting": size, "seed": seed}
                 keep(results, key, lambda run=run, more=more: run(**more))

@@ -28,7 +28,7 @@ def test_errors_survive_pickling(name):
 def test_an_error_of_a_holder_names_holder_and_reason():
     error = exceptions.HolderError("north", "the time is over", "BUDGET")
     assert str(error) == "holder 'north' gave no answer: the time is over."
-    assert (error.holder, error.reason, error.code) == ("north", "the time is over", "BUDGET")
+    assert (error.holder, error.reason, error.refusal) == ("north", "the time is over", "BUDGET")
 
 
 def test_refusals_are_logged_where_they_are_made(caplog):

@@ -13,7 +13,7 @@ import typer
 import steadytree
 from steadytree._base.files import UsedPath, check_apart
 from steadytree.cli import app as cli
-from steadytree.cli.options import READS, WRITES, App, keeps_apart, places_of, roles_of, shown_name
+from steadytree.cli.options import READS, WRITES, App, keeps_apart, paths_used, roles_of, shown_name
 from steadytree.federated.study import StudyConfig
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.cli.commands import refused
@@ -147,7 +147,10 @@ def test_an_app_checks_whatever_is_added_to_it():
     assert not seen
     app(["a", "--to", "b"], standalone_mode=False)
     assert seen == [pathlib.Path("a")]
-    assert [place.role for place in places_of(copy, {"data": "a", "out": "b"})] == ["read", "write"]
+    assert [place.role for place in paths_used(copy, {"data": "a", "out": "b"})] == [
+        "read",
+        "write",
+    ]
 
 
 # ---- every command, every pair ----

@@ -219,7 +219,7 @@ def test_model_and_previous_tree_from_files(run, frame, tmp_path):
 
 def test_saved_cards_are_reported_on(run, frame, tmp_path):
     X, y = frame.drop(columns="outcome"), frame["outcome"]
-    card = st.RiskScoreClassifier(tau=0.02, max_conditions=3, random_state=0).fit(X, y)
+    card = st.RiskScoreClassifier(noise=0.02, max_conditions=3, random_state=0).fit(X, y)
     card.save(tmp_path / "a.card.json")
     asked = ("report", "data.csv", "--target", "outcome", "--model", "a.card.json", "--quick")
     data = json.loads(run(*asked, "--json")[1])

@@ -281,19 +281,19 @@ def preorder_nodes(left, right):
     return np.array(visit(0), dtype=np.int64)
 
 
-def cut_back(left, right, cut):
+def prune_to(left, right, pruned):
     kept = []
 
     def visit(node):
         kept.append(node)
-        if left[node] >= 0 and not cut[node]:
+        if left[node] >= 0 and not pruned[node]:
             visit(left[node])
             visit(right[node])
 
     visit(0)
     kept.sort()
     place = {node: k for k, node in enumerate(kept)}
-    leaf = [left[node] < 0 or cut[node] for node in kept]
+    leaf = [left[node] < 0 or pruned[node] for node in kept]
     children = [
         [-1 if is_leaf else place[side[node]] for node, is_leaf in zip(kept, leaf, strict=True)]
         for side in (left, right)

@@ -90,7 +90,7 @@ LEARNERS = {
         max_depth=1, perturbation=st.Perturbation(radius=0.1), random_state=0
     ),
     "RiskScoreClassifier": lambda plain: st.RiskScoreClassifier(
-        tau=0.0, gamma=0.1, n_rounds=10, random_state=0
+        noise=0.0, gamma=0.1, n_rounds=10, random_state=0
     ),
     "PrivateTreeClassifier": lambda plain: st.PrivateTreeClassifier(
         5.0, schema(plain), max_depth=1, testing_seed=0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadytree.federated.framing import STATUS, VERSION, MessageError, read, refusal_code, write
+from steadytree.federated.framing import STATUS, VERSION, MessageError, read, refusal_in, write
 from steadytree.federated.messages import (
     BLOCKS,
     KINDS,
@@ -121,7 +121,7 @@ def test_bytes_that_are_no_message_are_refused_in_one_line(message, reason):
 def test_a_refusal_of_version_1_says_what_to_do():
     """What a gateway of an older steadytree replies to a question of this one."""
     with pytest.raises(MessageError, match="update steadytree"):
-        refusal_code(read(b'{"code":"MALFORMED","ok":false,"version":1}'))
+        refusal_in(read(b'{"code":"MALFORMED","ok":false,"version":1}'))
 
 
 def test_faults_name_their_place():

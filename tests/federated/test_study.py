@@ -213,7 +213,7 @@ def test_a_spent_budget_in_the_middle_stops_the_study(tmp_path):
 
         with pytest.raises(HolderError, match="budget does not cover") as stopped:
             run_study(plan, Faulty(served, spends))
-    assert stopped.value.code == Refusal.BUDGET
+    assert stopped.value.refusal == Refusal.BUDGET
 
 
 # ---- before anything is spent ----

@@ -73,5 +73,5 @@ def tree_of(rows, **changes):
 
 
 def card_of(rows):
-    fixed = {"loss": "logistic", "tau": 0.01, "gamma": 0.01, "n_rounds": 6, "max_conditions": 4}
-    return st.RiskScoreClassifier(**fixed, random_state=0).fit(rows.X, rows.y)
+    fixed = {"noise": 0.01, "gamma": 0.01, "n_rounds": 6, "max_conditions": 4}
+    return st.RiskScoreClassifier("logistic", **fixed, random_state=0).fit(rows.X, rows.y)

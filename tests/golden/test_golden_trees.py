@@ -18,9 +18,9 @@ STABLE = {
     "midpoint": {"epsilon": 0.1, "grid": "midpoint", "min_samples_leaf": 4},
 }
 CARDS = {
-    "plain": {"tau": 0.05, "gamma": 0.01, "n_rounds": 6},
-    "up": {"tau": 0.02, "gamma": 0.02, "n_rounds": 8, "directions": "up", "max_conditions": 4},
-    "logistic": {"loss": "logistic", "tau": 0.02, "gamma": 0.01, "n_rounds": 5},
+    "plain": {"noise": 0.05, "gamma": 0.01, "n_rounds": 6},
+    "up": {"noise": 0.02, "gamma": 0.02, "n_rounds": 8, "directions": "up", "max_conditions": 4},
+    "logistic": {"objective": "logistic", "noise": 0.02, "gamma": 0.01, "n_rounds": 5},
 }
 
 

@@ -1,10 +1,14 @@
 """Calibration: bins, error and Brier score equal those worked out row by row."""
 
+import math
+
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.metrics import brier_score_loss
 
 from steadytree import StableTreeClassifier, calibration
+from steadytree.metrics.calibration import CalibrationLine
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3)).round(2)
@@ -49,3 +53,81 @@ def test_above_two_classes_the_predicted_one_counts():
 def test_bad_numbers_of_bins_are_refused():
     with pytest.raises(ValueError, match="n_bins"):
         calibration(MODEL, X, Y, 0)
+
+
+# ---- calibration slope and intercept ----
+def slow_line(risk, event):
+    """Maximum likelihood by a general optimiser, intervals by a numerical second derivative."""
+    n = len(risk)
+    level = np.array([math.log(p / (1 - p)) for p in np.clip(risk, 0.5 / n, 1 - 0.5 / n)])
+
+    def loss(weights, offset):
+        found = offset + sum(w * x for w, x in zip(weights, (np.ones(n), level), strict=False))
+        return float(
+            (np.log1p(np.exp(-np.abs(found))) + np.maximum(found, 0) - event * found).sum()
+        )
+
+    def fit(start, offset):
+        best = minimize(loss, start, (offset,), "BFGS", options={"gtol": 1e-8}).x
+        size, step = len(best), 1e-4
+        second = np.empty((size, size))
+        for i in range(size):
+            for j in range(size):
+                at = [
+                    loss(best + a * step * np.eye(size)[i] + b * step * np.eye(size)[j], offset)
+                    for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))
+                ]
+                second[i, j] = (at[0] - at[1] - at[2] + at[3]) / (4 * step**2)
+        return best, np.sqrt(np.diag(np.linalg.inv(second)))
+
+    (_, slope), (_, error) = fit(np.array([0.0, 1.0]), np.zeros(n))
+    (intercept,), (large,) = fit(np.array([0.0]), level)
+    return slope, error, intercept, large
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_line_by_a_general_optimiser(seed):
+    rng = np.random.default_rng(seed)
+    risk = rng.random(150).round(rng.integers(1, 4))  # some are 0 or 1 where rounded to one digit
+    event = rng.random(150) < 0.1 + 0.6 * risk
+    found = CalibrationLine.of(risk, event)
+    slope, error, intercept, large = slow_line(risk, event)
+    assert found.slope == pytest.approx(slope, abs=1e-4)
+    assert found.intercept == pytest.approx(intercept, abs=1e-4)
+    z = 1.959963984540054
+    assert found.slope_interval == pytest.approx((slope - z * error, slope + z * error), abs=1e-3)
+    within = (intercept - z * large, intercept + z * large)
+    assert found.intercept_interval == pytest.approx(within, abs=1e-3)
+    assert found.n_extreme == ((risk == 0) | (risk == 1)).sum()
+    assert found.expected == pytest.approx(risk.sum())
+
+
+def test_risks_that_are_too_extreme_have_a_slope_below_one():
+    rng = np.random.default_rng(0)
+    level = rng.normal(size=5000)
+    event = rng.random(5000) < 1 / (1 + np.exp(-level))
+    found = CalibrationLine.of(1 / (1 + np.exp(-2 * level - 1)), event)
+    assert found.slope_interval[0] < 0.5 < found.slope_interval[1]
+    assert found.intercept_interval[1] < 0
+    names = [one.name for one in found.measurements()]
+    assert names == ["calibration slope", "calibration in the large", "observed/expected"]
+
+
+def test_intervals_of_a_calibrated_model_cover_one_and_zero():
+    """1,000 samples: 95 % intervals cover 93 to 97 % of the time (p > .99 for each)."""
+    rng, covered = np.random.default_rng(1), np.zeros(2)
+    for _ in range(1000):
+        risk = 1 / (1 + np.exp(-rng.normal(size=300)))
+        found = CalibrationLine.of(risk, rng.random(300) < risk)
+        covered[0] += found.slope_interval[0] <= 1 <= found.slope_interval[1]
+        covered[1] += found.intercept_interval[0] <= 0 <= found.intercept_interval[1]
+    assert (covered / 1000 >= 0.93).all()
+    assert (covered / 1000 <= 0.97).all()
+
+
+@pytest.mark.parametrize("risk", [[0.2, 0.2, 0.8, 0.8], [0.8, 0.8, 0.2, 0.2], [0.5] * 4])
+def test_a_slope_that_is_not_determined_is_none(risk):
+    found = CalibrationLine.of(np.array(risk), np.array([False, False, True, True]))
+    assert found.slope is None
+    assert found.slope_interval is None
+    assert np.isfinite(found.intercept)

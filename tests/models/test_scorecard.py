@@ -16,7 +16,8 @@ from steadytree.models.condition import Condition
 from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
 from steadytree.models.export import scorecard_to_sql, scorecard_to_tree
 from steadytree.models.files import load, save
-from steadytree.models.scorecard import RiskTable, Scorecard
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.reporting.plot import plot
 from steadytree.riskscore.risk_score import RiskScoreClassifier
@@ -85,7 +86,7 @@ def test_what_takes_a_card_takes_a_fitted_model_and_names_anything_else(tmp_path
     rng = np.random.default_rng(0)
     X, y = rng.random((50, 2)), np.arange(50) % 2
     X[:, 0] += y
-    model = RiskScoreClassifier(tau=0.0, random_state=0).fit(X, y)
+    model = RiskScoreClassifier(noise=0.0, random_state=0).fit(X, y)
     card, table = model.card_, model.risk_table_
     assert card.risk_table == table
     assert plot(model) == plot(card)
@@ -128,13 +129,17 @@ def test_conditions_in_words():
     assert Scorecard(space, [0, 1], same, [1, 1, 1], 0).texts() == ["n < 1.5", "n < 2", "n < 5"]
 
 
-def test_reasons_name_the_conditions_that_hold():
+def test_reasons_name_the_bands_that_raise_the_total():
     other = Condition(1, "among", categories=(0,))
     card = Scorecard(SPACE, ["no", "yes"], [other, AGED], [1, 3], -1)
     rows = {"age": [80.0, 20.0], "kind": ["a", "b"]}
     pandas = pytest.importorskip("pandas")
-    assert card.reasons(pandas.DataFrame(rows)) == [[("age ≥ 75", 3), ("kind is a", 1)], []]
-    assert card.to_dict() == {"condition": ["kind is a", "age ≥ 75"], "points": [1, 3]}
+    assert card.reasons(pandas.DataFrame(rows)) == [[("age: ≥ 75", 3), ("kind: a", 1)], []]
+    assert card.to_dict() == {
+        "variable": ["kind"] * 3 + ["age"] * 3,
+        "band": ["b, c", "a", "missing or unknown", "< 75", "≥ 75", "missing"],
+        "points": [0, 1, 0, 0, 3, 0],
+    }
     assert card.reasons(pandas.DataFrame(rows), "yes") == card.reasons(pandas.DataFrame(rows))
     for function in (
         lambda: card.reasons(pandas.DataFrame(rows), "no"),
@@ -150,7 +155,7 @@ def test_a_frame_may_lack_what_no_condition_asks_about():
     card = Scorecard(SPACE, ["no", "yes"], [AGED], [2], -1, 1.0, 0.0)
     assert card.predict(frame).tolist() == ["yes", "no"]
     assert card.score(frame).tolist() == [1, -1]
-    assert card.reasons(frame) == [[("age ≥ 75", 2)], []]
+    assert card.reasons(frame) == [[("age: ≥ 75", 2)], []]
     numbers = Scorecard(SPACE, ["no", "yes"], [Condition(1, "missing")], [1], 0)
     assert numbers.predict(pandas.DataFrame({"kind": ["a", None]})).tolist() == ["no", "yes"]
     with pytest.raises(ValueError, match=r"X lacks the column\(s\) 'kind'"):
@@ -232,7 +237,9 @@ def test_a_small_card_as_plain_values_sql_and_tree():
     condition = {"feature": "age", "sort": "at_least", "points": [2], "at_least": 75.0}
     assert scorecard_to_dict(card)["conditions"] == [condition]
     assert scorecard_from_dict(scorecard_to_dict(card)) == card
-    assert scorecard_to_sql(card) == '-1 + (CASE WHEN "age" >= 75.0 THEN 2 ELSE 0 END)'
+    known = '"age" BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308'
+    inner = 'CASE WHEN "age" >= 75 THEN 2 ELSE 0 END'
+    assert scorecard_to_sql(card) == f"-1 + (CASE WHEN {known} THEN {inner} ELSE 0 END)"
     assert scorecard_to_tree(card).predict([[74.0], [75.0]]).tolist() == ["no", "yes"]
 
 

@@ -21,7 +21,7 @@ def case():
 def things(X, y, model):
     old = DecisionTreeClassifier(max_depth=1, random_state=0).fit(X, y)
     learner = st.StableTreeClassifier(max_depth=2, random_state=0)
-    card = st.RiskScoreClassifier(tau=0.02, max_conditions=2, random_state=0).fit(X, y)
+    card = st.RiskScoreClassifier(noise=0.02, max_conditions=2, random_state=0).fit(X, y)
     yield model
     yield model.tree_
     yield old
@@ -32,7 +32,7 @@ def things(X, y, model):
     yield st.compare(["cart", "stable"], X, y, n_folds=2, max_depth=2)
     yield st.diff(old, model, X, y)
     yield st.refits(learner, X, y, repeats=3)
-    yield st.refits(st.RiskScoreClassifier(tau=0.02, max_conditions=2), X, y, repeats=2)
+    yield st.refits(st.RiskScoreClassifier(noise=0.02, max_conditions=2), X, y, repeats=2)
     yield st.stability_curve(learner, X, y, epsilons=(0, 0.1, 1), n_folds=2, n_seeds=2)
     yield st.collection_facts([model, old])
     yield Simulation((0.1, 1.0), np.array([[0.5, 0.6], [0.8, 0.9]]), 0.4)

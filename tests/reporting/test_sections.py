@@ -30,7 +30,7 @@ def case():
     train, rows = make_rows(240, 0), make_rows(120, 1)
     model = st.StableTreeClassifier(3, 0, random_state=0).fit(*train)
     old = st.StableTreeClassifier(2, 0, random_state=0).fit(*make_rows(200, 2))
-    card = st.RiskScoreClassifier(tau=0.02, max_conditions=4, random_state=0).fit(*train)
+    card = st.RiskScoreClassifier(noise=0.02, max_conditions=4, random_state=0).fit(*train)
     return {"train": train, "rows": rows, "model": model, "old": old, "card": card}
 
 
@@ -272,7 +272,7 @@ def test_columns_that_the_perturbation_does_not_change_are_named(case):
 
 @pytest.mark.parametrize("size", [3, 10])
 def test_a_scorecard_of_any_size_is_reported_on(case, size):
-    model = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=size, random_state=0)
+    model = st.RiskScoreClassifier("logistic", noise=0.02, max_conditions=size, random_state=0)
     X, y = case["rows"]
     found = st.report(model.fit(*case["train"]), X, y, train=case["train"])
     data = found.data
@@ -323,7 +323,7 @@ def test_a_scorecard_on_its_training_rows_is_noted(case):
 def test_changes_are_shown_for_small_scorecards_only(case):
     found = st.report(case["card"], *case["rows"], previous=case["old"], quick=True)
     assert found.data["change"]["rows"]["n_rows"] == len(case["rows"][1])
-    large = st.RiskScoreClassifier("logistic", tau=0.0, random_state=0).fit(*case["train"])
+    large = st.RiskScoreClassifier("logistic", noise=0.0, random_state=0).fit(*case["train"])
     assert large.card_.n_conditions > 8
     with pytest.raises(ValueError, match="risk scores of up to 8 conditions, but this one has 10"):
         st.report(large, *case["rows"], previous=case["old"], quick=True)
@@ -337,7 +337,7 @@ def test_html_in_names_and_values_is_escaped():
     half = np.arange(150) < 75
     model = st.StableTreeClassifier(3, 0, random_state=0).fit(X[half], y[half])
     old = st.StableTreeClassifier(1, 0, random_state=0).fit(X[half], y[half])
-    card = st.RiskScoreClassifier(tau=0.02, max_conditions=3, random_state=0).fit(X[half], y[half])
+    card = st.RiskScoreClassifier(noise=0.02, max_conditions=3).fit(X[half], y[half])
     found = st.report(
         model,
         X[~half],

@@ -23,6 +23,9 @@ def test_points_of_a_risk_score_are_aligned():
     scorecard = Scorecard(space, ["stays", "goes"], [Condition(0, "at_least", 75)], [2], -1)
     assert scorecard_text(scorecard).splitlines() == [
         "start with      -1",
-        "age ≥ 75        +2",
+        "age",
+        "  < 75           0",
+        "  ≥ 75          +2",
+        "  missing        0",
         "above 0: goes, else stays",
     ]

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from steadytree.riskscore._kernels import ALWAYS, DOWN, NEVER, UP, BoostTable
+from steadytree.riskscore._kernels.votes import ALWAYS, DOWN, NEVER, UP, BoostTable
 from steadytree.robustness._kernels.attack import CATEGORY, MISSING, NUMBER
 from steadytree.robustness.certify import bins_of
 from tests.models.scorecards import random_card, random_rows_of_card

@@ -71,7 +71,7 @@ def test_the_published_algorithm_gives_the_printed_row(name):
     for seed in range(10):
         a, b, c, d = split(X, y, seed)
         a, b = (np.column_stack([part, np.ones(len(part))]) for part in (a, b))
-        model = RiskScoreClassifier.published().fit(a, c)
+        model = RiskScoreClassifier.as_published().fit(a, c)
         accuracy, _, er = judge(model, a, b, d, bounded=False)
         rows.append((model.card_.n_conditions, accuracy, er))
     asked, accuracy, er = np.mean(rows, axis=0)
@@ -90,7 +90,8 @@ def test_means_over_the_sets_on_splits_not_seen_before(tau, accuracy, astute):
         rows = []
         for seed in range(200, 205):
             a, b, c, d = split(X, y, seed)
-            model = RiskScoreClassifier(tau=tau, max_conditions=10, random_state=0).fit(a, c)
+            settings = {"noise": tau, "max_conditions": 10, "random_state": 0}
+            model = RiskScoreClassifier("majority", **settings).fit(a, c)
             rows.append(judge(model, a, b, d)[:2])
         means.append(np.mean(rows, axis=0))
     found = np.mean(means, axis=0)

@@ -53,7 +53,7 @@ MODELS = {
     "robust": lambda: RobustTreeClassifier(
         2, Perturbation(radius=0.4), n_thresholds=4, random_state=0
     ),
-    "card": lambda: RiskScoreClassifier(tau=0, max_conditions=4, random_state=0),
+    "card": lambda: RiskScoreClassifier(noise=0, max_conditions=4, random_state=0),
 }
 
 

@@ -19,7 +19,7 @@ def hash_rows(bits):
     return np.array(hashes, np.uint64)
 
 
-def draw_bag(hashes, means, bits):
+def sample_bag(hashes, means, bits):
     counts = []
     for one, mean in zip(hashes, means, strict=True):
         own, parts, drawn = hash_feature(bits, one), max(1, math.ceil(mean / 16)), 0
@@ -52,7 +52,7 @@ def gain_by(targets, weights, left, right):
 
 # ---- the forest ----
 def grow_deep(binned, targets, weights, n_tried, bits):
-    feature, cut, left, value = [-1], [0], [-1], [np.zeros(targets.shape[1])]
+    feature, threshold, left, value = [-1], [0], [-1], [np.zeros(targets.shape[1])]
     waiting = [(0, [r for r in range(len(binned)) if weights[r] > 0], int(bits))]
     while waiting:
         node, rows, path = waiting.pop()
@@ -63,13 +63,13 @@ def grow_deep(binned, targets, weights, n_tried, bits):
         found = deep_split(binned, targets, weights, n_tried, rows, path)
         if found is None:
             continue
-        feature[node], cut[node], left[node] = *found, len(left)
+        feature[node], threshold[node], left[node] = *found, len(left)
         for side in (0, 1):
             part = [r for r in rows if (binned[r, found[0]] > found[1]) == side]
             waiting.append((len(left), part, hash_feature(path, side)))
-            feature, cut, left = [*feature, -1], [*cut, 0], [*left, -1]
+            feature, threshold, left = [*feature, -1], [*threshold, 0], [*left, -1]
             value.append(np.zeros(targets.shape[1]))
-    return np.array(feature), np.array(cut), np.array(left), np.array(value)
+    return np.array(feature), np.array(threshold), np.array(left), np.array(value)
 
 
 def deep_split(binned, targets, weights, n_tried, rows, path):
@@ -91,11 +91,11 @@ def deep_split(binned, targets, weights, n_tried, rows, path):
     return found
 
 
-def find_deep_leaves(binned, feature, cut, left):
+def find_deep_leaves(binned, feature, last_left, left):
     def walk(row, node=0):
         if left[node] < 0:
             return node
-        return walk(row, left[node] + int(row[feature[node]] > cut[node]))
+        return walk(row, left[node] + int(row[feature[node]] > last_left[node]))
 
     return np.array([walk(row) for row in binned], np.int64)
 
@@ -164,7 +164,7 @@ def best_splits(
     for j in range(binned.shape[1]):
         best = 0.0, ()
         for order in cut_orders(binned[:, j], targets, weights, n_bins[j], kinds[j], rows, total):
-            cuts = []
+            thresholds = []
             for size in range(1, len(order)):
                 left = [r for r in rows if binned[r, j] in order[:size]]
                 right = [r for r in rows if binned[r, j] not in order[:size]]
@@ -175,9 +175,9 @@ def best_splits(
                 if not weights[[r for r in rows if binned[r, j] == order[size - 1]]].any():
                     continue  # the same cut as the one before
                 gain = gain_by(targets, weights, left, right)
-                cuts.append((gain, roundness[j, order[size - 1]], tuple(order[:size])))
+                thresholds.append((gain, roundness[j, order[size - 1]], tuple(order[:size])))
             share = 0.0 if kinds[j] == 2 else coarse
-            gain, chosen = roundest_of(cuts, share, weights[rows].sum())
+            gain, chosen = roundest_of(thresholds, share, weights[rows].sum())
             if gain > best[0] * (1 + TIE):
                 best = gain, chosen
         found.append(best)
@@ -186,10 +186,12 @@ def best_splits(
     )
 
 
-def roundest_of(cuts, coarse, weight):
+def roundest_of(thresholds, coarse, weight):
     """(gain, bins) of (gain, roundness, bins): the roundest of those near the best."""
-    best = max((gain for gain, _, _ in cuts), default=0.0)
-    near = [c for c in cuts if c[0] > TIE * weight and c[0] >= (1 - coarse) * (1 - TIE) * best]
+    best = max((gain for gain, _, _ in thresholds), default=0.0)
+    near = [
+        c for c in thresholds if c[0] > TIE * weight and c[0] >= (1 - coarse) * (1 - TIE) * best
+    ]
     top = max((round_ for _, round_, _ in near), default=0.0)
     level = [c for c in near if c[1] == top]
     best = max((gain for gain, _, _ in level), default=0.0)
@@ -303,13 +305,13 @@ def better_question(
         else:
             found = []
             for order in cut_orders(binned[:, j], None, weights, n_bins[j], kinds[j], here, total):
-                cuts = [
+                thresholds = [
                     (alone - price(j, order[:size]), roundness[j, order[size - 1]], order[:size])
                     for size in range(1, len(order))
                     if weight(j, [order[size - 1]]) > 0
                     and min(weight(j, order[:size]), whole - weight(j, order[:size])) >= least
                 ]
-                found.append(roundest_of(cuts, coarse, whole))
+                found.append(roundest_of(thresholds, coarse, whole))
             chosen = found[-1][1] if found[-1][0] > found[0][0] + TIE * whole else found[0][1]
         if not chosen or min(weight(j, chosen), whole - weight(j, chosen)) < least:
             continue
@@ -410,7 +412,7 @@ def hashes_for(case):
 
 CASES = {
     "hash_rows": lambda case: (case.rng.integers(0, 2**63, (case.n, 3)).astype(np.uint64),),
-    "draw_bag": lambda case: (
+    "sample_bag": lambda case: (
         hashes_for(case),
         case.rng.choice([0.2, 1.0, 3.5, 40.0], case.n),
         np.uint64(case.rng.integers(2**63)),

@@ -25,7 +25,9 @@ def rows_of(rng, chances, n=50):
 
 def small_trees():
     """All trees of depth 2."""
-    splits = [Split(j, cut, np.zeros(0, bool), False) for j in (0, 1) for cut in (0.5, 1.5)]
+    splits = [
+        Split(j, threshold, np.zeros(0, bool), False) for j in (0, 1) for threshold in (0.5, 1.5)
+    ]
     ends = [Leaf(k, np.array([0.5, 0.5])) for k in (0, 1)]
     sides = [*ends, *product(splits, ends, ends)]
     return [*ends, *product(splits, sides, sides)]

@@ -3,7 +3,12 @@ import pandas as pd
 import pytest
 
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.stability.grouped_bins import GroupedBins, rounded_cuts, roundest_number, step_of
+from steadytree.stability.grouped_bins import (
+    GroupedBins,
+    rounded_thresholds,
+    roundest_number,
+    step_of,
+)
 
 
 def test_rare_categories_share_a_bin_and_unseen_ones_follow_the_larger_side():
@@ -79,38 +84,38 @@ def test_questions_send_rows_where_their_bins_go(missing):
 def test_cuts_are_few_rise_and_part_numbers_as_single_precision_does(scale):
     rng = np.random.default_rng(0)
     x = rng.normal(3, 2, 1000).round(2) * scale
-    cuts = rounded_cuts(x, np.ones(1000))
-    assert 16 < len(cuts) <= 32
-    assert (np.diff(cuts) > 0).all()
+    thresholds = rounded_thresholds(x, np.ones(1000))
+    assert 16 < len(thresholds) <= 32
+    assert (np.diff(thresholds) > 0).all()
     single = x.astype(np.float32)
-    for cut in cuts:
-        assert ((x <= cut) == (single <= cut)).all()
-        assert 0 < (x <= cut).sum() < 1000
+    for threshold in thresholds:
+        assert ((x <= threshold) == (single <= threshold)).all()
+        assert 0 < (x <= threshold).sum() < 1000
 
 
 def test_cuts_stay_when_a_tenth_of_the_rows_goes():
     rng = np.random.default_rng(0)
     x = rng.normal(50, 10, 3000)
-    whole = rounded_cuts(x, np.ones(3000))
-    part = rounded_cuts(x[300:], np.ones(2700))
+    whole = rounded_thresholds(x, np.ones(3000))
+    part = rounded_thresholds(x[300:], np.ones(2700))
     assert len(np.intersect1d(whole, part)) >= 0.6 * len(whole)
 
 
 def test_the_tail_of_a_column_with_many_equal_values_has_cuts():
     rng = np.random.default_rng(0)
     x = np.where(rng.random(2000) < 0.92, 0.0, rng.exponential(5000, 2000).round())
-    cuts = rounded_cuts(x, np.ones(2000))
-    assert cuts[0] == 0
-    assert (cuts > 0).sum() >= 8
-    counts = np.bincount(np.searchsorted(cuts, x))
+    thresholds = rounded_thresholds(x, np.ones(2000))
+    assert thresholds[0] == 0
+    assert (thresholds > 0).sum() >= 8
+    counts = np.bincount(np.searchsorted(thresholds, x))
     assert counts[1:].min() >= 5
 
 
 def test_an_offset_does_not_take_the_cuts_away():
     x = np.random.default_rng(0).normal(1012, 10, 2000).round(1)
-    cuts = rounded_cuts(x, np.ones(2000))
-    assert len(cuts) >= 24
-    assert {1000, 1010, 1020} <= set(cuts)
+    thresholds = rounded_thresholds(x, np.ones(2000))
+    assert len(thresholds) >= 24
+    assert {1000, 1010, 1020} <= set(thresholds)
 
 
 @pytest.mark.parametrize(

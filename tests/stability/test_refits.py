@@ -22,7 +22,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def found(rows):
-    learner = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=4, random_state=0)
+    learner = st.RiskScoreClassifier("logistic", noise=0.02, max_conditions=4, random_state=0)
     return st.refits(learner, *rows, repeats=5, random_state=3)
 
 
@@ -31,7 +31,7 @@ def test_cards_are_those_of_fitting_by_hand(rows, found):
     rng = np.random.default_rng(3)
     for card in found.scorecards:
         kept = np.sort(rng.choice(120, 108, replace=False))
-        again = st.RiskScoreClassifier("logistic", tau=0.02, max_conditions=4, random_state=0)
+        again = st.RiskScoreClassifier("logistic", noise=0.02, max_conditions=4, random_state=0)
         assert again.fit(X.iloc[kept], y[kept]).card_ == card
 
 
@@ -65,14 +65,16 @@ def test_columns_of_the_card_come_first_and_the_most_frequent_before_others():
 
 
 def test_cut_points_are_drawn(found):
-    cuts = [c.threshold for card in found.scorecards for c in card.conditions if c.feature == 0]
-    np.testing.assert_array_equal(found.thresholds("a"), np.sort(cuts))
+    thresholds = [
+        c.threshold for card in found.scorecards for c in card.conditions if c.feature == 0
+    ]
+    np.testing.assert_array_equal(found.thresholds("a"), np.sort(thresholds))
     assert "% of fits" in st.plot(found).svg
 
 
 def test_an_empty_card_keeps_all_its_columns():
     X, y = np.zeros((40, 1)), np.arange(40) % 2
-    learner = st.RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    learner = st.RiskScoreClassifier(noise=0.0, gamma=0.1, n_rounds=10, random_state=0)
     with pytest.warns(UserWarning, match="no condition was kept"):
         found = st.refits(learner, X, y, repeats=2)
     assert [reading.value for reading in found.measurements()] == [100, 100, 100]

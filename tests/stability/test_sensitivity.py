@@ -19,7 +19,7 @@ from steadytree import (
     save,
     tree_distance,
 )
-from steadytree.stability.removal import draw_variant, mix_values
+from steadytree.stability.removal import mix_values, sample_variant
 from tests.data.row_sets import random_rows
 
 X, y = load_iris(return_X_y=True)
@@ -321,7 +321,7 @@ def test_labels_changed_in_turn_are_drawn_and_so_not_exact():
     found = average_sensitivity(stable(), X, y, change="labels")
     np.testing.assert_array_equal(found.removed[0], np.arange(150)[:, None])
     assert not found.exact
-    drawn = draw_variant("labels", np.arange(150), y, 4, np.random.default_rng(0))
+    drawn = sample_variant("labels", np.arange(150), y, 4, np.random.default_rng(0))
     assert (y[drawn.labels] != y).all()
     assert {(a, b) for a, b in zip(y, y[drawn.labels], strict=True)} == {
         (a, b) for a in range(3) for b in range(3) if a != b
@@ -331,7 +331,7 @@ def test_labels_changed_in_turn_are_drawn_and_so_not_exact():
 def test_changed_values_come_from_other_rows_of_the_column():
     frame = pd.DataFrame({"a": np.arange(20.0), "b": list("uvwx") * 5}, index=np.arange(20)[::-1])
     labels = np.array([0, 1] * 10)
-    variant = draw_variant("features", np.array([3, 8]), labels, 2, np.random.default_rng(0))
+    variant = sample_variant("features", np.array([3, 8]), labels, 2, np.random.default_rng(0))
     mixed = mix_values(frame, variant.values)
     assert mixed.index.equals(frame.index)
     differs = (mixed != frame).to_numpy()

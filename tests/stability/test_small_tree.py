@@ -76,8 +76,8 @@ def test_two_cuts_of_one_column_end_where_no_single_move_helps():
     rows = taught(binned, p)
     tree = SmallTree.learn(rows, 3, 5.0)
     best = np.inf
-    for cuts in itertools.combinations(range(1, 12), 2):
-        part = np.digitize(binned[:, 0], cuts)
+    for thresholds in itertools.combinations(range(1, 12), 2):
+        part = np.digitize(binned[:, 0], thresholds)
         groups = [list(np.flatnonzero(part == k)) for k in range(3)]
         best = min(best, sum(squared_error(p, rows.weights, group) for group in groups))
     assert error(tree, rows) == pytest.approx(best)

@@ -43,7 +43,10 @@ def literal_rules(space, X, y):
             tests += [(len(names) + k, values.isin(g).to_numpy()) for k, g in enumerate(groups)]
             presence = len(names) + len(groups)
         else:
-            tests = [(k, (values <= cut).to_numpy()) for k, cut in enumerate(column.thresholds)]
+            tests = [
+                (k, (values <= threshold).to_numpy())
+                for k, threshold in enumerate(column.thresholds)
+            ]
             presence = len(column.thresholds)
         for k, left in tests:
             divides = left[~gone].any() and not left[~gone].all()
@@ -177,9 +180,9 @@ def test_split_probabilities_name_what_is_asked():
     X, y = random_rows(np.random.default_rng(1), n=40, missing=False, names=["few", "tenths"])
     model = StableTreeClassifier(2, 0.3, n_thresholds=9, random_state=0).fit(X, y)
     for each in model.split_probabilities():
-        cuts = model.space_[model.space_.names.index(each.feature)].thresholds
-        assert each.low in cuts
-        assert each.high in cuts
+        thresholds = model.space_[model.space_.names.index(each.feature)].thresholds
+        assert each.low in thresholds
+        assert each.high in thresholds
         assert each.low <= each.high
         assert each.category is None
     greedy = StableTreeClassifier(2, 0, n_thresholds=9, random_state=0).fit(X, y)

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from steadytree.models.files import load
 from steadytree.stability._kernels.small_tree import grow_small
-from steadytree.stability._kernels.steady import GROUPED, draw_poisson
+from steadytree.stability._kernels.steady import GROUPED, sample_poisson
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 from tests.stability.reference_steady import squared_error
 
@@ -249,7 +249,7 @@ def test_a_teacher_that_learns_nothing_is_not_used():
 
 def test_poisson_numbers_have_their_distribution():
     for mean in (0.3, 1.0, 40.0):
-        drawn = np.array([draw_poisson(np.uint64(k * 7919), mean) for k in range(20_000)])
+        drawn = np.array([sample_poisson(np.uint64(k * 7919), mean) for k in range(20_000)])
         # mean and variance within 4.5 standard errors: level about 1e-5 each
         assert abs(drawn.mean() - mean) < 4.5 * np.sqrt(mean / 20_000)
         fourth = mean + 3 * mean**2

@@ -51,6 +51,6 @@ class StaleError(RefusedError):
 class HolderError(ValueError):
     """A holder gave no usable answer; names the holder and the reason."""
 
-    def __init__(self, holder: str, reason: str, code: str | None = None) -> None:
+    def __init__(self, holder: str, reason: str, refusal: str | None = None) -> None:
         super().__init__(f"holder {holder!r} gave no answer: {reason}.")
-        self.holder, self.reason, self.code = holder, reason, code
+        self.holder, self.reason, self.refusal = holder, reason, refusal

@@ -54,13 +54,13 @@ def keeps_apart(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**values: Any) -> None:
-        check_apart(places_of(function, values))
+        check_apart(paths_used(function, values))
         function(**values)
 
     return command
 
 
-def places_of(function: Callable[..., None], values: Values) -> list[UsedPath]:
+def paths_used(function: Callable[..., None], values: Values) -> list[UsedPath]:
     """Every place that a call of a command reads or writes."""
     found = []
     for name, does in roles_of(function).items():

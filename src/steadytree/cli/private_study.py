@@ -203,11 +203,11 @@ def _check_hello(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> dict
 
 
 def _ask(ask: Callable[[bytes], bytes], content: dict[str, Any]) -> bytes:
-    from steadytree.federated.framing import Refusal, read, refusal_code
+    from steadytree.federated.framing import Refusal, read, refusal_in
     from steadytree.federated.signed_files import sealed
 
     reply = ask(sealed(content, "letter"))
-    code = refusal_code(read(reply))
+    code = refusal_in(read(reply))
     if code is None:
         return reply
     stop(f"refused: {code.meaning}.", LIMIT_EXCEEDED if code == Refusal.BUDGET else 2)

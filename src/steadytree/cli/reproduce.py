@@ -124,8 +124,8 @@ def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, sin
     """Write the page of a run, with its figures."""
     from steadytree.reporting.study import KINDS, study_page
 
-    drawn = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in KINDS]
-    figures = [path for path in drawn if path.stat().st_mtime >= since - 1]
+    picture = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in KINDS]
+    figures = [path for path in picture if path.stat().st_mtime >= since - 1]
     kept = study / "results.txt"
     text = kept.read_text("utf-8") if kept.exists() else ""
     name, about = study.name.replace("_", " "), _about(study / "run.py")

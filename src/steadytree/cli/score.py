@@ -12,6 +12,7 @@ import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree.cli.options import AsJson, Data, Drop, MayRead, MayWrite, option
 from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.scored_rows import Checks, bands_csv, described, scored_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   steadytree score patients.csv --target outcome --save outcome.card.json --svg outcome.svg
-  steadytree score new.csv --card outcome.card.json --out scored.csv"""
+  steadytree score new.csv --card outcome.card.json --out scored.csv
+  steadytree score q3.csv --card outcome.card.json --out q3.scored.csv --outcome died \\
+      --max-psi 0.25 --max-miscalibration 20%
+
+Exit code 3 if a limit on new rows is exceeded; the scores are written anyway."""
 
 Loss = StrEnum("Loss", "AUTO MAJORITY LOGISTIC")
 
@@ -30,10 +35,35 @@ def score(
         str | None, option("COLUMN", "The column to predict; fits a risk score.")
     ] = None,
     card: Annotated[MayRead, option("FILE", "A saved risk score (*.card.json) to apply.")] = None,
-    out: Annotated[MayWrite, option("FILE", "Where to write scores and risks (csv).")] = None,
+    out: Annotated[
+        MayWrite, option("FILE", "Where to write the rows with scores and reasons (csv).")
+    ] = None,
     save: Annotated[MayWrite, option("FILE", "Where to save the risk score (*.card.json).")] = None,
     svg: Annotated[MayWrite, option("FILE", "Where to plot the sheet (SVG).")] = None,
     html: Annotated[MayWrite, option("FILE", "Where to write a printable page (HTML).")] = None,
+    bands: Annotated[
+        MayWrite, option("FILE", "Where to write bands with points, rows, WoE and IV (csv).")
+    ] = None,
+    title: Annotated[str | None, option("TEXT", "Title of the sheet.")] = None,
+    unit: Annotated[
+        list[str] | None, option("COLUMN=UNIT", "Unit of a column, for the sheet; may be repeated.")
+    ] = None,
+    reasons: Annotated[int, typer.Option(min=0, help="Most reasons a row.")] = 3,
+    outcome: Annotated[
+        str | None, option("COLUMN", "With --card: known outcomes, to check calibration.")
+    ] = None,
+    max_psi: Annotated[
+        float | None, option("NUMBER", "With --card: largest population stability index.")
+    ] = None,
+    max_miscalibration: Annotated[
+        str | None,
+        option("SHARE", "With --outcome: how far events may be from their expected number."),
+    ] = None,
+    pdo: Annotated[
+        float | None, option("POINTS", "Add a credit score: points that double the odds.")
+    ] = None,
+    base_score: Annotated[float, option("POINTS", "Credit score at the base odds.")] = 600.0,
+    base_odds: Annotated[float, option("ODDS", "Odds against the event at that score.")] = 50.0,
     drop: Drop = None,
     loss: Annotated[Loss, typer.Option(help="Loss function.")] = Loss.AUTO,
     tau: Annotated[
@@ -45,12 +75,14 @@ def score(
 ) -> None:
     """Fit a risk score to a file and print it, or apply a saved one to a file.
 
-    Without --out, the scores and predictions of a saved risk score are printed as csv.
+    A saved risk score is applied to every row: all columns are kept, and total, risk, prediction,
+    reasons and remarks are added. Without --out they are printed as csv.
     """
     if (target is None) == (card is None):
         raise ValueError("pass --target to fit a risk score, or --card to apply a saved one.")
+    checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
     noise = tau if tau == "1se" else _share(tau)
-    for path in filter(None, (out, save, svg, html)):
+    for path in filter(None, (out, save, svg, html, bands)):
         check_can_write(path)
     with Progress() as progress:
         progress.update(f"reading {data}")
@@ -59,13 +91,19 @@ def score(
         else:
             model = st.RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
             found = _fit_scorecard(model, data, str(target), drop or [], progress)
-    written = {"out": out, "save": save, "svg": svg, "html": html}
-    _write(found, written, target or "")
+    found = found._replace(scorecard=described(found.scorecard, title, unit or []))
+    scaling = None if pdo is None else (pdo, base_score, base_odds)
+    drift = None if card is None else checks.drift(found)
+    scored = scored_csv(found, data, drop or [], scaling, reasons) if out or card else ""
+    written = {"out": out, "save": save, "svg": svg, "html": html, "bands": bands}
+    listed = bands_csv(found.scorecard, scaling) if bands else ""
+    _write(found, written, found.scorecard.title or target or "", scored, listed)
     if not as_json and card is not None and out is None:
-        typer.echo(_scores(found), nl=False)
+        typer.echo(scored, nl=False)
     else:
-        values = _values(found, scored=card is not None) if as_json else {}
-        show(values, _lines(found), as_json, written.values())
+        values = _values(found, card is not None, drift) if as_json else {}
+        show(values, _lines(found, drift), as_json, written.values())
+    checks.stop_if_exceeded(drift)
 
 
 class Found(NamedTuple):
@@ -105,14 +143,17 @@ def _fit_scorecard(
     return Found(model.card_, fitted, given.features)
 
 
-def _write(found: Found, paths: dict[str, Path | None], title: str) -> None:
+def _write(
+    found: Found, paths: dict[str, Path | None], title: str, scored: str, listed: str
+) -> None:
     """Write the requested files."""
     if paths["save"] is not None:
         st.save(found.scorecard, paths["save"])
     texts = {
         "svg": lambda: st.plot(found.scorecard).svg,
         "html": lambda: st.plot(found.scorecard, title=title).html,
-        "out": lambda: _scores(found),
+        "out": lambda: scored,
+        "bands": lambda: listed,
     }
     for name, text in texts.items():
         path = paths[name]
@@ -120,16 +161,19 @@ def _write(found: Found, paths: dict[str, Path | None], title: str) -> None:
             write_text_atomically(path, text())
 
 
-def _lines(found: Found) -> Iterator[str]:
+def _lines(found: Found, drift: Any) -> Iterator[str]:
     from steadytree.reporting.text import scorecard_text
 
     if found.fitted:
         loss, noise, accuracy = found.fitted.values()
         yield f"loss {loss}, noise {noise:g}, proven accuracy {accuracy:.3f}\n"
     yield scorecard_text(found.scorecard)
+    if drift is not None:
+        yield f"\nnew rows: {drift.n_rows:,}"
+        yield from (f"{one}; {one.meaning}" for one in drift.measurements())
 
 
-def _values(found: Found, scored: bool) -> dict[str, Any]:
+def _values(found: Found, scored: bool, drift: Any) -> dict[str, Any]:
     from steadytree.models.documents import scorecard_to_dict
     from steadytree.reporting.formatting import plain
 
@@ -139,6 +183,7 @@ def _values(found: Found, scored: bool) -> dict[str, Any]:
     if scored:
         values["totals"] = found.scorecard.score(found.rows)
         values["answers"] = found.scorecard.predict(found.rows)
+        values["drift"] = None if drift is None else drift.to_dict()
     return dict(plain(values))
 
 
@@ -147,23 +192,3 @@ def _share(text: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"--tau must be 1se or a number from 0 to 1, got {text!r}.") from None
-
-
-def _scores(found: Found) -> str:
-    """Scores, predictions and risks as csv, a line for each row; one column for two classes."""
-    import csv
-    import io
-
-    model, rows = found.scorecard, found.rows
-    totals, names = model.score(rows), model.classes.tolist()
-    heads = ["total"] if model.is_binary else [f"total {name}" for name in names]
-    shown = slice(1, None) if model.is_binary else slice(None)
-    risks = model.risk(totals)[:, shown] if model.gives_risks else [[]] * len(totals)
-    heads += ["answer", *(f"risk {name}" for name in names[shown] if model.gives_risks)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    table = totals.reshape(len(totals), -1).tolist()
-    for total, answer, risk in zip(table, model.predict(rows), risks, strict=True):
-        writer.writerow([*total, answer, *(f"{one:.6g}" for one in risk)])
-    return text.getvalue()

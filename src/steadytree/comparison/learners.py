@@ -190,7 +190,7 @@ def make_learner(name: str, X: Any, y: Any, settings: Settings) -> Any:
             random_state=seed,
         )
     if name == "score":
-        return RiskScoreClassifier(tau=NOISE_SHARE, max_conditions=CONDITIONS, random_state=seed)
+        return RiskScoreClassifier(noise=NOISE_SHARE, max_conditions=CONDITIONS, random_state=seed)
     schema = settings.schema or observed_schema(X, y)
     from steadytree.privacy.private_tree import PrivateTreeClassifier
 

@@ -246,11 +246,11 @@ def split_level(split, counts, positions, last_level):
         if split[node] < 0:
             continue
         for side in range(2):
-            n_present = 0
+            n_observed = 0
             for class_ in range(n_classes):
                 children[child, class_] = counts[side, node, class_]
-                n_present += counts[side, node, class_] > 0
-            if n_present > 1 and not last_level:
+                n_observed += counts[side, node, class_] > 0
+            if n_observed > 1 and not last_level:
                 next_node[side, node] = n_next
                 which[n_next] = child
                 below[n_next] = np.uint64(2) * positions[node] + np.uint64(1 + side)

@@ -93,12 +93,12 @@ def quantile_thresholds(
     values: NDArray[np.floating], n_thresholds: int, weights: Floats | None = None
 ) -> Floats:
     """At most `n_thresholds` midpoints between distinct values, with about equal weight between."""
-    present = ~np.isnan(values)
-    distinct, inverse = np.unique(values[present], return_inverse=True)
+    observed = ~np.isnan(values)
+    distinct, inverse = np.unique(values[observed], return_inverse=True)
     distinct = distinct.astype(np.float64)
     if len(distinct) - 1 <= n_thresholds:
         return _between(distinct[:-1], distinct[1:])
-    heavy = np.bincount(inverse, weights=None if weights is None else weights[present])
+    heavy = np.bincount(inverse, weights=None if weights is None else weights[observed])
     share = heavy.cumsum() / heavy.sum()
     levels = np.arange(1, n_thresholds + 1) / (n_thresholds + 1)
     # the tolerance keeps weights and repeated rows on the same side of a level

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TextIO
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,6 +50,23 @@ def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     if table.n_rows == 0:
         raise ValueError(f"{str(path)!r} has no rows.")
     return table
+
+
+def read_texts(path: str | PathLike[str], skip: Collection[str] = ()) -> dict[str, list[str]]:
+    """Columns of a file as the text that stands there; a missing value of parquet is empty."""
+    path, is_csv = _check_path(path)
+    if is_csv:
+        with _open_csv(path) as (file, delimiter, names):
+            parts: list[list[str]] = [[] for _ in names]
+            for block in _blocks(path, file, delimiter, len(names)):
+                for part, cells in zip(parts, block, strict=True):
+                    part.extend(cells)
+        return {name: part for name, part in zip(names, parts, strict=True) if name not in skip}
+    frame = nw.from_native(_with_parquet(path, skip), eager_only=True)
+    return {
+        name: ["" if value is None else str(value) for value in frame[name].to_list()]
+        for name in frame.columns
+    }
 
 
 def read_cells(

@@ -220,8 +220,8 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
     if str in kinds and kinds <= {str, type(None)}:  # the usual case of text, checked at C speed
         return np.array(listed, dtype=object)
     missing = np.array([_is_missing(value) for value in listed], dtype=bool)
-    present = [value for value, is_missing in zip(listed, missing, strict=True) if not is_missing]
-    for value in present:
+    observed = [value for value, is_missing in zip(listed, missing, strict=True) if not is_missing]
+    for value in observed:
         if not isinstance(value, str | bytes | int | float | bool | np.generic) and not hasattr(
             value, "__float__"
         ):
@@ -229,12 +229,12 @@ def _read_objects(name: str, values: NDArray[Any]) -> NDArray[Any]:
                 f"column {name!r}: argument must be a string or a number, "
                 f"got {type(value).__name__}."
             )
-    if all(not isinstance(value, str | bytes) for value in present):
+    if all(not isinstance(value, str | bytes) for value in observed):
         numbers = np.full(len(listed), np.nan)
-        numbers[~missing] = np.array(present, dtype=np.float64)
+        numbers[~missing] = np.array(observed, dtype=np.float64)
         return numbers
     text = np.empty(len(listed), dtype=object)
-    text[~missing] = [str(value) for value in present]
+    text[~missing] = [str(value) for value in observed]
     return text
 
 

@@ -56,13 +56,13 @@ def path_vectors(nodes, columns, classes, vectors, leaves):
         state[yes], state[no] = state[node], state[node]
         first = start[j]
         if n_categories[j] > 0:
-            for code in range(n_categories[j]):
-                side = no if subset[node, code] else yes
-                state[side, first + code] = 0.0
+            for category in range(n_categories[j]):
+                side = no if subset[node, category] else yes
+                state[side, first + category] = 0.0
         elif low[j] < high[j]:
-            edge = 0.5 * unit_share(threshold[node], low[j], high[j])
-            state[yes, first] = min(state[yes, first], edge)
-            state[no, first + 1] = max(state[no, first + 1], edge)
+            bound = 0.5 * unit_share(threshold[node], low[j], high[j])
+            state[yes, first] = min(state[yes, first], bound)
+            state[no, first + 1] = max(state[no, first + 1], bound)
 
 
 @kernel
@@ -80,8 +80,8 @@ def path_weights(vectors, start, n_categories):
                     weights[path] += 2.0 * max(upper - lower, 0.0)
                 continue
             n_open = 0
-            for code in range(size):
-                n_open += vectors[path, first + code] > 0.0
+            for category in range(size):
+                n_open += vectors[path, first + category] > 0.0
             if n_open < size:
                 weights[path] += n_open / size
     return weights

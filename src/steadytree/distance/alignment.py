@@ -81,12 +81,12 @@ def align(old: Tree, new: Tree) -> tuple[NodeChange, ...]:
             break
         found = _Alignment(subtrees, prices)
         nodes = found.nodes()
-        if not found.only_cut:
+        if not found.only_removed:
             best = min(best, nodes, key=_rank)
-        if not found.only_cut and not found.only_grown:
+        if not found.only_removed and not found.only_grown:
             break
         # a side that is paid too often gets dearer, or the subtree may not move at all
-        changes = dict.fromkeys(found.only_cut, HALF) | dict.fromkeys(found.only_grown, -HALF)
+        changes = dict.fromkeys(found.only_removed, HALF) | dict.fromkeys(found.only_grown, -HALF)
         prices = {content: price + changes.get(content, 0) for content, price in prices.items()}
         prices = {content: price for content, price in prices.items() if 0 <= price <= EDIT}
     return best
@@ -117,7 +117,7 @@ class _Alignment:
     """The cheapest alignment where some subtrees may move from one place to another.
 
     `prices` has their contents and the part of a move's cost that is paid where they are cut; the
-    rest is paid where they are grown. The alignment is not to be used where some are `only_cut`.
+    rest is paid where they are grown. The alignment is no use where some are `only_removed`.
     """
 
     def __init__(self, subtrees: Subtrees, prices: dict[int, int]) -> None:
@@ -131,7 +131,7 @@ class _Alignment:
         self._positions: list[dict[str, Any]] = []
         self._away: dict[int, list[tuple[int, Subtree]]] = defaultdict(list)
         self._arrived: list[tuple[int, Subtree]] = []
-        self.only_cut: set[int] = set()
+        self.only_removed: set[int] = set()
         self.only_grown: set[int] = set()
 
     # ---- positions ----
@@ -145,27 +145,27 @@ class _Alignment:
                 self._positions[parent]["left" if side == "yes" else "right"] = index
                 depth = self._positions[parent]["depth"] + 1
             self._positions.append({"parent": parent, "side": side, "depth": depth})
-            below = self._place(index, *pair)
+            below = self._compare_at(index, *pair)
             if below:
                 stack += [(below[1], index, "no"), (below[0], index, "yes")]
         self._join_moves()
         return tuple(NodeChange(**position) for position in self._positions)
 
-    def _place(self, index: int, old: Subtree | None, new: Subtree | None) -> list[Pair]:
+    def _compare_at(self, index: int, old: Subtree | None, new: Subtree | None) -> list[Pair]:
         """Describe a position; returns the two pairs below it, or none."""
         if old is None or (new is not None and new.children and not old.children):
             return self._grow(index, old, new)
         if new is None or (old.children and not new.children):
-            return self._cut(index, old, new)
+            return self._remove(index, old, new)
         if old.content == new.content:
             self._describe(index, "same", old, new)
             return [*zip(old.children, new.children, strict=True)]
         if not old.children:
             self._describe(index, "relabelled", old, new)
             return []
-        return self._place_splits(index, old, new)
+        return self._compare_splits(index, old, new)
 
-    def _place_splits(self, index: int, old: Subtree, new: Subtree) -> list[Pair]:
+    def _compare_splits(self, index: int, old: Subtree, new: Subtree) -> list[Pair]:
         option = self._choose(old, new)
         if option.kind == "away":
             self._away[old.content].append((index, old))
@@ -191,7 +191,7 @@ class _Alignment:
         self._describe(index, "grown", old, new)
         return [(None, child) for child in new.children]
 
-    def _cut(self, index: int, old: Subtree, new: Subtree | None) -> list[Pair]:
+    def _remove(self, index: int, old: Subtree, new: Subtree | None) -> list[Pair]:
         if old.content in self._prices:
             self._away[old.content].append((index, old))
             self._describe(index, "moved away", None, new)
@@ -218,7 +218,7 @@ class _Alignment:
             own[0]["came_from"], self._positions[source]["went_to"] = source, index
             for position, part in zip(own, preorder(old), strict=True):
                 position["old"] = part.node
-        self.only_cut = {content for content, rest in self._away.items() if rest}
+        self.only_removed = {content for content, rest in self._away.items() if rest}
 
     # ---- search ----
     def _choose(self, old: Subtree, new: Subtree) -> _Option:

@@ -352,11 +352,13 @@ def _row_changes(old: Tree, new: Tree, X: Any, truth: NDArray[np.int64] | None) 
     if truth is not None and len(truth) != len(before):
         raise ValueError(f"X has {len(before)} rows, but y has {len(truth)} labels.")
     position = {label: k for k, label in enumerate(old.classes.tolist())}
-    codes = np.array([position.setdefault(label, len(position)) for label in new.classes.tolist()])
-    was, now = old.label[before], codes[new.label[after]]
+    index_in_old = np.array(
+        [position.setdefault(label, len(position)) for label in new.classes.tolist()]
+    )
+    was, now = old.label[before], index_in_old[new.label[after]]
     pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
     flows = tuple(
-        (int(a), int(b), int(n), bool(old.label[a] != codes[new.label[b]]))
+        (int(a), int(b), int(n), bool(old.label[a] != index_in_old[new.label[b]]))
         for (a, b), n in zip(pairs.tolist(), counts.tolist(), strict=True)
     )
     flipped = np.flatnonzero(was != now)

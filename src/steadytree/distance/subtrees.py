@@ -52,10 +52,10 @@ class Subtrees:
         """Number of a split; the side of missing values counts where the column had some."""
         j = int(tree.feature[node])
         column = tree.space[j]
-        asked: Any = tree.subset[node].tobytes()
+        test: Any = tree.subset[node].tobytes()
         if not column.is_categorical:
-            asked = self._thresholds[j][float(tree.threshold[node])]
-        split = (j, asked, bool(column.missing and tree.missing_left[node]))
+            test = self._thresholds[j][float(tree.threshold[node])]
+        split = (j, test, bool(column.missing and tree.missing_left[node]))
         if split not in self._splits:
             self.features.append(j)
         return self._splits.setdefault(split, len(self._splits))

@@ -212,7 +212,7 @@ def measure_distance(a: Tree, b: Tree, distance: Distance) -> float:
 
 
 TOP = 3
-PLACES = ("root", "left", "right")
+POSITIONS = ("root", "left", "right")
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +257,7 @@ class CollectionFacts:
         names = [*self.space.names, "(leaf)"]
         return [
             (node, names[j], float(counts[j] / self.n_trees))
-            for node, counts in zip(PLACES, self.first_splits, strict=True)
+            for node, counts in zip(POSITIONS, self.first_splits, strict=True)
             for j in np.argsort(-counts, kind="stable")[:n]
             if counts[j]
         ]
@@ -275,7 +275,7 @@ class CollectionFacts:
             "importance": self.importances.mean(axis=0),
             "deviation": self.importances.std(axis=0),
             "in_top_3": self.top_counts / self.n_trees,
-            **dict(zip(PLACES, shares, strict=True)),
+            **dict(zip(POSITIONS, shares, strict=True)),
             "n_cuts": np.array([len(t) for t in own]),
             "cut_25": quartiles[:, 0],
             "cut_50": quartiles[:, 1],
@@ -315,7 +315,7 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
     trees = [as_tree(model) for model in models]
     space = shared_space([tree.space for tree in trees])
     trees = [rebase(tree, space) for tree in trees]
-    splits = np.zeros((len(PLACES), len(space) + 1), np.int64)
+    splits = np.zeros((len(POSITIONS), len(space) + 1), np.int64)
     for tree in trees:
         for k, node in enumerate((0, tree.left[0], tree.right[0])):  # -1 where there is none
             splits[k, -1 if node < 0 else tree.feature[node]] += 1  # a leaf's feature is -1

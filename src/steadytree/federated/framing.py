@@ -28,9 +28,9 @@ class Refusal(StrEnum):
 
     meaning: str
 
-    def __new__(cls, code: str, meaning: str) -> "Refusal":
-        member = str.__new__(cls, code)
-        member._value_, member.meaning = code, meaning
+    def __new__(cls, kind: str, meaning: str) -> "Refusal":
+        member = str.__new__(cls, kind)
+        member._value_, member.meaning = kind, meaning
         return member
 
     MALFORMED = "MALFORMED", "it could not read the question"
@@ -100,12 +100,12 @@ def unsigned(message: bytes) -> bytes:
     return message[len(SIGNED) + SIGNATURE :] if message.startswith(SIGNED) else message
 
 
-def refusal(code: Refusal) -> bytes:
+def refusal(kind: Refusal) -> bytes:
     """The reply that says why there is no answer."""
-    return write({"version": VERSION, "ok": False, "code": str(code)})
+    return write({"version": VERSION, "ok": False, "code": str(kind)})
 
 
-def refusal_code(content: dict[str, Any]) -> Refusal | None:
+def refusal_in(content: dict[str, Any]) -> Refusal | None:
     """The code of a refusal; None for any other message."""
     if content.get("ok") is not False:
         return None

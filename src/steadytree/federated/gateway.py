@@ -290,8 +290,8 @@ class Gateway:
         return write({"version": framing.VERSION, "ok": True, "type": "status", **known})
 
 
-def _refuse(code: Refusal) -> tuple[bytes, str]:
-    return refusal(code), code
+def _refuse(kind: Refusal) -> tuple[bytes, str]:
+    return refusal(kind), kind
 
 
 def _is_too_large(request: Request, n_classes: int) -> bool:

@@ -17,7 +17,7 @@ from steadytree._base.clock import CLOCK, Clock, Limit
 from steadytree._base.exceptions import HolderError, MessageError
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
-from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_code, write
+from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_in, write
 from steadytree.federated.messages import NAME, Answer, Outcome, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon
@@ -185,9 +185,9 @@ def handshake(
             except MessageError as error:
                 fault = f"holder {name!r} does not speak this protocol: {error}"
                 raise ValueError(f"{fault} {NOTHING}") from None
-            if (code := refusal_code(found)) in PASSING:
-                reasons[name] = code.meaning
-            elif fault := _fault(name, found, code, config, sent):
+            if (refusal := refusal_in(found)) in PASSING:
+                reasons[name] = refusal.meaning
+            elif fault := _fault(name, found, refusal, config, sent):
                 raise ValueError(f"{fault} {NOTHING}")
             else:
                 known[name] = found
@@ -204,11 +204,11 @@ def handshake(
 
 
 def _fault(
-    name: str, found: Mapping[str, Any], code: Refusal | None, config: StudyConfig, sent: float
+    name: str, found: Mapping[str, Any], refusal: Refusal | None, config: StudyConfig, sent: float
 ) -> str:
     """Why the study cannot begin with a holder that replied; empty if it can."""
-    if code is not None:
-        return f"holder {name!r} refused to begin: {code.meaning}."
+    if refusal is not None:
+        return f"holder {name!r} refused to begin: {refusal.meaning}."
     types = {"holder": str, "private": bool, "schema": dict, "time": float, "enough": bool}
     if any(not isinstance(found.get(key), kind) for key, kind in types.items()):
         return f"holder {name!r} does not speak this protocol."

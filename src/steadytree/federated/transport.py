@@ -114,7 +114,7 @@ class RemoteHolders:
             for name, reply in replies.items():
                 self.traffic.bytes_in += len(reply)
                 outcome = _outcome(name, reply, requests[name])
-                if isinstance(outcome, HolderError) and outcome.code in framing.PASSING:
+                if isinstance(outcome, HolderError) and outcome.refusal in framing.PASSING:
                     late[name] = outcome
                 else:
                     done[name] = outcome
@@ -129,9 +129,9 @@ class RemoteHolders:
 def _outcome(name: str, reply: bytes, request: Request) -> Answer | HolderError:
     try:
         content = read(reply)
-        code = framing.refusal_code(content)
-        if code is not None:
-            return HolderError(name, code.meaning, code)
+        refusal = framing.refusal_in(content)
+        if refusal is not None:
+            return HolderError(name, refusal.meaning, refusal)
         return read_answer(content, request, name)
     except MessageError as error:
         return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)

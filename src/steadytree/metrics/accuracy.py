@@ -101,9 +101,12 @@ def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
 
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
-    """Predict rows whose classes are known, by a tree or a scorecard."""
+    """Predict rows whose classes are known, by a tree, a scorecard or any other classifier."""
     scorecard = as_scorecard(model)
-    if scorecard is None:
+    if scorecard is None and _is_other(model):
+        classes, shares = np.asarray(model.classes_), np.asarray(model.predict_proba(X), float)
+        truth, answer = label_indices(classes, y), label_indices(classes, model.predict(X))
+    elif scorecard is None:
         tree = as_tree(model)
         classes, truth, leaves = tree.classes, label_indices(tree.classes, y), tree.apply(X)
         answer, shares = tree.label[leaves], tree.value[leaves]
@@ -120,6 +123,12 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     if len(truth) == 0:
         raise ValueError("X and y have no rows: at least one is needed.")
     return Answers(classes, truth, answer, shares)
+
+
+def _is_other(model: Any) -> bool:
+    """Whether a fitted classifier is no tree, so that its own methods predict."""
+    methods = all(hasattr(model, name) for name in ("predict_proba", "classes_", "predict"))
+    return methods and not hasattr(model, "tree_")
 
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:

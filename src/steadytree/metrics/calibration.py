@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtri
 
 from steadytree._base.intervals import wilson_interval
 from steadytree._base.validation import Integer
@@ -100,3 +101,101 @@ def _join(stated: NDArray[np.float64], n_bins: int) -> list[NDArray[np.int64]]:
 def _bin(stated: NDArray[np.float64], came: NDArray[np.bool_]) -> Bin:
     true, rows = int(came.sum()), len(came)
     return Bin(float(stated.mean()), true / rows, wilson_interval(true, rows), rows)
+
+
+NEWTON_STEPS = 100
+EXTREME = 0.5  # rows: a probability of 0 or 1 counts as half a row of those evaluated
+
+
+@dataclass(frozen=True)
+class CalibrationLine:
+    """Logistic regression of the outcome on the log odds of the predicted risk (Cox 1958)."""
+
+    slope: float | None  # 1 is best, below 1 risks are too extreme; None where it is not determined
+    slope_interval: tuple[float, float] | None
+    # log odds to be added to all risks so that their mean equals the observed rate
+    intercept: float
+    intercept_interval: tuple[float, float]
+    expected: float  # events that the risks add up to
+    observed: int
+    n_extreme: int  # rows with a risk of 0 or 1, which was moved inwards by half a row
+
+    @classmethod
+    def of(
+        cls, risk: NDArray[np.float64], event: NDArray[np.bool_], level: float = 0.95
+    ) -> "CalibrationLine":
+        """From the risk of each row and whether it has the event; both classes must have rows."""
+        n, z = len(risk), float(ndtri((1 + level) / 2))
+        inward = np.clip(risk, EXTREME / n, 1 - EXTREME / n)
+        # rows with the same risk count as one with a weight: trees have few different risks
+        values, index, rows = np.unique(logit(inward), return_inverse=True, return_counts=True)
+        events = np.bincount(index.ravel(), event, len(values))
+        ones = np.ones((len(values), 1))
+        weights, covariance = _newton(ones, values, rows, events)
+        found = float(weights[0])
+        half = z * float(np.sqrt(covariance[0, 0]))
+        slope, within = None, None
+        if _overlaps(values, rows, events):
+            design = np.column_stack([ones, values])
+            (_, slope), covariance = _newton(design, np.zeros(len(values)), rows, events)
+            half_slope = z * float(np.sqrt(covariance[1, 1]))
+            slope, within = float(slope), (float(slope - half_slope), float(slope + half_slope))
+        return cls(
+            slope=slope,
+            slope_interval=within,
+            intercept=found,
+            intercept_interval=(found - half, found + half),
+            expected=float(risk.sum()),
+            observed=int(event.sum()),
+            n_extreme=int(((risk == 0) | (risk == 1)).sum()),
+        )
+
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The numbers with what they mean."""
+        steep = "1 is best; below 1 the risks are too extreme, above 1 too close to each other"
+        level = "log odds by which all risks are too low (above 0) or too high (below 0)"
+        ratio = "observed events by the number that the risks add up to; 1 is best"
+        found = [
+            Measurement("calibration in the large", self.intercept, level, self.intercept_interval),
+        ]
+        if self.slope is not None:
+            found.insert(
+                0, Measurement("calibration slope", self.slope, steep, self.slope_interval)
+            )
+        if self.expected > 0:
+            found.append(Measurement("observed/expected", self.observed / self.expected, ratio))
+        return tuple(found)
+
+
+def _overlaps(
+    values: NDArray[np.float64], rows: NDArray[np.int64], events: NDArray[np.float64]
+) -> bool:
+    """Whether a finite slope exists: neither class lies wholly on one side of the other."""
+    own, others = values[events > 0], values[events < rows]
+    return bool(own.min() < others.max() and others.min() < own.max())
+
+
+def _newton(
+    design: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    rows: NDArray[Any],
+    events: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights of a logistic regression with an offset, and the inverse of their information."""
+
+    def loss(weights: NDArray[np.float64]) -> float:
+        level = offset + design @ weights
+        return float(rows @ np.logaddexp(0, level) - events @ level)
+
+    weights = np.zeros(design.shape[1])
+    for _ in range(NEWTON_STEPS):
+        risk = expit(offset + design @ weights)
+        information = (design.T * (rows * risk * (1 - risk))) @ design
+        step = np.linalg.solve(information, design.T @ (events - rows * risk))
+        before, size = loss(weights), 1.0
+        while loss(weights + size * step) > before + 1e-9 * abs(before) and size > 1e-8:
+            size /= 2
+        weights = weights + size * step
+        if np.abs(size * step).max() < 1e-10:
+            break
+    return weights, np.linalg.inv(information)

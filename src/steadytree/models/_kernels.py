@@ -98,7 +98,7 @@ def preorder_nodes(left, right):
 
 
 @kernel
-def cut_back(left, right, cut):
+def prune_to(left, right, pruned):
     """Make leaves of the flagged nodes.
 
     Returns the nodes that stay (n_kept,), in order, and their children among them, -1 at leaves.
@@ -108,7 +108,7 @@ def cut_back(left, right, cut):
     n_kept = 0
     for node in range(n_nodes):
         if left[node] >= 0:
-            removed[left[node]] = removed[right[node]] = cut[node] or removed[node]
+            removed[left[node]] = removed[right[node]] = pruned[node] or removed[node]
         index[node] = n_kept
         n_kept += not removed[node]
     kept = np.empty(n_kept, dtype=np.int64)
@@ -116,7 +116,7 @@ def cut_back(left, right, cut):
     for node in range(n_nodes):
         if not removed[node]:
             kept[index[node]] = node
-            if left[node] >= 0 and not cut[node]:
+            if left[node] >= 0 and not pruned[node]:
                 new_left[index[node]] = index[left[node]]
                 new_right[index[node]] = index[right[node]]
     return kept, new_left, new_right

@@ -170,10 +170,10 @@ def space_of_both(old: Tree, new: Tree) -> FeatureSpace:
     about columns that the other does not know, they are refused: some were probably renamed.
     """
     names = [set(tree.space.names) for tree in (old, new)]
-    asked = [tree.feature[tree.feature != LEAF] for tree in (old, new)]
+    used_columns = [tree.feature[tree.feature != LEAF] for tree in (old, new)]
     only_old, only_new = (
         [column for j, column in enumerate(tree.space) if j in used and column.name not in known]
-        for tree, used, known in zip((old, new), asked, names[::-1], strict=True)
+        for tree, used, known in zip((old, new), used_columns, names[::-1], strict=True)
     )
     if names[0] == names[1] or (only_old and only_new) or names[0].isdisjoint(names[1]):
         return shared_space([old.space, new.space])

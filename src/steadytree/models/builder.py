@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from steadytree.data._kernels import child_counts, split_level
 from steadytree.data.sources import ClassCounts, LevelSplits, Source
 from steadytree.data.splits import SplitTable
-from steadytree.models._kernels import cut_back, uniform_nodes
+from steadytree.models._kernels import prune_to, uniform_nodes
 from steadytree.models.tree import LEAF, Tree
 
 Integers = NDArray[np.int64]
@@ -50,7 +50,7 @@ class TreeBuilder:
         value = self._shares(split, left, right, totals, label)
         # merged before the tree is made: making one costs as much as growing a small one
         uniform = uniform_nodes(left, right, value.argmax(axis=1)) & merge
-        kept, left, right = cut_back(left, right, uniform)
+        kept, left, right = prune_to(left, right, uniform)
         weight = totals.sum(axis=1)[kept]
         node = np.flatnonzero(left != LEAF)
         table, chosen = self.splits.table, split[kept[node]]

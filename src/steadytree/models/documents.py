@@ -16,7 +16,8 @@ from steadytree.data.column import Column, Kind
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import Bins
 from steadytree.models.condition import Condition, Sort
-from steadytree.models.scorecard import RiskRow, RiskTable, Scorecard
+from steadytree.models.risk_table import RiskGroup, RiskRow, RiskTable
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import LEAF, Tree
 
 MAX_VALUES = 10**8  # of the arrays a tree is made of
@@ -92,8 +93,19 @@ class RiskDocument(Document):
     n_label: float
 
 
+class RiskGroupDocument(Document):
+    """Totals from `least` on, up to the next group."""
+
+    name: str
+    least: Integer
+
+
 class ScorecardDocument(Document):
-    """A scorecard; slope and intercept are null where it gives no risks."""
+    """A scorecard; slope and intercept are null where it gives no risks.
+
+    What follows `risks` is known from version 2 of the format on. `profile` has the training rows
+    of each class in each band of each feature, in order of the conditions.
+    """
 
     classes: list[Label]
     features: list[ColumnDocument]
@@ -102,6 +114,12 @@ class ScorecardDocument(Document):
     slope: float | None
     intercept: float | None
     risks: list[RiskDocument] | UnsetType = UNSET
+    decision: Integer | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    units: dict[str, str] | UnsetType = UNSET
+    groups: list[RiskGroupDocument] | UnsetType = UNSET
+    profile: list[list[list[float]]] | UnsetType = UNSET
+    provenance: dict[str, str | int | float] | UnsetType = UNSET
 
 
 class TreeFile(Document, tag_field="format", tag="steadytree-tree"):
@@ -115,7 +133,7 @@ class TreeFile(Document, tag_field="format", tag="steadytree-tree"):
 class ScorecardFile(Document, tag_field="format", tag="steadytree-card"):
     """What a ``*.card.json`` file holds; the hash is that of the card's canonical JSON."""
 
-    version: Literal[1]
+    version: Literal[1, 2]
     sha256: str
     card: ScorecardDocument
 
@@ -252,6 +270,12 @@ def scorecard_to_dict(scorecard: Scorecard) -> dict[str, Any]:
         slope=float(scorecard.slope) if scorecard.gives_risks else None,
         intercept=float(scorecard.intercept) if scorecard.gives_risks else None,
         risks=risks,
+        decision=UNSET if scorecard.decision is None else scorecard.decision,
+        title=scorecard.title or UNSET,
+        units=dict(scorecard.units) or UNSET,
+        groups=[RiskGroupDocument(g.name, g.least) for g in scorecard.risk_groups] or UNSET,
+        profile=[counts.tolist() for counts in scorecard.profile] or UNSET,
+        provenance=dict(scorecard.provenance) or UNSET,
     )
     return msgspec.to_builtins(document)
 
@@ -271,7 +295,11 @@ def scorecard_from_dict(content: Mapping[str, Any]) -> Scorecard:
     classes = _label_array(document.classes)
     slope, intercept = (math.nan if x is None else x for x in (document.slope, document.intercept))
     given = (space, classes, conditions, np.array(points), document.offset)
-    scorecard = Scorecard(*given, slope, intercept)
+    names = ("decision", "title", "units", "profile", "provenance")
+    more = {n: getattr(document, n) for n in names if getattr(document, n) is not UNSET}
+    if document.groups is not UNSET:
+        more["risk_groups"] = [RiskGroup(each.name, each.least) for each in document.groups]
+    scorecard = Scorecard(*given, slope, intercept, **more)
     if document.risks is UNSET:
         return scorecard
     rows = tuple(_risk_row(scorecard, each) for each in document.risks)

@@ -1,13 +1,14 @@
 """A scorecard as a tree and as an SQL expression."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from steadytree.models.condition import Condition
-from steadytree.models.scorecard import Scorecard, scorecard_of
+from steadytree._base.validation import OneOf
+from steadytree.models.scorecard import scorecard_of
 from steadytree.models.tree import LEAF, Tree
+from steadytree.models.variable import Variable
 
 MOST_CONDITIONS = 8
 
@@ -53,32 +54,70 @@ def scorecard_to_tree(scorecard: Any) -> Tree:
     return Tree(scorecard.space, scorecard.classes, *arrays)
 
 
-def scorecard_to_sql(scorecard: Any, label: object = None) -> str:
+def scorecard_to_sql(scorecard: Any, label: object = None, dialect: str = "standard") -> str:
     """The total of a row as an SQL expression, as `Scorecard.to_sql` describes it."""
     scorecard = scorecard_of(scorecard)
+    OneOf(*DIALECTS).check(dialect, "dialect")
     own = scorecard.total_of(label)
-    parts = [str(int(scorecard.offset[own]))]
-    for condition, points in zip(
-        scorecard.conditions, scorecard.points[:, own].tolist(), strict=True
-    ):
-        if points:
-            parts.append(f"(CASE WHEN {_condition(scorecard, condition)} THEN {points} ELSE 0 END)")
-    return " + ".join(parts)
+    parts = [str(int(scorecard.offset[own]))] if scorecard.offset[own] else []
+    parts += [_variable(variable, own, DIALECTS[dialect]) for variable in scorecard.variables]
+    return " + ".join(parts) or "0"
 
 
-def _condition(scorecard: Scorecard, condition: Condition) -> str:
-    column = scorecard.space[condition.feature]
-    name = '"' + column.name.replace('"', '""') + '"'
-    if condition.sort == "among":
-        return f"{name} IN ({_listed([column.categories[k] for k in condition.categories])})"
-    if column.is_categorical:
-        known = f"{name} IN ({_listed(column.categories)})"
-        return known if condition.sort == "present" else f"{name} IS NULL OR NOT {known}"
-    if condition.sort in ("missing", "present"):
-        return f"{name} IS {'' if condition.sort == 'missing' else 'NOT '}NULL"
-    sign = ">=" if condition.sort == "at_least" else "<"
-    return f"{name} {sign} {condition.threshold!r}"
+def _variable(variable: Variable, own: int, quotes: "Quotes") -> str:
+    """Points of one variable; a value that is none of its bands has those of missing values."""
+    *known, missing = (band.points[own] for band in variable.bands)
+    name = quotes.name(variable.name)
+    if variable.column.is_categorical:
+        listed = [
+            f"WHEN {name} IN ({quotes.texts(variable.column.categories, band.categories)}) "
+            f"THEN {points}"
+            for band, points in zip(variable.bands, known, strict=False)
+            if points != missing
+        ]
+        return f"(CASE {' '.join(listed)} ELSE {missing} END)" if listed else str(missing)
+    # from the highest band down; the last one needs no comparison
+    steps = [
+        f"WHEN {name} >= {_number(band.low)} THEN {points}"
+        for band, points in list(zip(variable.bands, known, strict=False))[:0:-1]
+    ]
+    inner = f"CASE {' '.join(steps)} ELSE {known[0]} END" if steps else str(known[0])
+    # NaN lies between no two numbers, whether a database sorts it last or refuses to compare it
+    return f"(CASE WHEN {name} BETWEEN {LEAST} AND {GREATEST} THEN {inner} ELSE {missing} END)"
 
 
-def _listed(categories: Sequence[str]) -> str:
-    return ", ".join("'" + each.replace("'", "''") + "'" for each in categories)
+def _number(value: float) -> str:
+    """A number that every database reads as this double: others take 0.1 for a decimal."""
+    if value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    text = repr(value)
+    return text if "e" in text else f"{text}e0"
+
+
+class Quotes(NamedTuple):
+    """How a dialect writes names and texts."""
+
+    around_name: str
+    name_escape: str  # of the same sign within a name
+    text_escapes: tuple[tuple[str, str], ...]
+
+    def name(self, name: str) -> str:
+        sign = self.around_name
+        return sign + name.replace(sign, self.name_escape) + sign
+
+    def texts(self, categories: Sequence[str], chosen: Sequence[int]) -> str:
+        return ", ".join(self._text(categories[k]) for k in chosen)
+
+    def _text(self, text: str) -> str:
+        for sign, escaped in self.text_escapes:
+            text = text.replace(sign, escaped)
+        return f"'{text}'"
+
+
+LEAST, GREATEST = "-1.7976931348623157e308", "1.7976931348623157e308"  # of all doubles
+DIALECTS = {
+    "standard": Quotes('"', '""', (("'", "''"),)),  # SQLite, DuckDB, PostgreSQL, Snowflake
+    "mysql": Quotes("`", "``", (("\\", "\\\\"), ("'", "''"))),
+    "bigquery": Quotes("`", "\\`", (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"))),
+    "spark": Quotes("`", "``", (("\\", "\\\\"), ("'", "\\'"))),
+}

@@ -20,7 +20,8 @@ from steadytree.models.documents import (
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 
-VERSION = 2  # of trees that keep their bins; other models are written in version 1
+VERSION = 2  # of trees that keep their bins and scorecards with more than points and risks
+NEW_KEYS = {"bins", "decision", "title", "units", "groups", "profile", "provenance"}
 MAX_BYTES = 64 * 2**20
 SAVE_AGAIN = "Save the model again, or take an undamaged copy."
 
@@ -47,7 +48,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     True
     """
     part, content = _part(model)
-    version = VERSION if "bins" in content else 1
+    version = VERSION if NEW_KEYS & set(content) else 1  # which older releases can read
     head = {"format": f"steadytree-{part}", "version": version, "sha256": _hash(content)}
     text = _tree_text(head, content) if part == "tree" else _text(head | {part: content}, indent=1)
     try:
@@ -173,10 +174,11 @@ def _model(content: Any) -> Any:
             f"{VERSION}: upgrade it with 'pip install -U steadytree'"
         )
     part = form.removeprefix("steadytree-")
-    newest = VERSION if part == "tree" else 1
-    known = type(version) is int and 1 <= version <= newest
+    known = type(version) is int and 1 <= version <= VERSION
     if not known or set(content) != {"format", "version", "sha256", part}:
-        raise ValueError(f"must hold format, version 1 to {newest}, sha256 and {part}, and no more")
+        raise ValueError(
+            f"must hold format, version 1 to {VERSION}, sha256 and {part}, and no more"
+        )
     if _hash(content[part]) != content["sha256"]:
         raise ValueError(f"the {part} does not fit its hash, so it was changed after saving")
     return (tree_from_dict if part == "tree" else scorecard_from_dict)(content[part])

@@ -153,9 +153,9 @@ def _next_split(tree: Tree, node: int, still_open: Open, sizes: NDArray[np.int64
     sides, missing = _arriving(tree, node, still_open)
     if not all(sides):  # what is there goes one way, and what is missing the other
         here = 0 if sides[0] else 1
-        present = branch(children[here], sides[here], False)
+        observed = branch(children[here], sides[here], False)
         absent = branch(children[1 - here], set(), True)
-        return (feature, min(sides[here])), np.inf, False, present, absent
+        return (feature, min(sides[here])), np.inf, False, observed, absent
     # each category but one of the chosen side adds a split and a copy of that side
     costs = [(len(sides[k]) - 1) * (1 + int(sizes[children[k]])) for k in (0, 1)]
     chosen = int(costs[1] < costs[0])

@@ -1,88 +1,34 @@
 """Scorecard: conditions, integer points for each, an offset, and the risk by total."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.intervals import wilson_interval
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
 from steadytree.models.condition import Condition
+from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.tree import freeze
+from steadytree.models.variable import Variable, variables_of
 
 if TYPE_CHECKING:
     from steadytree.models.tree import Tree
 
 
-@dataclass(frozen=True)
-class RiskRow:
-    """One total of one class."""
-
-    label: Any  # the class whose risk it is
-    total: int  # points with the offset
-    n_rows: float  # training rows (or their summed weights) with this total
-    n_label: float  # those of the class
-    share: float  # n_label / n_rows
-    interval: tuple[float, float]  # 95 % Wilson interval of the share
-    # the scorecard's risk; above two classes the share, since one class's total does not give it
-    risk: float
-
-    @classmethod
-    def of(
-        cls, scorecard: "Scorecard", label: Any, total: int, n_rows: float, n_label: float
-    ) -> "RiskRow":
-        """The row that counts of rows make; all else follows from them and the card."""
-        share = n_label / n_rows
-        fits = scorecard.is_binary and scorecard.gives_risks
-        risk = float(scorecard.risk([total])[0, 1]) if fits else share
-        return cls(label, total, n_rows, n_label, share, wilson_interval(n_label, n_rows), risk)
-
-
-@dataclass(frozen=True)
-class RiskTable:
-    """Risk by total, lowest total first; with more than two classes, class by class."""
-
-    rows: tuple[RiskRow, ...]
-
-    @classmethod
-    def of(
-        cls,
-        scorecard: "Scorecard",
-        totals: NDArray[np.int64],
-        labels: NDArray[np.int64],
-        weights: NDArray[np.float64] | None = None,
-    ) -> "RiskTable":
-        """Count rows with given totals (as `Scorecard.score` returns them) and class indices."""
-        weights = np.ones(len(labels)) if weights is None else weights
-        rows: list[RiskRow] = []
-        for index in [1] if scorecard.is_binary else range(len(scorecard.classes)):
-            own = totals if scorecard.is_binary else totals[:, index]
-            for total in np.unique(own):
-                here = own == total
-                n_rows = float(weights[here].sum())
-                n_label = min(float(weights[here & (labels == index)].sum()), n_rows)
-                label = scorecard.classes[index : index + 1].tolist()[0]
-                rows.append(RiskRow.of(scorecard, label, int(total), n_rows, n_label))
-        return cls(tuple(rows))
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Columns of plain values, which pandas and polars take as they are."""
-        listed = [asdict(row) for row in self.rows]
-        names = RiskRow.__dataclass_fields__
-        return {name: [row[name] for row in listed] for name in names}
-
-
 @dataclass(frozen=True, eq=False)
 class Scorecard(ByKey):
-    """A card of points: add up the points of the conditions that hold.
+    """A risk score: add up the points of the conditions that hold.
 
-    With two classes the answer is the second one where the total, the offset included, is
-    above 0. With more classes each has its own points, and the greatest total wins; the first
-    class on ties.
+    With two classes the points are for the second one, `positive`. It is predicted where the
+    total, the offset included, is at least `decision`. With more classes each has its own points,
+    and the greatest total wins; the first class on ties. `variables` has the same points band by
+    band, one row for each column.
 
     Parameters
     ----------
@@ -95,12 +41,22 @@ class Scorecard(ByKey):
     points : int64 array of shape (n_conditions,), or (n_conditions, n_classes) above two classes
     offset : int, or int64 array of shape (n_classes,) above two classes
     slope, intercept : float, default=nan
-        Risk of a total t: ``1 / (1 + exp(-(slope t + intercept)))``, kept on the side of one
-        half that the answer is on; above two classes shares go with ``exp(slope t)``. A card
-        without them gives no risks.
+        Risk of a total t: ``1 / (1 + exp(-(slope t + intercept)))``; above two classes shares go
+        with ``exp(slope t)``. A card without them gives no risks.
     risk_table : RiskTable, optional
         What totals meant among the training rows; shown with the card and saved with it. Cards
-        that differ in it alone are equal.
+        that differ in it alone, or in what follows `decision`, are equal.
+    decision : int, optional
+        The least total of two classes that predicts the second. Without it, totals above 0 do,
+        and risks are kept on the side of one half that the prediction is on.
+    title : str
+    units : mapping of column name to text
+    risk_groups : sequence of RiskGroup
+        From the lowest total to the highest.
+    profile : sequence of int or float array of shape (n_bands, n_classes)
+        Training rows (or their summed weights) of each class in each band of each variable.
+    provenance : mapping of str to str, int or float
+        How the card was made.
 
     Examples
     --------
@@ -119,6 +75,12 @@ class Scorecard(ByKey):
     slope: float = np.nan
     intercept: float = np.nan
     risk_table: RiskTable | None = None
+    decision: int | None = None
+    title: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
+    risk_groups: Sequence[RiskGroup] = ()
+    profile: Sequence[NDArray[np.float64]] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "space", self.space.bare())
@@ -135,6 +97,7 @@ class Scorecard(ByKey):
             object.__setattr__(self, name, float(getattr(self, name)))
         _check_conditions(self)
         _check_risk(self)
+        _check_description(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scorecard, tuple(getattr(self, item.name) for item in fields(self))
@@ -149,6 +112,18 @@ class Scorecard(ByKey):
         return len(self.conditions)
 
     @property
+    def positive(self) -> Any:
+        """The class that the points of two classes are for."""
+        if not self.is_binary:
+            raise ValueError("a card of several classes has points for each, and no one event.")
+        return self.classes.tolist()[1]
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The columns with their bands and the points of each, in order of the conditions."""
+        return variables_of(self)
+
+    @property
     def gives_risks(self) -> bool:
         return not np.isnan(self.slope)
 
@@ -160,7 +135,7 @@ class Scorecard(ByKey):
     @property
     def class_offset(self) -> NDArray[np.int64]:
         """Offsets that go with `class_points`."""
-        return self._per_class(self.offset[None])[0]
+        return self._per_class(self.offset[None] - self._margin)[0]
 
     def texts(self) -> list[str]:
         """The conditions in words, no two the same.
@@ -207,7 +182,7 @@ class Scorecard(ByKey):
 
     def answer_of(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         """Index of the class that totals (n_rows, n_totals) stand for."""
-        return self._per_class(totals).argmax(axis=1)
+        return self._per_class(totals - self._margin).argmax(axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class each row gets."""
@@ -228,11 +203,17 @@ class Scorecard(ByKey):
         totals = np.asarray(totals, float)
         level = np.clip(self.slope * totals + self.intercept, -700, 700)
         high = 1.0 / (1.0 + np.exp(-level))
-        high = np.where(totals > 0, np.maximum(high, np.nextafter(0.5, 1)), np.minimum(high, 0.5))
+        if self.decision is None:
+            above = np.maximum(high, np.nextafter(0.5, 1))
+            high = np.where(totals > 0, above, np.minimum(high, 0.5))
         return np.stack([1.0 - high, high], axis=1)
 
     def reasons(self, X: Any, label: Any = None) -> list[list[tuple[str, int]]]:
-        """For each row the conditions that hold with their points, most points first.
+        """For each row the bands that raise its total, with the points above the lowest band.
+
+        Most points first, which is the order of reasons for an adverse decision: how much a row
+        loses against the best band of each variable. A missing value is compared with the lowest
+        band of known values.
 
         Parameters
         ----------
@@ -240,11 +221,19 @@ class Scorecard(ByKey):
         label : optional
             The class whose points are meant; needed above two classes, where each has its own.
         """
-        points = self.points[:, self.total_of(label)]
-        texts, order = self.texts(), np.argsort(-points, kind="stable")
+        own, values = self.total_of(label), self.encode(X)
+        texts: list[list[str]] = []
+        lost = np.zeros((len(values), len(self.variables)), np.int64)
+        for k, variable in enumerate(self.variables):
+            points = np.array([band.points[own] for band in variable.bands])
+            texts.append([f"{variable.name}: {text}" for text in variable.texts()])
+            bands = variable.band_of(values[:, variable.feature])
+            texts[k] = [texts[k][band] for band in bands.tolist()]
+            lost[:, k] = points[bands] - points[:-1].min()
+        order = np.argsort(-lost, axis=1, kind="stable")
         return [
-            [(texts[k], int(points[k])) for k in order if held[k] and points[k]]
-            for held in self.holds(X)
+            [(texts[k][row], int(points[k])) for k in ranked if points[k] > 0]
+            for row, (points, ranked) in enumerate(zip(lost, order, strict=True))
         ]
 
     def total_of(self, label: Any) -> int:
@@ -262,10 +251,14 @@ class Scorecard(ByKey):
         return 0 if self.is_binary else known.index(label)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns "condition" and "points" (one a class above two), ready for a frame."""
+        """Columns "variable", "band" and "points" (one a class above two), ready for a frame."""
         heads = ["points"] if self.is_binary else [f"points {c}" for c in self.classes.tolist()]
-        columns = dict(zip(heads, self.points.T.tolist(), strict=True))
-        return {"condition": self.texts(), **columns}
+        found: dict[str, list[Any]] = {name: [] for name in ("variable", "band", *heads)}
+        for variable in self.variables:
+            for text, band in zip(variable.texts(), variable.bands, strict=True):
+                for name, value in zip(found, (variable.name, text, *band.points), strict=True):
+                    found[name].append(value)
+        return found
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""
@@ -273,15 +266,23 @@ class Scorecard(ByKey):
 
         return scorecard_to_tree(self)
 
-    def to_sql(self, label: Any = None) -> str:
-        """The total of a row as an expression of standard SQL; missing values are NULL.
+    def to_sql(self, label: Any = None, dialect: str = "standard") -> str:
+        """The total of a row as an SQL expression, one CASE for each variable.
 
-        Binary columns are compared as the numbers 1 and 0. An unknown category counts as missing.
-        Above two classes `label` names the class whose total is wanted.
+        NULL, NaN and categories that are not known count as missing; binary columns are compared
+        as the numbers 1 and 0.
+
+        Parameters
+        ----------
+        label : optional
+            Above two classes the class whose total is wanted.
+        dialect : {"standard", "mysql", "bigquery", "spark"}, default="standard"
+            How names and texts are quoted; "standard" is for SQLite, DuckDB, PostgreSQL,
+            Snowflake and SQL Server.
         """
         from steadytree.models.export import scorecard_to_sql
 
-        return scorecard_to_sql(self, label)
+        return scorecard_to_sql(self, label, dialect)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:
@@ -290,10 +291,15 @@ class Scorecard(ByKey):
         risks = (self.slope, self.intercept) if self.gives_risks else None
         points = tuple((self.conditions[k], tuple(self.points[k].tolist())) for k in order)
         classes, offset = tuple(self.classes.tolist()), tuple(self.offset.tolist())
-        return self.space, classes, points, offset, risks
+        return self.space, classes, points, offset, risks, self.decision
 
     def __repr__(self) -> str:
         return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
+
+    @property
+    def _margin(self) -> int:
+        """The greatest total that does not predict the second of two classes."""
+        return 0 if self.decision is None else self.decision - 1
 
     def _per_class(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
         if not self.is_binary:
@@ -354,3 +360,28 @@ def _check_risk(scorecard: Scorecard) -> None:
             f"Scorecard: slope must be at least 0 and both finite, got {scorecard.slope} and "
             f"{scorecard.intercept}."
         )
+
+
+def _check_description(scorecard: Scorecard) -> None:
+    if scorecard.decision is not None:
+        if not scorecard.is_binary:
+            raise ValueError("Scorecard: decision is for two classes: leave it out.")
+        object.__setattr__(scorecard, "decision", int(scorecard.decision))
+    unknown = [name for name in scorecard.units if name not in scorecard.space.names]
+    if unknown:
+        raise ValueError(f"Scorecard: units names {unknown[0]!r}, which is no column.")
+    object.__setattr__(scorecard, "units", dict(scorecard.units))
+    object.__setattr__(scorecard, "provenance", dict(scorecard.provenance))
+    groups = tuple(scorecard.risk_groups)
+    object.__setattr__(scorecard, "risk_groups", groups)
+    if any(one.least >= two.least for one, two in pairwise(groups)):
+        raise ValueError("Scorecard: risk_groups must go from the lowest total to the highest.")
+    profile = tuple(np.array(counts, float) for counts in scorecard.profile)
+    object.__setattr__(scorecard, "profile", profile)
+    if not profile:
+        return
+    sizes = [(len(variable.bands), len(scorecard.classes)) for variable in scorecard.variables]
+    if [counts.shape for counts in profile] != sizes:
+        raise ValueError("Scorecard: profile must hold a count for each band and class.")
+    if not all(np.isfinite(counts).all() and (counts >= 0).all() for counts in profile):
+        raise ValueError("Scorecard: profile must hold finite counts, none below 0.")

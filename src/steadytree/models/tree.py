@@ -13,11 +13,11 @@ from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import Bins
 from steadytree.models._kernels import (
-    cut_back,
     find_leaves,
     is_tree,
     node_depths,
     preorder_nodes,
+    prune_to,
     uniform_nodes,
 )
 
@@ -188,11 +188,11 @@ class Tree(ByKey):
     # ---- smaller trees ----
     def restrict(self, nodes: Iterable[int]) -> "Tree":
         """The tree cut back so that the given nodes are leaves; the rest keeps its order."""
-        cut = np.zeros(self.n_nodes, bool)
-        cut[np.fromiter(nodes, np.int64)] = True
-        if not (cut & ~self.is_leaf).any():
+        pruned = np.zeros(self.n_nodes, bool)
+        pruned[np.fromiter(nodes, np.int64)] = True
+        if not (pruned & ~self.is_leaf).any():
             return self
-        kept, left, right = cut_back(self.left, self.right, cut)
+        kept, left, right = prune_to(self.left, self.right, pruned)
         leaf = left == LEAF
         feature = np.where(leaf, LEAF, self.feature[kept])
         threshold = np.where(leaf, np.nan, self.threshold[kept])

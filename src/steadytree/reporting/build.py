@@ -28,6 +28,7 @@ from steadytree.reporting.formatting import (
     rows_text,
 )
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.validation import build_validation
 from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
@@ -75,7 +76,7 @@ def build_report(
         **_sections(model, fitted, table.select(fitted.space.names), y, options),
     }
     # measurements of all sections together, where limits look them up
-    for section in ("stability", "robustness", "separation", "calibration"):
+    for section in ("stability", "robustness", "separation", "calibration", "validation"):
         if data[section] is not None:
             data["readings"][section] = data[section]["readings"]
     if data["stability"] is not None:
@@ -128,6 +129,7 @@ def _sections(
         "privacy": sections.build_privacy(model, *rows, options),
         "groups": sections.build_groups(fitted, *rows, options),
         "calibration": sections.build_calibration(fitted, *rows),
+        "validation": build_validation(fitted, *rows, options),
     }
 
 

@@ -17,7 +17,7 @@ from steadytree.distance.diff import ClassChange, RowChanges, TreeChanges, find_
 from steadytree.distance.subtrees import NONE
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
-from steadytree.reporting.svg.diff import draw_diff, upper_levels
+from steadytree.reporting.svg.diff import plot_diff, upper_levels
 from steadytree.reporting.wording import (
     MOST_CATEGORIES,
     conditions,
@@ -334,7 +334,7 @@ class TreeDiff(TreeChanges):
     @cached_property
     def svg(self) -> str:
         """One picture that needs nothing else: both trees as one, and the rows that moved."""
-        return str(draw_diff(self.formatted))
+        return str(plot_diff(self.formatted))
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the picture to an SVG file, whole or not at all."""

@@ -10,9 +10,9 @@ from steadytree.models.documents import scorecard_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text, shorten
 from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import N_COLOURS, bar_parts, class_colours, colour_style
-from steadytree.reporting.svg.diff import draw_diff
-from steadytree.reporting.svg.scorecard import draw_scorecard
-from steadytree.reporting.svg.tree import draw_tree, leaf_line, picture_size
+from steadytree.reporting.svg.diff import plot_diff
+from steadytree.reporting.svg.scorecard import plot_scorecard
+from steadytree.reporting.svg.tree import leaf_line, picture_size, plot_tree
 from steadytree.reporting.text import indented_rules, leaf_rules
 
 LONGEST_NAME = 40
@@ -32,7 +32,8 @@ WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible
 
 def render_html(data: dict[str, Any]) -> str:
     """One page with style, picture and data in it; it needs no scripts and fetches nothing."""
-    classes, scorecard = data["data"]["classes"], data["card"]
+    classes = data["data"]["classes"]
+    scorecard = scorecard_from_dict(data["card"]["card"]) if data["card"] else None
     counts = [one["n_rows"] for one in classes]
     return _render(
         "report",
@@ -43,8 +44,9 @@ def render_html(data: dict[str, Any]) -> str:
         legend=_legend(counts, [one["label"] for one in classes]),
         **({} if data["tree"] is None else _tree_parts(data["tree"])),
         confusion=_confusion_rows(data["confusion"]),
-        change_picture=draw_diff(data["change"]) if data["change"] else "",
-        card_picture=draw_scorecard(scorecard_from_dict(scorecard["card"])) if scorecard else "",
+        change_picture=plot_diff(data["change"]) if data["change"] else "",
+        card_picture=plot_scorecard(scorecard) if scorecard else "",
+        narrow_card=plot_scorecard(scorecard, narrow=True) if scorecard else "",
         unmeasured=unmeasured(data),
     )
 
@@ -62,9 +64,9 @@ def render_study(
     return _render("study", data=data, blocks=blocks, pictures=pictures, kept=kept)
 
 
-def render_picture(svg: str, title: str) -> str:
-    """A picture as one page; printed, it fills the sheet."""
-    return _render("picture", svg=Markup(svg), title=title)
+def render_picture(svg: str, title: str, narrow: str = "") -> str:
+    """A picture as one page, `narrow` where the screen is; printed, it fills the sheet."""
+    return _render("picture", svg=Markup(svg), title=title, narrow=Markup(narrow))
 
 
 def _render(template: str, **values: Any) -> str:
@@ -90,7 +92,7 @@ def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
     width, height = picture_size(tree)
     return {
         "tree": tree,
-        "picture": draw_tree(tree),
+        "picture": plot_tree(tree),
         "prints_picture": width <= WIDEST_PRINTED and height <= TALLEST_PRINTED,
         "rules": leaf_rules(tree),
         "text": indented_rules(tree),
@@ -111,7 +113,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "leaf_line": leaf_line,
         "bar_parts": bar_parts,
-        "draw_tree": draw_tree,
+        "plot_tree": plot_tree,
         "figures": figures,
     }
     return environment
@@ -119,10 +121,10 @@ def _environment() -> Environment:
 
 def _short(name: str) -> Markup:
     """A name that may be shortened; its tooltip is the whole name."""
-    cut = shorten(name, LONGEST_NAME)
-    if cut == name:
+    shortened = shorten(name, LONGEST_NAME)
+    if shortened == name:
         return escape(name)
-    return Markup('<span title="{}">{}</span>').format(name, cut)
+    return Markup('<span title="{}">{}</span>').format(name, shortened)
 
 
 def _legend(counts: list[int], labels: list[str]) -> list[tuple[int, str]]:

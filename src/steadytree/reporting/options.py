@@ -59,6 +59,14 @@ RULES = {
         "calibration",
         "calibration error",
     ),
+    "min_ks": Rule("largest difference of sensitivity and false-positive rate", "validation", "KS"),
+    "min_gini": Rule("2 AUC - 1", "validation", "Gini", False),
+    "min_calibration_slope": Rule(
+        "slope of outcomes on risks; 1 is best", "validation", "calibration slope", False
+    ),
+    "max_calibration_slope": Rule(
+        "slope of outcomes on risks; 1 is best", "validation", "calibration slope", False
+    ),
     "min_group_accuracy": Rule("accuracy of the worst group"),
     "max_group_gap": Rule("difference in accuracy between groups"),
     "max_epsilon": Rule("privacy budget spent", is_share=False),

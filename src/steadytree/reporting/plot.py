@@ -13,7 +13,7 @@ from steadytree._base.files import write_text_atomically
 from steadytree.comparison.compare import Results
 from steadytree.data.table import Table
 from steadytree.distance.diff import TreeChanges
-from steadytree.distance.tree_distance import PLACES, CollectionFacts
+from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
 from steadytree.models.scorecard import as_scorecard
@@ -26,10 +26,10 @@ from steadytree.reporting.html import render_picture
 from steadytree.reporting.svg import figures
 from steadytree.reporting.svg.canvas import Axis, frame_picture, stack
 from steadytree.reporting.svg.charts import Series, curve, heat, strips
-from steadytree.reporting.svg.diff import draw_diff
+from steadytree.reporting.svg.diff import plot_diff
 from steadytree.reporting.svg.figures import GREY
-from steadytree.reporting.svg.scorecard import draw_scorecard
-from steadytree.reporting.svg.tree import draw_tree
+from steadytree.reporting.svg.scorecard import plot_scorecard
+from steadytree.reporting.svg.tree import plot_tree
 from steadytree.reporting.text import comparison_text, indented_rules, scorecard_text
 from steadytree.reporting.wording import build_nodes
 from steadytree.robustness.certify import Certificate, thin_curve
@@ -55,16 +55,19 @@ class Picture:
         The same for a terminal, which `str` returns; empty where there is no text form.
     title : str
         Title of the HTML page.
+    narrow : str
+        The same for a narrow screen; empty where one form does for all.
     """
 
     svg: str
     text: str = ""
     title: str = "steadytree"
+    narrow: str = ""
 
     @property
     def html(self) -> str:
         """A page with the picture; printed, it fills the sheet."""
-        return render_picture(self.svg, self.title)
+        return render_picture(self.svg, self.title, self.narrow)
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write a file, whole or not at all: ``.svg``, ``.html``, or ``.txt`` for the text form."""
@@ -129,13 +132,15 @@ def plot(
             raise TypeError(
                 f"kind='frontier' needs a fitted ParetoTreeClassifier, got {type(thing).__name__}."
             )
-        drawn, text, name = _plot_frontier(thing), "", "Pareto frontier"
+        shown, text, name = _plot_frontier(thing), "", "Pareto frontier"
     else:
-        drawn, text, name = _plotted(thing, X, y, title)
-    svg = str(drawn)  # Markup would escape what is replaced
+        shown, text, name = _plotted(thing, X, y, title)
+    svg = str(shown)  # Markup would escape what is replaced
     if "xmlns=" not in svg[: svg.index(">")]:  # a file needs it, a part of a page does not
         svg = svg.replace("<svg ", f'<svg xmlns="{NAMESPACE}" ', 1)
-    return Picture(svg, text, one_line(title) or name)
+    scorecard = as_scorecard(thing)
+    narrow = "" if scorecard is None else str(plot_scorecard(scorecard, title, narrow=True))
+    return Picture(svg, text, one_line(title) or name, narrow)
 
 
 def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:
@@ -145,12 +150,12 @@ def _plotted(thing: Any, X: Any, y: Any, title: str) -> tuple[Markup, str, str]:
     if (X is not None or y is not None) and (result or scorecard):
         raise ValueError(f"X and y are for trees only, got {type(thing).__name__}: omit them.")
     if result is not None:
-        name, draw = RESULTS[result]
-        return draw(thing), TEXTS[result](thing) if result in TEXTS else "", name
+        name, plot_one = RESULTS[result]
+        return plot_one(thing), TEXTS[result](thing) if result in TEXTS else "", name
     if scorecard is not None:
-        return draw_scorecard(scorecard, title=title), scorecard_text(scorecard), "Risk score"
+        return plot_scorecard(scorecard, title=title), scorecard_text(scorecard), "Risk score"
     nodes = _tree_nodes(thing, X, y)
-    return draw_tree(nodes), indented_rules(nodes), "Decision tree"
+    return plot_tree(nodes), indented_rules(nodes), "Decision tree"
 
 
 def _tree_nodes(model: Any, X: Any, y: Any) -> dict[str, Any]:
@@ -220,7 +225,7 @@ def _plot_collection(facts: CollectionFacts) -> Markup:
     """Importances, first splits and thresholds of the most important features."""
     columns = {name: column[:MOST_FEATURES] for name, column in facts.columns().items()}
     names = [one_line(name) for name in columns["feature"].tolist()]
-    shares = np.stack([columns[key] for key in ("importance", *PLACES)], axis=1)
+    shares = np.stack([columns[key] for key in ("importance", *POSITIONS)], axis=1)
     texts = [[f"{100 * share:.0f} %" if share else "–" for share in row] for row in shares]
     for row, deviation in zip(texts, columns["deviation"], strict=True):
         row[0] = f"{row[0].removesuffix(' %')} ± {100 * deviation:.0f} %"
@@ -240,14 +245,14 @@ def _plot_frontier(model: ParetoTreeClassifier) -> Markup:
     def series(name: str, indices: list[int], **style: Any) -> Series:
         return Series(name, [distance[k] for k in indices], [score[k] for k in indices], **style)
 
-    drawn = [
+    shown = [
         series("frontier", model.frontier_.tolist(), dots=True),
         series("chosen", [model.chosen_], colour=5, dots=True, line=False),
     ]
     if others:
-        drawn.insert(0, series("dominated", others, colour=GREY, dots=True, line=False))
+        shown.insert(0, series("dominated", others, colour=GREY, dots=True, line=False))
     across = Axis.over(distance, f"path distance {model.distance_to} (less is more stable)")
-    chart = curve(drawn, across, Axis.over(score, "score on validation rows"))
+    chart = curve(shown, across, Axis.over(score, "score on validation rows"))
     return frame_picture(chart, "Pareto frontier of score and distance")
 
 
@@ -271,7 +276,7 @@ RESULTS: dict[type, tuple[str, Callable[[Any], Markup]]] = {
         "Comparison of learners",
         lambda found: figures.comparison_pictures(format_comparison(found.to_dict()))[0][1],
     ),
-    TreeChanges: ("Changes of a tree", lambda found: draw_diff(build_diff(found))),
+    TreeChanges: ("Changes of a tree", lambda found: plot_diff(build_diff(found))),
     Refits: (
         "Thresholds after retraining",
         lambda found: figures.threshold_chart(sections.tree_thresholds(found)),

@@ -237,7 +237,7 @@ def _fit(
     if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
         on_progress("fitting a risk score")
         scorecard = RiskScoreClassifier(
-            tau=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
+            noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
         ).fit(rows.features, rows.labels)
     train = Dataset.of(rows.features, rows.labels)
     return model, replace(options, learner=learner, train=train, scorecard=scorecard)

@@ -9,7 +9,7 @@ from steadytree.comparison.compare import thin_curve
 from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.column import Column
 from steadytree.data.dataset import Dataset, Sampled
-from steadytree.distance.tree_distance import PLACES, CollectionFacts
+from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
@@ -66,6 +66,8 @@ def build_groups(
         shown = plain(groups.to_dict())
         for one in shown["groups"]:
             one["name"] = label_text(one["name"])
+        for gap in shown["gaps"]:
+            gap["low"], gap["high"] = label_text(gap["low"]), label_text(gap["high"])
         measurements = plain_measurements(groups.measurements())
         found.append(shown | {"label": _label(shown, fitted), "readings": measurements})
     return found
@@ -312,7 +314,7 @@ def _first_splits(facts: CollectionFacts) -> dict[str, Any]:
     kept = [int(k) for k in order if shares[:, k].max() > 0]
     return {
         "n_trees": facts.n_trees,
-        "places": list(PLACES),
+        "places": list(POSITIONS),
         "features": [names[k] for k in kept],
         "shares": [plain(shares[:, k]) for k in kept],
     }

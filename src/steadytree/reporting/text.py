@@ -1,7 +1,7 @@
 """Text: rules, risk scores, reports and comparisons for a terminal."""
 
 import io
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import compress
 from typing import Any
 
@@ -9,8 +9,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from steadytree.models.scorecard import RiskTable, Scorecard
-from steadytree.reporting.formatting import label_text, one_line, percent_text, rows_text
+from steadytree.models.scorecard import Scorecard
+from steadytree.reporting.formatting import percent_text, rows_text
+from steadytree.reporting.sheet import RiskLine, Sheet, risk_text
 
 
 def branch_stems(nodes: list[dict[str, Any]]) -> list[str]:
@@ -63,32 +64,33 @@ def leaf_text(node: dict[str, Any], classes: list[str]) -> str:
 
 def scorecard_text(scorecard: Scorecard) -> str:
     """A risk score as aligned text, with the risk of each total where it is known."""
-    labels = [label_text(label) for label in scorecard.classes.tolist()]
-    heads = [] if scorecard.is_binary else [["points for", *labels]]
-    rows = [["start with", *(str(value) for value in scorecard.offset.tolist())]]
-    for text, points in zip(scorecard.texts(), scorecard.points.tolist(), strict=True):
-        rows.append([one_line(text), *(f"{value:+d}" if value else "" for value in points)])
-    lines = _aligned(heads + rows)
-    if scorecard.n_conditions == 0:
-        lines.append("no conditions: every row gets the same prediction")
-    elif scorecard.is_binary:
-        lines.append(f"above 0: {labels[1]}, else {labels[0]}")
-    else:
-        lines.append("the class with the greatest total is predicted; the first one on ties")
-    if scorecard.risk_table is not None:
-        lines += ["", *_aligned(_risk_lines(scorecard.risk_table, scorecard.is_binary))]
+    sheet = Sheet.of(scorecard)
+    rows = [] if sheet.is_binary else [["points for", *sheet.labels]]
+    if any(sheet.start):
+        rows.append(["start with", *map(str, sheet.start)])
+    for block in sheet.blocks:
+        unit = f" ({block.unit})" if block.unit else ""
+        rows.append([block.name + unit, *[""] * len(sheet.start)])
+        for text, points in block.bands:
+            rows.append([f"  {text}", *(f"{value:+d}" if value else "0" for value in points)])
+    lines = [sheet.title] if scorecard.title else []
+    lines += [*(_aligned(rows) if rows else ()), sheet.rule]
+    for label, listed in sheet.risks:
+        lines += ["", *([] if sheet.is_binary else [label]), *_aligned(_risk_lines(sheet, listed))]
     return "\n".join(lines)
 
 
-def _risk_lines(table: RiskTable, is_binary: bool) -> list[list[str]]:
+def _risk_lines(sheet: Sheet, listed: Sequence[RiskLine]) -> list[list[str]]:
     """Totals, risks, shares and counts as rows of text, headings first."""
-    head = ["total", "risk", "observed", "95 % interval", "rows"]
-    rows = [head if is_binary else ["class", *head]]
-    for row in table.rows:
-        low, high = (percent_text(end) for end in row.interval)
-        line = [str(row.total), percent_text(row.risk), percent_text(row.share)]
-        line += [f"{low} to {high}", f"{row.n_rows:,.6g}"]
-        rows.append(line if is_binary else [label_text(row.label), *line])
+    rows = [["total", "risk", "observed", "95 % interval", "rows"]]
+    names = [name.partition(":")[0] for name in sheet.groups]
+    if names:
+        rows[0].append("group")
+    for line in listed:
+        share = risk_text(line.n_label / line.n_rows) if line.n_rows else "–"
+        rows.append([line.totals, line.risk, share, line.interval_text, f"{line.n_rows:,.6g}"])
+        if names and line.group is not None:
+            rows[-1].append(names[line.group])
     return rows
 
 
@@ -106,6 +108,7 @@ WIDTH = 100
 NARROW = ("accuracy", "size", "changed answers", "retraining distance", "worst-case accuracy")
 SECTIONS = {
     "calibration": "Calibration",
+    "validation": "Validation",
     "stability": "Stability when one row is left out",
     "refits": "Stability when a tenth of the rows is left out",
     "robustness": "Robustness",

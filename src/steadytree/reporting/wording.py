@@ -163,7 +163,7 @@ def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     A tree with more than 64 leaves or 10 levels is cut back to its upper levels; ``n_below`` is the
     number of leaves that a node stands for. `truth` holds the index of each row's class.
     """
-    shown, original = cut_back(tree)
+    shown, original = upper_levels(tree)
     counts = count_rows(shown, X, truth)
     n_leaves = sum_over_leaves(tree, tree.is_leaf.astype(np.int64))[original]
     indices = {int(node): index for index, node in enumerate(shown.preorder)}
@@ -181,7 +181,7 @@ def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def cut_back(tree: Tree) -> tuple[Tree, NDArray[np.int64]]:
+def upper_levels(tree: Tree) -> tuple[Tree, NDArray[np.int64]]:
     """The upper levels that a picture has room for, and each node's index in the whole tree."""
     for depth in range(min(tree.depth, DEEPEST), 0, -1):
         below = tree.node_depth > depth

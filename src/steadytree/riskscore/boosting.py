@@ -12,7 +12,7 @@ from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
 from steadytree.models.condition import Condition
-from steadytree.riskscore._kernels import ALWAYS, DOWN, UP, BoostTable, boost_majority
+from steadytree.riskscore._kernels.votes import ALWAYS, DOWN, UP, BoostTable, boost_majority
 from steadytree.riskscore.candidates import BinnedFeatures, DerivedFeatures, TrainingRows
 
 STOP = 0.51  # a vote must be correct on this share of the weight
@@ -191,22 +191,6 @@ def ranking_auc(found: Points, rows: TrainingRows) -> float:
     """Area under the ROC curve of the totals; one half where all are equal."""
     total = worst_totals(found, rows, 0.0)
     return float(roc_auc_score(rows.labels, total, sample_weight=rows.weights))
-
-
-def chance_error(rows: TrainingRows) -> float:
-    """Standard error of the area under the ROC curve of random totals (Mann-Whitney)."""
-    there = int((rows.labels > 0).sum())
-    rest = len(rows.labels) - there
-    return float(np.sqrt((there + rest + 1) / (12 * there * rest)))
-
-
-def beats_most_frequent(
-    answer: NDArray[np.int64], labels: NDArray[np.int64], weights: NDArray[np.float64]
-) -> bool:
-    """Whether predictions beat the most frequent class by two standard errors."""
-    share = float(np.bincount(labels, weights).max() / weights.sum())
-    error = np.sqrt(share * (1 - share) / weights.sum())
-    return bool(np.average(answer == labels, weights=weights) > share + 2 * error)
 
 
 def is_above(shares: NDArray[np.float64], chance: Any, errors: float) -> bool:

@@ -12,7 +12,8 @@ from steadytree.data._kernels import short_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import quote
 from steadytree.models.condition import Condition
-from steadytree.riskscore._kernels import UP
+from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore._kernels.votes import UP
 from steadytree.robustness.perturbation import check_names
 
 # shifts are larger than tau by this factor, so that rounding never breaks a certificate
@@ -28,6 +29,16 @@ class LabelledRows(NamedTuple):
     values: NDArray[np.float64]
     labels: NDArray[np.int64]
     weights: NDArray[np.float64]
+
+    def totals(self, scorecard: Scorecard) -> NDArray[np.int64]:
+        """Totals of the rows, as `Scorecard.score` returns them."""
+        found = scorecard.holds_encoded(self.values) @ scorecard.points + scorecard.offset
+        return found[:, 0] if scorecard.is_binary else found
+
+    def take(self, rows: NDArray[np.int64]) -> "LabelledRows":
+        """Some of the rows."""
+        values, labels, weights = (part[rows] for part in self[2:])
+        return self._replace(values=values, labels=labels, weights=weights)
 
 
 def names_of(estimator: Any, parameter: str) -> list[str]:
@@ -58,11 +69,11 @@ def allowed_directions(estimator: Any, data: LabelledRows) -> dict[int, tuple[bo
     directions = {}
     for j, column in enumerate(space):
         direction = monotone.get(column.name)
-        if direction not in (None, "up", "down"):
+        if direction not in (None, "up", "down", "free"):
             raise ValueError(
-                f"monotone of {column.name!r} must be 'up' or 'down', got {direction!r}."
+                f"monotone of {column.name!r} must be 'up', 'down' or 'free', got {direction!r}."
             )
-        if direction and column.is_categorical:
+        if direction in ("up", "down") and column.is_categorical:
             raise ValueError(f"monotone of {column.name!r}: its categories have no order.")
         up, down = direction != "down", direction != "up" and estimator.directions == "both"
         if column.name in named["forbidden"]:
@@ -84,7 +95,7 @@ def check_forced(estimator: Any, data: LabelledRows) -> tuple[int, ...]:
     """Indices of the columns that must be used; constant columns are refused."""
     indices = {name: data.space.names.index(name) for name in names_of(estimator, "forced")}
     same = [name for name, j in indices.items() if len(np.unique(data.values[:, j])) < 2]
-    if same and not estimator.as_published:
+    if same and estimator.objective != "published":
         raise ValueError(
             f"forced names {quote(same)}, which holds one value only in these rows: no condition "
             "can use it, so leave it out."
@@ -144,7 +155,7 @@ class DerivedFeatures:
                         f"column {column.name!r} ranges from {column.low:g} to {column.high:g}, "
                         "too far for noise to be added: divide its values, or drop it."
                     )
-                moves = estimator.as_published or column.kind != "binary"
+                moves = estimator.objective == "published" or column.kind != "binary"
                 listed.append(DerivedFeature(j, "number", float(wide or 1) * moves, both))
                 columns.append(x)
             if missing.any():

@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import candidates
-from steadytree.riskscore._kernels import DOWN, UP, best_condition, fit_curve
+from steadytree.riskscore._kernels.votes import DOWN, UP, best_condition, fit_curve
 from steadytree.riskscore.boosting import Points
 from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows
 

@@ -1,4 +1,4 @@
-"""RiskScoreClassifier: a risk score with small integer points, robust to noise."""
+"""RiskScoreClassifier: a risk score with small integer points, one row for each variable."""
 
 import warnings
 from collections.abc import Mapping
@@ -13,71 +13,89 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from steadytree._base.validation import Boolean, Integer, OneOf, Parameters, Real, validate
+from steadytree._base.validation import Integer, OneOf, Parameters, Real, Replaced, validate
+from steadytree.data.dataset import Dataset
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.models.base import LearnerMixin, read_rows
-from steadytree.models.scorecard import RiskTable, Scorecard
-from steadytree.riskscore import boosting, candidates, logistic
-from steadytree.riskscore.boosting import Boosting, Points
-from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows
+from steadytree.models.base import LearnerMixin, read_rows, with_class_weight
+from steadytree.models.risk_table import RiskTable
+from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore import candidates
+from steadytree.riskscore.banded_score import check_decision, described, fit_banded
+from steadytree.riskscore.candidates import LabelledRows
+from steadytree.riskscore.condition_score import NO_LIMIT, fit_conditions
+from steadytree.robustness.certify import certify
+from steadytree.robustness.perturbation import Perturbation
 
-MOST_POINTS = {"majority": 10, "logistic": 5}
-NO_LIMIT = 10**6
 PARAMETERS: Parameters = {
-    "loss": OneOf("auto", "majority", "logistic"),
+    "loss": Replaced("objective"),
+    "tau": Replaced("noise"),
+    "objective": OneOf("log_loss", "majority", "logistic", "published"),
+    "noise": Real(0, 1, also=("1se",)),
+    "max_conditions": Integer(1, also=(None,)),
+    "max_variables": Integer(1, also=(None,)),
+    "max_points": Integer(1, also=(None,)),
+    "prevalence": Real(above=0, below=1, also=(None,)),
     "directions": OneOf("both", "up"),
-    "as_published": Boolean(),
-    "tau": Real(0, 1, also=("1se",)),
     "gamma": Real(above=0, below=0.5, also=("cv",)),
     "n_rounds": Integer(1, 1000, also=("cv",)),
-    "max_conditions": Integer(1, also=(None,)),
-    "max_points": Integer(1, also=(None,)),
 }
 
 
 class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
-    """A risk score: conditions with small integer points, robust to noise by construction.
+    """A risk score: points for bands of each variable, whose total stands for a risk.
 
-    Conditions are chosen on rows that noise of size `tau` has moved against their label. Every
-    training row that is correct after that move is correct after any move of that size, so
-    `certified_accuracy_` is proven for the training rows; `steadytree.certify` gives the exact
-    value for any rows. With three or more classes each class has its own points and the largest
-    total wins.
+    Thresholds are round numbers, categories are grouped, missing values have points of their own,
+    and the risk rises or falls along a variable unless the data contradict it. Points are whole
+    numbers from 0; the band of a row in each variable is exactly one. Risks are shrunken by as
+    much as the search for bands is expected to overfit. With three or more classes each class has
+    its own points and the largest total wins.
 
     Parameters
     ----------
-    loss : {"auto", "majority", "logistic"}, default="auto"
-        "majority" boosts equal votes (Boost-by-Majority). "logistic" minimises the logistic loss
-        of the moved rows and rounds the weights. "auto" is "majority", unless its accuracy is not
-        above the share of the most frequent class by two standard errors, as with a rare outcome:
-        then "logistic", provided that its totals rank held-out rows better than chance.
-    tau : float or "1se", default="1se"
-        Noise that the fit is robust to, as a share of each column's range in the
-        training rows; 0/1 columns, categories and missing values are not moved by it. "1se" takes,
-        out of a few sizes, the largest up to which the cross-validated accuracy stays within one
-        standard error of the best, the error of differences on the same held-out rows. "logistic"
-        compares areas under the ROC curve instead where no size has an accuracy above the share
-        of the most frequent class by two standard errors.
+    objective : {"log_loss", "majority", "logistic"}, default="log_loss"
+        "log_loss" learns bands and risks. "majority" (equal votes, Boost-by-Majority) and
+        "logistic" learn conditions for the accuracy under noise.
+    noise : float or "1se", default=0.0
+        Noise that the fit is robust to, as a share of each column's range in the training rows;
+        0/1 columns, categories and missing values are not moved by it. Rows are moved against
+        their label while conditions are chosen. "1se" takes, out of a few sizes, the largest up
+        to which the cross-validated log loss (for "majority" and "logistic" the accuracy) stays
+        within one standard error of the best.
     max_conditions : int or None, default=10
-        Maximum number of conditions (for each class, above two).
-    directions : {"both", "up"}, default="both"
-        Whether points are given for small values too, or for large ones only.
-    monotone : mapping of name to {"up", "down"}, optional
-        Columns whose larger values may only raise ("up") or lower ("down") the total of the
-        second class. For two classes.
+        Maximum number of thresholds and groups of categories (for each class, above two).
+    max_variables : int or None, default=None
+        Maximum number of columns; for "log_loss".
+    positive : label, optional
+        The event of two classes, whose risk the points add up to. Without it the second label in
+        sorted order, as of 0 and 1, False and True, "no" and "yes".
+    class_weight : mapping or "balanced", optional
+        Weights of the classes in the choice of bands and points, and in a decision by risk. The
+        risks themselves are still those of the rows as they are. For "log_loss".
+    prevalence : float, optional
+        Share of events among the people the score is for, where it differs from the rows, as in
+        case-control samples. Risks are corrected to it.
+    decision : float or mapping, default=0.5
+        When the event is predicted: above a risk; {"cost": c} where a missed event costs c times
+        as much as a false positive; {"sensitivity": s} or {"specificity": s} for a share of the
+        training rows.
+    monotone : mapping of name to {"up", "down", "free"}, optional
+        Columns whose larger values may only raise or lower the total of the event, or may do
+        both at no price. For two classes.
     max_points : int or None, default=None
-        Maximum points of one condition; None is 10 for "majority" and 5 for "logistic".
+        Maximum points of one variable (of one condition for "majority" and "logistic"); None is
+        10, for "logistic" 5.
     forced, forbidden : sequence of str, optional
         Columns that must be used, or must not. A forced column needs two values.
+    directions : {"both", "up"}, default="both"
+        Whether points are given for small values too, or for large ones only.
     gamma : float in (0, 0.5) or "cv", default="cv"
-        Advantage over one half that every vote is expected to have; not used by "logistic".
+        For "majority": advantage over one half that every vote is expected to have.
     n_rounds : int or "cv", default="cv"
-        Maximum number of votes; not used by "logistic".
-    as_published : bool, default=False
-        The published algorithm without changes, for two classes: see `published`.
+        For "majority": maximum number of votes.
     random_state : int, RandomState or None, default=None
-        Seed for the rows that settings are chosen on, where there are more than 10,000, and for
-        the folds of up to 1,000 rows for "1se".
+        Seed for the folds that settings are chosen on. "log_loss" with a given noise uses none.
+    loss, tau : None
+        Former names of `objective` and `noise`.
 
     Attributes
     ----------
@@ -85,11 +103,9 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     risk_table_ : RiskTable
         Totals with counts, shares and intervals on the training rows.
     certified_accuracy_ : float
-        Share of training weight that is correct under every noise of size `tau_`: a proven lower
-        bound on the astuteness on the training rows.
-    loss_ : {"majority", "logistic"}
-        The loss that was used.
-    tau_, gamma_, n_rounds_ : settings that were used; the last two None for "logistic"
+        Share of training weight that is correct under every noise of size `noise_`.
+    noise_ : float
+    gamma_, n_rounds_ : settings that were used; None unless the objective is "majority"
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
@@ -98,46 +114,58 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    >>> model = RiskScoreClassifier(tau=0.05, max_conditions=5, random_state=0).fit(X, y)
-    >>> model.card_.n_conditions <= 5, bool(model.score(X, y) > 0.93)
+    >>> model = RiskScoreClassifier(max_variables=4, positive=0).fit(X, y)
+    >>> len(model.card_.variables) <= 4, bool(model.score(X, y) > 0.93)
     (True, True)
     """
 
     card_: Scorecard
-    tau_: float
+    noise_: float
     gamma_: float | None
     n_rounds_: int | None
 
     def __init__(
         self,
-        loss="auto",
-        tau="1se",
+        objective="log_loss",
+        noise=0.0,
         max_conditions=10,
-        directions="both",
+        max_variables=None,
+        positive=None,
+        class_weight=None,
+        prevalence=None,
+        decision=0.5,
         monotone=None,
         max_points=None,
         forced=None,
         forbidden=None,
+        directions="both",
         gamma="cv",
         n_rounds="cv",
-        as_published=False,
         random_state=None,
+        loss=None,
+        tau=None,
     ):
-        self.loss = loss
-        self.tau = tau
+        self.objective = objective
+        self.noise = noise
         self.max_conditions = max_conditions
-        self.directions = directions
+        self.max_variables = max_variables
+        self.positive = positive
+        self.class_weight = class_weight
+        self.prevalence = prevalence
+        self.decision = decision
         self.monotone = monotone
         self.max_points = max_points
         self.forced = forced
         self.forbidden = forbidden
+        self.directions = directions
         self.gamma = gamma
         self.n_rounds = n_rounds
-        self.as_published = as_published
         self.random_state = random_state
+        self.loss = loss
+        self.tau = tau
 
     @classmethod
-    def published(cls, tau: float = 0.05, gamma: float = 0.01) -> "RiskScoreClassifier":
+    def as_published(cls, noise: float = 0.05, gamma: float = 0.01) -> "RiskScoreClassifier":
         """BBM-RS as its authors ran it, for comparison.
 
         Points for large values only, gamma fixed, the last vote kept although it fails, no tuned
@@ -145,7 +173,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         expects numbers scaled to [0, 1]; its intercept is a column of ones that the caller adds.
         """
         limits = {"max_conditions": None, "max_points": NO_LIMIT}
-        return cls("majority", tau, directions="up", gamma=gamma, as_published=True, **limits)
+        return cls("published", noise, directions="up", gamma=gamma, **limits)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RiskScoreClassifier":
         """Fit the risk score.
@@ -165,35 +193,90 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         rows = read_rows(self, X, y, sample_weight)
-        self.classes_, labels = np.unique(rows.labels, return_inverse=True)
+        self.classes_ = np.unique(rows.labels)
         self._check_classes()
-        space = FeatureSpace.observe(rows)
-        values = np.asarray(space.encode(rows), np.float64)
-        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
-        self._fit_rows(LabelledRows(space, self.classes_, values, labels, weights))
-        totals = self.card_.holds_encoded(values) @ self.card_.points + self.card_.offset
-        totals = totals[:, 0] if self.card_.is_binary else totals
-        self.risk_table_ = RiskTable.of(self.card_, totals, labels, weights)
-        self.card_ = replace(self.card_, risk_table=self.risk_table_)
+        data, weighted = self._labelled(rows), with_class_weight(rows, self.class_weight)
+        if weighted.n_rows < rows.n_rows:
+            raise ValueError("class_weight must be above 0 for every class.")
+        fitting = data.weights if weighted.weights is None else weighted.weights
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        if self.objective == "log_loss":
+            self._fit_bands(data, rows, fitting, seed)
+        else:
+            found = fit_conditions(self, data, seed)
+            self.card_, self.certified_accuracy_, self.noise_, self.gamma_, self.n_rounds_ = found
+            totals = data.totals(self.card_)
+            table = RiskTable.of(self.card_, totals, data.labels, data.weights)
+            self.card_ = replace(self.card_, risk_table=table)
+        self.risk_table_ = self.card_.risk_table
         if self.card_.n_conditions == 0:
             warnings.warn(
-                f"no condition was kept with loss={self.loss_!r} and tau={self.tau_:g}: the score "
-                "is empty and always predicts the most frequent class, with its share as the risk.",
+                f"no condition was kept with objective={self.objective!r} and noise="
+                f"{self.noise_:g}: the score is empty and always predicts the most frequent "
+                "class, with its share as the risk.",
                 stacklevel=2,
             )
         return self
 
+    def _labelled(self, rows: Dataset) -> LabelledRows:
+        """Encoded rows with the event as the second of two classes."""
+        space, classes = FeatureSpace.observe(rows), self.classes_
+        if self._is_turned:
+            classes = classes[::-1]
+        labels = np.searchsorted(self.classes_, rows.labels)
+        labels = 1 - labels if self._is_turned else labels
+        weights = np.ones(rows.n_rows) if rows.weights is None else rows.weights
+        values = np.asarray(space.encode(rows), np.float64)
+        return LabelledRows(space, classes, values, labels, weights)
+
+    @property
+    def _is_turned(self) -> bool:
+        """Whether the event is the first of two classes in sorted order."""
+        return self.positive is not None and bool(self.classes_[0] == self.positive)
+
+    def _fit_bands(
+        self, data: LabelledRows, rows: Dataset, fitting: NDArray[np.float64], seed: int
+    ) -> None:
+        plain, self.noise_ = fit_banded(self, data, fitting, seed)
+        made = {"objective": "log_loss", "noise": self.noise_, "rows": float(data.weights.sum())}
+        self.card_ = described(plain, data, made)
+        self.gamma_ = self.n_rounds_ = None
+        moved = {
+            column.name: self.noise_ * (column.high - column.low) * (column.kind != "binary")
+            for column in data.space
+            if not column.is_categorical
+        }
+        correct = self.card_.answer_encoded(data.values) == data.labels
+        if self.noise_ > 0:
+            still = {column.name: 0.0 for column in data.space if column.is_categorical}
+            moves = Perturbation(radius={**moved, **still}, whole=[])
+            found = certify(self.card_, rows, data.classes[data.labels], moves)
+            correct = found.right & (found.distance > moves.spend(1.0))
+        self.certified_accuracy_ = float(np.average(correct, weights=data.weights))
+
     def _check_parameters(self) -> None:
         """Refuse invalid parameters, before the data are read."""
         validate(self, PARAMETERS)
-        if self.as_published and (self.loss == "logistic" or self.directions != "up"):
-            raise ValueError("as_published needs loss='majority' and directions='up'.")
+        check_decision(self.decision)
+        if self.objective == "published" and self.directions != "up":
+            raise ValueError("objective='published' needs directions='up': use as_published().")
+        if self.objective != "log_loss":
+            usual = dict.fromkeys(("max_variables", "class_weight", "prevalence"))
+            usual |= {"decision": 0.5}
+            given = [name for name, value in usual.items() if getattr(self, name) != value]
+            if given:
+                raise ValueError(
+                    f"{given[0]} is for objective='log_loss', got objective={self.objective!r}: "
+                    "leave it out."
+                )
         n_forced = len(candidates.names_of(self, "forced"))
         candidates.names_of(self, "forbidden")
         if self.monotone is not None and not isinstance(self.monotone, Mapping):
             kind = type(self.monotone).__name__
-            raise ValueError(f"monotone must map names to 'up' or 'down', got a {kind}.")
-        for limit in ("max_conditions", "n_rounds")[: 1 if self.loss == "logistic" else 2]:
+            raise ValueError(f"monotone must map names to 'up', 'down' or 'free', got a {kind}.")
+        limits = ["max_conditions", "max_variables"]
+        limits += ["n_rounds"] if self.objective in ("majority", "published") else []
+        for limit in limits:
             most = getattr(self, limit)
             if isinstance(most, Integral) and n_forced > most:
                 raise ValueError(
@@ -201,143 +284,48 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
                 )
 
     def _check_classes(self) -> None:
-        """Refuse numbers of classes that the algorithm does not support."""
+        """Refuse labels that the parameters do not fit."""
         classes = self.classes_
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {str(classes[0])!r}: at least two are needed."
             )
-        if self.as_published and len(classes) > 2:
+        if self.objective == "published" and len(classes) > 2:
             raise ValueError(
                 "Only binary classification is supported. The published algorithm takes two "
-                f"classes, but y has {len(classes)}: leave as_published out, or fit one class "
+                f"classes, but y has {len(classes)}: use another objective, or fit one class "
                 "against the rest."
             )
-
-    def _fit_rows(self, data: LabelledRows) -> None:
-        """Fit by votes or by the logistic loss; "auto" tries votes first."""
-        features = DerivedFeatures.of(self, data)
-        targets = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        labels, weights = data.labels, data.weights
-        rows = [TrainingRows(features, np.where(labels == k, 1, -1), weights) for k in targets]
-        forced = candidates.check_forced(self, data)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        if self.loss != "logistic":
-            self.loss_ = "majority"
-            self._set_scorecard(self._fit_votes(rows, forced, seed), data)
-            answer = self.card_.answer_encoded(data.values)
-            if self.loss == "majority" or self.as_published:
-                return
-            if boosting.beats_most_frequent(answer, labels, weights):
-                return
-        tau, ranks = self._logistic_noise(rows, forced, seed)
-        if ranks or self.loss == "logistic":
-            self.loss_, self.tau_, self.gamma_, self.n_rounds_ = "logistic", tau, None, None
-            self._set_scorecard([self._logistic(one, tau, forced) for one in rows], data)
-
-    def _set_scorecard(self, found: list[Points], data: LabelledRows) -> None:
-        if len(found) == 1:
-            self.card_ = logistic.binary_scorecard(found[0], data)
-            correct = (found[0].worst_totals > 0) == (data.labels == 1)
-        else:
-            self.card_, worst = logistic.joint_scorecard(found, data)
-            correct = worst.argmax(axis=1) == data.labels
-        self.certified_accuracy_ = float(np.average(correct, weights=data.weights))
-
-    def _fit_votes(
-        self, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
-    ) -> list[Points]:
-        """Points of each class against the rest, all with the same settings."""
-        settings = self._settings(forced)
-        if self.tau == "1se":
-            how = boosting.choose_noise(rows, boosting.TAUS, settings, seed)
-        else:
-            how = settings[0] if len(settings) == 1 else boosting.choose(rows, settings, seed)[0]
-        self.tau_, self.gamma_, self.n_rounds_ = how.tau, how.gamma, how.rounds
-        found = [self._majority(one, how) for one in rows]
-        # totals of several classes are compared with each other, so their points are not divided
-        several = len(found) > 1 or self.as_published
-        return found if several else [boosting.smallest_points(found[0])]
-
-    def _settings(self, forced: tuple[int, ...]) -> list[Boosting]:
-        usual = boosting.PUBLISHED_ROUNDS if self.as_published else boosting.ROUNDS
-        if self.n_rounds == "cv":  # each forced column takes a vote
-            rounds = [r for r in usual if r >= len(forced)] or [len(forced)]
-        else:
-            rounds = [self.n_rounds]
-        gammas = boosting.GAMMAS if self.gamma == "cv" else (self.gamma,)
-        tau = 0.0 if self.tau == "1se" else float(self.tau)
-        fixed = tau, self._most, forced, self.as_published
-        return [Boosting(int(r), float(g), *fixed) for r in rounds for g in gammas]
-
-    def _majority(self, rows: TrainingRows, how: Boosting) -> Points:
-        found, most = boosting.boost(rows, how), self._most_points("majority")
-        if not (found.points > most).any():
-            return found
-        points = np.minimum(found.points, most)
-        limited = replace(found, points=points, offset=0)
-        count = boosting.worst_totals(limited, rows, how.tau * candidates.SLACK)
-        offset = boosting.tuned_offset(count, rows, -(int(points.sum()) // 2))
-        return Points(found.conditions, points, offset, count + offset)
-
-    def _logistic(
-        self, rows: TrainingRows, tau: float, forced: tuple[int, ...], thresholds: Any = None
-    ) -> Points:
-        fit = logistic.fit_logistic(rows, tau, self._most, forced, thresholds)
-        most = self._most_points("logistic")
-        return logistic.round_points(fit, rows.labels, rows.weights, most)
-
-    def _logistic_noise(
-        self, rows: list[TrainingRows], forced: tuple[int, ...], seed: int
-    ) -> tuple[float, bool]:
-        """Noise level, and whether held-out rows are ranked better than by chance."""
-        sizes = boosting.TAUS if self.tau == "1se" else (float(self.tau),)
-        if not rows[0].features.moved.any():
-            sizes = sizes[:1]  # noise moves no column, so all sizes are the same
-        if len(sizes) == 1 and self.loss == "logistic":
-            return sizes[0], True
-        divisions = boosting.divisions_of(len(rows[0].labels), seed)
-        samples = [one.sample(boosting.MOST_ROWS, seed) for one in rows]
-        folds = [pair for one in samples for pair in one.folds(divisions)]
-        if len(folds) < 2:
-            return sizes[0], False
-        correct, ranked = np.empty((2, len(sizes), len(folds)))
-        for k, (fit, held) in enumerate(folds):
-            thresholds = logistic.thresholds_of(fit)
-            for size, tau in enumerate(sizes):
-                found = self._logistic(fit, tau, forced, thresholds)
-                correct[size, k] = boosting.noisy_accuracy(found, held, 0.0)
-                ranked[size, k] = boosting.ranking_auc(found, held)
-        frequent = np.array([held.most_frequent for _, held in folds])
-        # where accuracy is no better than the most frequent class, an empty score looks as good
-        best = correct[correct.mean(axis=1).argmax()]
-        is_informative = boosting.is_above(best, frequent, errors=2)
-        chosen = boosting.last_within_error(list(correct if is_informative else ranked))
-        # not the error over folds: they share rows, and the best of several levels was taken
-        chance = max(boosting.chance_error(one) for one in samples if one.most_frequent < 1)
-        return sizes[chosen], bool(ranked[chosen].mean() > 0.5 + 2 * chance)
-
-    @property
-    def _most(self) -> int:
-        return NO_LIMIT if self.max_conditions is None else int(self.max_conditions)
-
-    def _most_points(self, loss: str) -> int:
-        return MOST_POINTS[loss] if self.max_points is None else int(self.max_points)
+        binary = {"positive": self.positive, "prevalence": self.prevalence}
+        binary["decision"] = None if self.decision == 0.5 else self.decision
+        given = [name for name, value in binary.items() if value is not None]
+        if given and len(classes) > 2:
+            raise ValueError(
+                f"{given[0]} is for two classes, but y has {len(classes)}: leave it out, or make y "
+                "tell one class from the rest, as in y == 'a'."
+            )
+        if self.positive is not None and self.positive not in classes.tolist():
+            raise ValueError(
+                f"positive must be one of the labels {classes.tolist()}, got {self.positive!r}."
+            )
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predicted class of each row; of two classes the second where the total is above 0."""
+        """Predicted class of each row; of two classes the event from the decision's total on."""
         table = self._check_rows(X)
         return self.card_.predict(table)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Risk of each class, in order of ``classes_``."""
         table = self._check_rows(X)
-        return self.card_.predict_proba(table)
+        return self.card_.predict_proba(table)[:, :: -1 if self._is_turned else 1]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Totals, minus one half for two classes; one column per class above two."""
+        """Totals, for two classes from halfway below the decision; above 0 is ``classes_[1]``."""
         totals = self.total(X).astype(np.float64)
-        return totals - 0.5 if self.card_.is_binary else totals
+        if not self.card_.is_binary:
+            return totals
+        least = 1 if self.card_.decision is None else self.card_.decision
+        return (totals - least + 0.5) * (-1 if self._is_turned else 1)
 
     def total(self, X: Any) -> NDArray[np.int64]:
         """Points with the offset: (n_rows,), or (n_rows, n_classes) above two classes."""
@@ -365,5 +353,5 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         # with points for large values only, small values cannot be told apart
         tags.classifier_tags.poor_score = self.directions == "up"
-        tags.classifier_tags.multi_class = not self.as_published
+        tags.classifier_tags.multi_class = self.objective != "published"
         return tags

@@ -19,7 +19,7 @@ from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
 from steadytree.robustness._kernels import attack
 from steadytree.robustness._kernels.attack import BinTable, MoveTable, NodeTable
-from steadytree.robustness.perturbation import Moves, Perturbation, check_whole
+from steadytree.robustness.perturbation import Moves, Perturbation, check_integers
 
 NO_BOX = (np.nan, np.nan, np.inf, -np.inf)
 
@@ -291,7 +291,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     learned = isinstance(found, Scorecard) or not found.single_precision
     moves = perturbation.moves(found.space.typed_like(table, fitted=learned))
     rows, truth = labelled_rows(found, table, y, "certify")
-    check_whole(perturbation, found.space, rows)
+    check_integers(perturbation, found.space, rows)
     answer = _answers(found, rows)
     distance, witness = np.empty(len(rows)), np.empty_like(rows)
     for some, own_moves in moves.by_fractions(rows):

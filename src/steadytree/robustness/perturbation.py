@@ -347,7 +347,7 @@ def _names(parameter: str, given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def check_whole(noise: Perturbation, space: FeatureSpace, values: NDArray[np.float64]) -> None:
+def check_integers(noise: Perturbation, space: FeatureSpace, values: NDArray[np.float64]) -> None:
     """Refuse fractions in columns that the perturbation's `whole` names."""
     for name in noise.whole or ():
         column = values[:, space.names.index(name)]

@@ -16,7 +16,7 @@ from steadytree.data.binning import quantile_thresholds
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import TreeClassifierMixin, read_rows, with_class_weight
 from steadytree.models.sklearn import as_tree
-from steadytree.robustness.perturbation import Perturbation, check_names, check_whole
+from steadytree.robustness.perturbation import Perturbation, check_integers, check_names
 from steadytree.robustness.search.branch_and_bound import Search, load_loops
 from steadytree.robustness.search.problem import Encoding, Floats, Outcome, Problem
 
@@ -168,7 +168,7 @@ class RobustTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         values = np.asarray(space.encode(data), np.float64)
         noise = self.perturbation or Perturbation(step_cost=math.inf, budget=0.0)
         moves = noise.moves(space.typed_like(data, fitted=True))
-        check_whole(noise, space, values)
+        check_integers(noise, space, values)
         steps = moves.integer | np.isinf(np.minimum(moves.up, moves.down))
         self.space_ = self._with_thresholds(space, values, steps, data.weights)
         weights = np.ones(len(values)) if data.weights is None else data.weights

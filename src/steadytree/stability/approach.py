@@ -21,7 +21,7 @@ from steadytree.stability.new_rows import (
 
 MOST_READS = 24_000_000  # rows that splits may be tried on
 INWARDS = 0.6  # share of them that the search from the given tree may have
-FEW_CUTS = 8  # of a column that the tree in use asks, all are tried everywhere
+FEW_THRESHOLDS = 8  # of a column that the tree in use asks, all are tried everywhere
 OVERHEAD = 200  # rows that a split costs in any case
 DETOUR = 0.03  # share of the rows by which a tree on the way may be worse
 EPSILON = 1e-9
@@ -32,7 +32,7 @@ class Approach:
 
     It must have no more loss, flips, empty leaves, nor leaves than the given tree (or, of leaves,
     the tree in use). One move changes a tree: a leaf gets another label or a split of the tree in
-    use; a split goes, gets another threshold of its column (`cuts`, by column) or a split of the
+    use; a split goes, gets another of the `thresholds` of its column or a split of the
     tree in use, or changes places with one below it. Splits of the tree in use are tried with all
     thresholds where these are few. The search starts from both ends. From the given tree, the
     nearest that waits is changed next, and what is little worse is passed on the way. From the tree
@@ -41,13 +41,16 @@ class Approach:
     budget of rows read.
     """
 
-    def __init__(self, rows: NewRows, tree: Tree, cuts: Sequence[Floats]) -> None:
-        self.rows, self.tree, self.cuts = rows, tree, cuts
+    def __init__(self, rows: NewRows, tree: Tree, thresholds: Sequence[Floats]) -> None:
+        self.rows, self.tree, self.thresholds = rows, tree, thresholds
         chosen = [split_of(rows.old, node) for node in range(rows.old.n_nodes)]
         self.splits = [split for split in chosen if split is not None]
         for own in {split.feature: split for split in self.splits}.values():
-            if not np.isnan(own.threshold) and len(cuts[own.feature]) <= FEW_CUTS:
-                self.splits += [own._replace(threshold=float(cut)) for cut in cuts[own.feature]]
+            if not np.isnan(own.threshold) and len(thresholds[own.feature]) <= FEW_THRESHOLDS:
+                self.splits += [
+                    own._replace(threshold=float(threshold))
+                    for threshold in thresholds[own.feature]
+                ]
         self.reads, self.most_reads = 0, 0.0
 
     def nearest(self) -> Tree:
@@ -138,8 +141,8 @@ class Approach:
             if own.feature == split.feature and own.missing_left != split.missing_left:
                 yield own._replace(missing_left=split.missing_left)
         if not np.isnan(split.threshold):
-            for cut in self.cuts[split.feature]:
-                yield split._replace(threshold=float(cut))
+            for threshold in self.thresholds[split.feature]:
+                yield split._replace(threshold=float(threshold))
 
     def _worth(self, nested: Nested, rows: Integers) -> Floats:
         """Loss, flips, leaves and empty leaves."""

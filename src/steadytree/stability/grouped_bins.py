@@ -14,8 +14,8 @@ from steadytree.stability._kernels.small_tree import MOST_BINS
 from steadytree.stability._kernels.steady import GROUPED, ORDERED, WITH_MISSING
 
 Floats = NDArray[np.float64]
-N_CUTS = 32
-LEAST_BETWEEN = 10.0  # rows between two cuts
+N_THRESHOLDS = 32
+LEAST_BETWEEN = 10.0  # rows between two thresholds
 STEPS = (1.0, 0.5, 0.2)  # round numbers are multiples of these times a power of ten
 RARE, FEW = 0.02, 25.0  # categories below this share, and this weight, have a bin in common
 MOST_GROUPS = 32  # bins of categories; of more, neighbours are joined
@@ -39,7 +39,7 @@ class GroupedBins:
     Parameters
     ----------
     space : FeatureSpace
-        With cuts.
+        With thresholds.
     groups : tuple of int64 arrays or None
         For a column of categories, the bin of each category, NOT_SEEN without rows; the last
         entry is the bin of missing values.
@@ -65,7 +65,7 @@ class GroupedBins:
                 kinds.append(GROUPED)
             else:
                 group = None
-                columns.append(column.with_thresholds(rounded_cuts(values[:, j], weights)))
+                columns.append(column.with_thresholds(rounded_thresholds(values[:, j], weights)))
                 n_bins.append(columns[-1].n_bins + column.missing)
                 kinds.append(WITH_MISSING if column.missing else ORDERED)
             groups.append(group)
@@ -73,14 +73,16 @@ class GroupedBins:
 
     @property
     def roundness(self) -> Floats:
-        """How round the cut above each bin is (d, MOST_BINS); 0 where there is none.
+        """How round the threshold above each bin is (d, MOST_BINS); 0 where there is none.
 
         Nothing is rounder than asking whether a value is there.
         """
         found = np.zeros((len(self.kinds), MOST_BINS))
         for j, column in enumerate(self.space):
             if not column.is_categorical:
-                found[j, : len(column.thresholds)] = [step_of(cut) for cut in column.thresholds]
+                found[j, : len(column.thresholds)] = [
+                    step_of(threshold) for threshold in column.thresholds
+                ]
                 if column.missing:
                     found[j, len(column.thresholds) :][:2] = np.inf  # the last number; missing
         return found
@@ -115,33 +117,33 @@ class GroupedBins:
         return GroupSplit(np.nan, subset, bool(goes[-1]), swapped)
 
 
-def rounded_cuts(values: Floats, weights: Floats) -> Floats:
-    """At most N_CUTS thresholds near quantiles; between the values where these are few.
+def rounded_thresholds(values: Floats, weights: Floats) -> Floats:
+    """At most N_THRESHOLDS thresholds near quantiles; between the values where these are few.
 
-    A value of many rows counts as one quantile's share, so that the rest of its column gets cuts
-    too. Each cut is the roundest number nearer to its quantile than to the next, which mostly
+    A value of many rows counts as one quantile's share: the rest of its column gets thresholds
+    too. Each threshold is the roundest number nearer to its quantile than to the next, which mostly
     stays when some rows go, as the least float32 number not below it, so that readers in single
     precision decide alike.
     """
     known = ~np.isnan(values)
     distinct, position = np.unique(values[known], return_inverse=True)
-    if len(distinct) <= N_CUTS + 1:
-        return quantile_thresholds(values, N_CUTS, weights)
+    if len(distinct) <= N_THRESHOLDS + 1:
+        return quantile_thresholds(values, N_THRESHOLDS, weights)
     heavy = np.bincount(position, weights[known])
-    heavy = np.minimum(heavy, heavy.sum() / N_CUTS)
-    n_cuts = int(np.clip(heavy.sum() / LEAST_BETWEEN, 2, N_CUTS))
+    heavy = np.minimum(heavy, heavy.sum() / N_THRESHOLDS)
+    n_thresholds = int(np.clip(heavy.sum() / LEAST_BETWEEN, 2, N_THRESHOLDS))
     reached = np.cumsum(heavy) / heavy.sum()
-    levels = np.arange(0.5, n_cuts + 1, 0.5) / (n_cuts + 1)
+    levels = np.arange(0.5, n_thresholds + 1, 0.5) / (n_thresholds + 1)
     # the tolerance keeps weights and repeated rows on the same side of a level
     found = np.searchsorted(reached, levels - 1e-12).clip(0, len(distinct) - 2)
-    low, middle, high = (distinct[found[k::2][:n_cuts]] for k in range(3))
-    high = np.where(high > low, high, distinct[found[::2][:n_cuts] + 1])
+    low, middle, high = (distinct[found[k::2][:n_thresholds]] for k in range(3))
+    high = np.where(high > low, high, distinct[found[::2][:n_thresholds] + 1])
     exact = np.array([roundest_number(*each) for each in zip(low, middle, high, strict=True)])
     with np.errstate(over="ignore"):
         single = exact.astype(np.float32)
         single = np.where(single < exact, np.nextafter(single, np.float32(np.inf)), single)
-    cuts = np.unique(np.where(np.isfinite(single), single.astype(np.float64), exact))
-    return cuts[(cuts >= distinct[0]) & (cuts < distinct[-1])]
+    thresholds = np.unique(np.where(np.isfinite(single), single.astype(np.float64), exact))
+    return thresholds[(thresholds >= distinct[0]) & (thresholds < distinct[-1])]
 
 
 def roundest_number(low: float, middle: float, high: float) -> float:

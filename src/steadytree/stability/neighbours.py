@@ -30,7 +30,7 @@ from steadytree.stability.new_rows import (
 # what one change may cost in loss, from keeping the tree to hardly minding
 RATES = (np.inf, 1, 0.7, 0.5, 0.4, 0.3, 0.2, 0.15, 0.1, 0.07, 0.05, 0.03, 0.02, 0.01, 0.005, 0)
 PRICE = 1.0  # rows that a changed split must gain in any case
-N_CUTS = 60
+N_THRESHOLDS = 60
 FRESH_LEAVES = 10
 MOST_POINTS = 2_000  # of a node's frontier; beyond that it is thinned
 
@@ -241,7 +241,9 @@ def fine_bins(space: FeatureSpace, values: Floats, targets: Floats, weights: Flo
     columns, n_bins = [], grouped.n_bins.copy()
     for j, column in enumerate(space):
         if not column.is_categorical:
-            column = column.with_thresholds(quantile_thresholds(values[:, j], N_CUTS, weights))
+            column = column.with_thresholds(
+                quantile_thresholds(values[:, j], N_THRESHOLDS, weights)
+            )
             n_bins[j] = column.n_bins + column.missing
         columns.append(column)
     return replace(grouped, space=FeatureSpace(tuple(columns)), n_bins=n_bins)

@@ -73,7 +73,7 @@ class Variant(NamedTuple):
     values: Integers | None = None  # (n, p): the row that each value is from; None is its own
 
 
-def draw_variant(
+def sample_variant(
     change: str, affected: Integers, labels: NDArray[Any], n_columns: int, random: Any
 ) -> Variant:
     """The data set after a change of some rows: see `average_sensitivity`."""
@@ -162,7 +162,7 @@ def _fit_variant(variant: Variant, estimator: Any, data: Dataset) -> Tree:
     X = part.form_for(estimator)
     if variant.values is not None:
         X = mix_values(data.native, variant.values)
-    return _tree_of(_fit(estimator, X, data.labels[variant.labels], part.weights), data)
+    return _tree_of(fit_again(estimator, X, data.labels[variant.labels], part.weights), data)
 
 
 def mix_values(X: Any, rows: Integers) -> Any:
@@ -177,12 +177,12 @@ def mix_values(X: Any, rows: Integers) -> Any:
 def fit_model(rows: Integers, estimator: Any, data: Dataset) -> Tree | Scorecard:
     """The tree or scorecard that a fresh copy of an estimator learns from some of the rows."""
     part = data.take(rows)
-    fitted = _fit(estimator, part.form_for(estimator), part.labels, part.weights)
+    fitted = fit_again(estimator, part.form_for(estimator), part.labels, part.weights)
     scorecard = as_scorecard(fitted)
     return _tree_of(fitted, data) if scorecard is None else scorecard
 
 
-def _fit(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
+def fit_again(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
     """A fresh copy, fitted; a pipeline hands weights to its last step."""
     name = "sample_weight"
     if hasattr(estimator, "steps"):

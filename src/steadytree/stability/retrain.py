@@ -276,8 +276,8 @@ class RetrainedTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimato
         step = int(allowed[np.argsort(changes[allowed], kind="stable")[0]])
         found = rows.solve(old, self.refit_, np.arange(len(labels)), self.scoring)
         trees, points, index = _ladder(found)
-        cuts = [column.thresholds for column in found.bins.space]
-        self.tree_ = Approach(found.rows, trees[step], cuts).nearest()
+        thresholds = [column.thresholds for column in found.bins.space]
+        self.tree_ = Approach(found.rows, trees[step], thresholds).nearest()
         self._neighbours, self.exact_ = found, found.exact
         self.frontier_ = dict(zip(FRONTIER, found.frontier.points.T.copy(), strict=True))
         self.steps_ = {

@@ -21,12 +21,12 @@ from steadytree.stability.removal import (
     Alternative,
     Removal,
     Variant,
-    draw_variant,
     fresh,
     is_repeatable,
     refit,
     remove_from_prepared,
     repeat_fit,
+    sample_variant,
 )
 
 DEFAULT_REPEATS = 100
@@ -224,7 +224,7 @@ def average_sensitivity(
 
 def _variants(change: str, sets: NDArray[np.int64], data: Dataset, seed: int) -> list[Variant]:
     random, n_columns = np.random.default_rng(seed), len(data.table.columns)
-    return [draw_variant(change, rows, data.labels, n_columns, random) for rows in sets]
+    return [sample_variant(change, rows, data.labels, n_columns, random) for rows in sets]
 
 
 def _repeat(

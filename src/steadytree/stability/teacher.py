@@ -7,16 +7,16 @@ from numpy.typing import NDArray
 
 from steadytree.stability._kernels.steady import (
     WITH_MISSING,
-    draw_bag,
     find_deep_leaves,
     grow_deep,
     hash_rows,
+    sample_bag,
 )
 
 Floats = NDArray[np.float64]
 N_TREES = 100
 MOST_IN_BAG = 20_000  # more rows make deep trees large and hardly better
-MOST_DRAWN = 1024.0  # of one row
+MOST_SAMPLED = 1024.0  # of one row
 PENALTY, STACK_PENALTY = 10.0, 20.0
 FARTHEST = 0.002  # least probability that is told apart
 NEWTON_STEPS, SMALL_STEP = 25, 1e-6
@@ -83,8 +83,8 @@ class Teacher:
     def predict(self, binned: NDArray[np.uint8]) -> Floats:
         """Probabilities (n, k) of other rows, by all trees."""
         votes = np.zeros((len(binned), self._rows.targets.shape[1]))
-        for feature, cut, left, value in self._trees:
-            votes += value[find_deep_leaves(binned, feature, cut, left)]
+        for feature, last_left, left, value in self._trees:
+            votes += value[find_deep_leaves(binned, feature, last_left, left)]
         votes /= len(self._trees)
         design, found = self._design(binned), []
         for k, (line, stack) in enumerate(zip(self._lines, self._stacks, strict=True)):
@@ -99,13 +99,13 @@ class Teacher:
         in all has left out the share (1 - 1 / w)^k on average.
         """
         rows = self._rows
-        copies = np.clip(rows.weights, 1.0, MOST_DRAWN)
+        copies = np.clip(rows.weights, 1.0, MOST_SAMPLED)
         means = copies * min(1.0, MOST_IN_BAG / copies.sum())
         n_tried = max(2, -(-rows.binned.shape[1] // 2))
         votes, n_votes, self._trees = rows.shares, np.ones(len(copies)), []
         roots = hash_rows(np.array([[seed, tree] for tree in range(N_TREES)], np.uint64))
         for bits in roots:
-            counts = draw_bag(rows.hashes, means, bits)
+            counts = sample_bag(rows.hashes, means, bits)
             bag = counts * (rows.weights / copies)
             tree = grow_deep(rows.binned, rows.targets, bag, n_tried, bits)
             out = (1 - 1 / copies) ** counts
@@ -117,16 +117,16 @@ class Teacher:
 
     def _design(self, binned: NDArray[np.uint8], learn: bool = False) -> Floats:
         """Bin numbers, standardised; a missing one is the mean and has a column of its own."""
-        gone = (binned == self._rows.n_bins - 1) & (self._rows.kinds == WITH_MISSING)
+        missing = (binned == self._rows.n_bins - 1) & (self._rows.kinds == WITH_MISSING)
         numbers = binned.astype(np.float64)
         if learn:
-            known = self._rows.weights[:, None] * ~gone
+            known = self._rows.weights[:, None] * ~missing
             heavy = np.maximum(known.sum(axis=0), np.finfo(float).tiny)
             self._means = (known * numbers).sum(axis=0) / heavy
             spread = (known * (numbers - self._means) ** 2).sum(axis=0) / heavy
             self._scales = np.where(spread > 0, np.sqrt(spread), 1.0)
-        scaled = np.where(gone, 0.0, (numbers - self._means) / self._scales)
-        flags = gone[:, self._rows.kinds == WITH_MISSING]
+        scaled = np.where(missing, 0.0, (numbers - self._means) / self._scales)
+        flags = missing[:, self._rows.kinds == WITH_MISSING]
         return np.column_stack([np.ones(len(binned)), scaled, flags])
 
     def _log_loss(self, p: Floats) -> float:

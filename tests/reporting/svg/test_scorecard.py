@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -13,9 +14,12 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
 from steadytree.models.documents import scorecard_from_dict, scorecard_to_dict
 from steadytree.models.files import load, save
-from steadytree.models.scorecard import RiskTable, Scorecard
+from steadytree.models.risk_table import RiskGroup, RiskTable
+from steadytree.models.scorecard import Scorecard
+from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.reporting.plot import plot
 from steadytree.reporting.svg.canvas import text_width
+from steadytree.reporting.svg.scorecard import plot_scorecard
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from tests.cli.commands import refused
 from tests.models.scorecards import random_card
@@ -29,10 +33,18 @@ WITH_TABLE = replace(CARD, risk_table=TABLE)
 
 def test_text_holds_every_condition_and_total():
     text = str(plot(WITH_TABLE))
-    assert "a <b> & c ≥ 0.5" in text
-    assert "+3" in text
-    assert "above 0: yes, else no" in text
-    assert len(text.splitlines()) == 7
+    assert text.splitlines() == [
+        "start with      -1",
+        "a <b> & c",
+        "  < 0.5          0",
+        "  ≥ 0.5         +3",
+        "  missing        0",
+        "above 0: yes, else no",
+        "",
+        "total           risk    observed    95 % interval    rows",
+        "-1              12 %         0 %        0 to 66 %       2",
+        "2               98 %       100 %      21 to 100 %       1",
+    ]
 
 
 def test_text_of_several_classes_has_a_column_each():
@@ -49,7 +61,7 @@ def test_picture_is_whole_and_escaped():
     picture = plot(WITH_TABLE, title="<script>")
     svg = picture.svg
     assert "<script>" not in svg
-    assert {"a <b> & c ≥ 0.5", "+3", "above 0: yes · else: no"} <= set(texts_of(svg))
+    assert {"a <b> & c", "≥ 0.5", "+3", "above 0: yes, else no"} <= set(texts_of(svg))
     assert picture._repr_html_() == picture._repr_svg_() == svg
     assert "<script>" not in picture.html
     assert svg in picture.html
@@ -64,31 +76,98 @@ def test_picture_of_several_classes_has_points_boxes_and_totals_of_each():
     card = Scorecard(space, names, conditions, [[1, 0, 2], [0, 4, 0]], [0, -1, 0], 1.0, 0.0)
     svg = plot(replace(card, risk_table=RiskTable.of(card, card.score(X), y))).svg
     texts = texts_of(svg)
-    assert {*names, "+1", "+2", "+4", "-1", "total"} <= set(texts)
-    assert {f"share of rows by total, {name}" for name in names} <= set(texts)
-    boxes = [n for n in ElementTree.fromstring(str(svg)).iter() if n.get("height") == "24"]
-    assert len(boxes) == 3 + 3 + 3  # to start with, for points above 0, for totals
+    assert {*names, "+1", "+2", "+4", "-1", "Total"} <= set(texts)
+    assert {f"Share of {name} by its total" for name in names} <= set(texts)
+    boxes = [n for n in ElementTree.fromstring(str(svg)).iter() if n.get("height") == "26"]
+    assert sum(n.get("class") == "paper" for n in boxes) == 3
 
 
 def test_names_and_labels_that_are_not_seen_break_neither_text_nor_picture():
     space = FeatureSpace.declare(bounds={"a\n\x01b": (0, 1)}, categories={"kind": ["", "x"]})
     conditions = [Condition(0, "at_least", 0.5), Condition(1, "among", categories=(0,))]
     card = Scorecard(space, ["", "y\tes"], conditions, [1, 2], 0)
-    assert {"a b ≥ 0.5", 'kind is ""'} <= set(texts_of(plot(card).svg))
-    assert str(plot(card)).splitlines()[1:] == [
-        "a b ≥ 0.5       +1",
-        'kind is ""      +2',
+    assert {"a b", "≥ 0.5", '""', "x"} <= set(texts_of(plot(card).svg))
+    assert str(plot(card)).splitlines() == [
+        "a b",
+        "  < 0.5                  0",
+        "  ≥ 0.5                 +1",
+        "  missing                0",
+        "kind",
+        "  x                      0",
+        '  ""                    +2',
+        "  missing or unknown     0",
         "above 0: y es, else (empty)",
     ]
 
 
-def test_long_points_stay_clear_of_the_box_before_them():
+def long_names():
+    """A card with 20 bands, long names of columns, categories, classes and groups."""
+    names = [f"county of {letter * 9} and its surroundings" for letter in "abcdefghijklmnopqrst"]
+    space = FeatureSpace.declare(bounds={"x" * 90: (0, 20)}, categories={"site " * 12: names})
+    pairs = number_conditions(0, list(range(1, 20)), list(range(0, 60, 3)), 0)
+    pairs += category_conditions(1, [0] * 5 + [30] * 8 + [5] * 7, 2)
+    conditions, points = zip(*pairs, strict=True)
+    groups = [RiskGroup("a group with a long name " * 3, 0), RiskGroup("high", 40)]
+    card = Scorecard(
+        space,
+        ["no", "an event with a name that is long enough to be broken"],
+        conditions,
+        points,
+        0,
+        0.1,
+        -4.0,
+        decision=40,
+        title="A title that is too long for one line of a sheet and for two of them " * 2,
+        units={"x" * 90: "millimetres of mercury"},
+        risk_groups=groups,
+    )
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x" * 90: rng.uniform(0, 20, 500), "site " * 12: rng.choice(names, 500)})
+    labels = (rng.random(500) < card.predict_proba(rows)[:, 1]).astype(int)
+    return replace(card, risk_table=RiskTable.of(card, card.score(rows), labels))
+
+
+SIZES = {"title": 20, "quiet": 12, "points small": 12.5, "small": 12.5}
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(
+    "make", [long_names, lambda: random_card(np.random.default_rng(0), n_classes=4)]
+)
+def test_no_text_leaves_the_sheet(make, narrow):
+    root = ElementTree.fromstring(str(plot_scorecard(make(), narrow=narrow)))
+    width = float(root.get("width"))
+    assert width <= (390 if narrow and make is long_names else 800)
+    offsets = []
+
+    def walk(node, x):
+        shift = re.match(r"translate\(([-\d.]+)", node.get("transform", ""))
+        x += float(shift[1]) if shift else 0.0
+        if node.tag.endswith("text"):
+            kind = node.get("class", "")
+            wide = text_width(node.text, SIZES.get(kind, 14), kind in ("title", "points"))
+            at = x + float(node.get("x")) - (wide if node.get("text-anchor") == "end" else 0)
+            offsets.append((at, at + wide))
+        for child in node:
+            walk(child, x)
+
+    walk(root, 0.0)
+    assert min(low for low, _ in offsets) >= 0
+    assert max(high for _, high in offsets) <= width
+
+
+def test_every_group_of_categories_can_be_read_whole():
+    texts = " ".join(texts_of(plot_scorecard(long_names())))
+    missing = [letter for letter in "abcdenopqrst" if f"county of {letter * 9} and" not in texts]
+    assert not missing  # those between are "any other"
+    assert "any other" in texts
+
+
+def test_long_points_stay_clear_of_those_before_them():
     card = Scorecard(SPACE, ["a", "b", "c"], [], [], [12345, 0, -54321], 1e-3, 0.0)
-    nodes = list(ElementTree.fromstring(plot(card).svg).iter())
-    boxes = [n for n in nodes if n.get("height") == "24"]
-    before = float(boxes[1].get("x")) + float(boxes[1].get("width"))
-    [points] = [n for n in nodes if n.text == "-54321"]
-    assert float(points.get("x")) - text_width("-54321", 15, True) > before + 5
+    nodes = ElementTree.fromstring(plot(card).svg).iter()
+    ends = {n.text: float(n.get("x")) for n in nodes if n.tag.endswith("text")}
+    assert ends["-54321"] - text_width("-54321", 14, True) > ends["0"] + 5
 
 
 def test_picture_of_an_empty_card_says_so():
@@ -106,7 +185,7 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     fit += ["--html", tmp_path / "d.html"]
     code, printed, _ = run(data, *fit)
     assert code == 0
-    assert "a ≥ 0." in printed
+    assert "  ≥ 0." in printed
     assert (tmp_path / "d.svg").read_text().startswith("<svg")
     assert (tmp_path / "d.html").read_text().startswith("<!DOCTYPE html>")
     out = tmp_path / "scores.csv"
@@ -123,7 +202,7 @@ def test_a_saved_card_is_shown_as_it_was_before(tmp_path, n_classes):
     rng = np.random.default_rng(n_classes)
     X = pd.DataFrame({"a": rng.random(120), "b": rng.choice(["u", "v"], 120)})
     y = np.array(["no", "yes", "maybe"])[(X["a"] * n_classes).astype(int)]
-    model = RiskScoreClassifier(tau=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    model = RiskScoreClassifier(noise=0.0, gamma=0.1, n_rounds=10, random_state=0)
     model.fit(X, y, sample_weight=rng.random(120))
     for saved in (model, model.card_):
         save(saved, tmp_path / "a.card.json")
@@ -183,8 +262,12 @@ def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
     assert text in loaded[0]
     assert loaded[1] == fitted[1]
     # a page's title is the column that was fitted to, which a card does not know
-    drawn = [page.partition("start with")[2] for page in (fitted[2], loaded[2])]
-    assert drawn[0] == drawn[1] != ""
+    drawn = [
+        re.findall(r">([^<>]+)</text>", page.partition("Total<")[2])
+        for page in (fitted[2], loaded[2])
+    ]
+    assert drawn[0] != []
+    assert [text for text in drawn[0] if text != "y"] == drawn[1]
     told = json.loads(run(data, "--card", card, "--json")[1])
     assert len(told["risks"]) == len(load(card).risk_table.rows) > 1
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steadytree.reporting.svg.canvas import fit_text, text_width
-from steadytree.reporting.svg.tree import BOX_HEIGHT, draw_tree, lay_out, picture_size
+from steadytree.reporting.svg.tree import BOX_HEIGHT, lay_out, picture_size, plot_tree
 from steadytree.reporting.wording import build_nodes
 from tests.models import trees
 
@@ -25,7 +25,7 @@ def texts_of(svg):
 @pytest.mark.parametrize("seed", range(10))
 def test_picture_is_xml_with_every_node(seed):
     tree = collected(seed)
-    root = ET.fromstring(draw_tree(tree))
+    root = ET.fromstring(plot_tree(tree))
     assert len(list(root.iter("title"))) == len(tree["nodes"])
     assert len(list(root.iter("path"))) == len(tree["nodes"]) - 1
     sides = [element.text for element in root.iter("text") if "side" in element.get("class", "")]
@@ -51,14 +51,14 @@ def test_boxes_do_not_overlap_and_stay_inside(n_leaves):
 
 def test_a_single_leaf_is_drawn():
     tree = collected(0, n_leaves=1)
-    assert tree["classes"][tree["nodes"][0]["answer"]] in " ".join(texts_of(draw_tree(tree)))
+    assert tree["classes"][tree["nodes"][0]["answer"]] in " ".join(texts_of(plot_tree(tree)))
 
 
 def test_many_classes_share_one_colour_for_the_rest():
     tree = collected(0, n_classes=3)
     many = tree | {"classes": [f"class {k}" for k in range(40)]}
     many["nodes"] = [node | {"counts": list(range(40))} for node in tree["nodes"]]
-    kinds = {element.get("class") for element in ET.fromstring(draw_tree(many)).iter("rect")}
+    kinds = {element.get("class") for element in ET.fromstring(plot_tree(many)).iter("rect")}
     assert kinds <= {"box", "empty", *(f"c{k}" for k in range(8))}
 
 
@@ -69,7 +69,7 @@ def test_names_are_escaped():
         node | {"feature": EVIL, "test": EVIL, "full": EVIL} if "left" in node else node
         for node in tree["nodes"]
     ]
-    svg = draw_tree(evil)
+    svg = plot_tree(evil)
     assert "<script" not in svg
     titles = [element.text for element in ET.fromstring(svg).iter("title")]
     assert any(EVIL in title for title in titles)
@@ -77,7 +77,7 @@ def test_names_are_escaped():
 
 def test_bars_show_the_shares():
     tree = collected(3)
-    groups = ET.fromstring(draw_tree(tree)).find("g").findall("g")
+    groups = ET.fromstring(plot_tree(tree)).find("g").findall("g")
     for node, group in zip(tree["nodes"], groups, strict=True):
         bars = [rect for rect in group.iter("rect") if rect.get("height") == "9"]
         frame, parts = float(bars[0].get("width")), bars[1:]

@@ -79,11 +79,11 @@ class _Caller(BaseHTTPRequestHandler):
         else:
             self._pass_on(self.rfile.read(size))
 
-    def _refuse(self, code: int, size: int) -> None:
+    def _refuse(self, status: int, size: int) -> None:
         self.close_connection = True
         if size <= SMALL:  # otherwise the caller sees a broken connection, and retries
             self.rfile.read(size)
-        self.send_error(code)
+        self.send_error(status)
 
     def _pass_on(self, body: bytes) -> None:
         host, port, tls = self.server.inner

@@ -12,7 +12,7 @@ from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.exceptions import MessageError
 from steadytree._base.optional import require
 from steadytree.federated.flower import superlink as flower
-from steadytree.federated.framing import VERSION, Refusal, carry, read, refusal_code, write
+from steadytree.federated.framing import VERSION, Refusal, carry, read, refusal_in, write
 
 PAUSE = 5.0  # seconds before a restart
 POLL = 0.2  # seconds between checks
@@ -101,7 +101,7 @@ def check_gateway(gateway: Path, same_user: bool = False, seconds: float = WAITI
             "join must run as another user than the gateway, since Flower lets the coordinator "
             "ship code; for a trial without real rows add --same-user."
         )
-    if refusal_code(reply) != Refusal.UNSIGNED:
+    if refusal_in(reply) != Refusal.UNSIGNED:
         raise ValueError(
             "the gateway answers unsigned messages: start it with --coordinator-key "
             "coordinator.sign.pub before it is opened to Flower."

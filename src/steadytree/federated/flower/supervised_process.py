@@ -21,9 +21,9 @@ def supervise(command: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: _signal(child, signal.SIGTERM))
     threading.Thread(target=_watch, args=(child,), daemon=True).start()
-    code = child.wait()
+    status = child.wait()
     _signal(child, signal.SIGKILL)  # children that outlive it
-    return code if code >= 0 else 128 - code
+    return status if status >= 0 else 128 - status
 
 
 def _watch(child: "subprocess.Popen[bytes]") -> None:

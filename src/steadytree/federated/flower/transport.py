@@ -116,7 +116,7 @@ def main(grid: Any, context: Any) -> None:
         run_study(config, SignedMessages(grid, config.keys / "coordinator" / "sign.key"))
     except Exception as error:
         # everything known here was received as codes and noised numbers
-        limit = isinstance(error, BudgetError) or getattr(error, "code", None) == Refusal.BUDGET
+        limit = isinstance(error, BudgetError) or getattr(error, "refusal", None) == Refusal.BUDGET
         facts = {"ok": False, "reason": str(error), "exit": LIMIT if limit else WRONG_USE}
         write_text_atomically(config.facts, json.dumps(facts, indent=2) + "\n")
         if not isinstance(error, ValueError | TypeError | OSError):

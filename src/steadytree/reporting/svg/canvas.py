@@ -80,10 +80,26 @@ def fit_text(text: str, width: float, size: float = 12, bold: bool = False) -> s
         return text
     for kept in range(len(text) - 1, 1, -1):
         tail = kept // 3
-        cut = f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip() if tail else ''}"
-        if text_width(cut, size, bold) <= width:
-            return cut
+        shortened = (
+            f"{text[: kept - tail].rstrip()}…{text[len(text) - tail :].lstrip() if tail else ''}"
+        )
+        if text_width(shortened, size, bold) <= width:
+            return shortened
     return "…"
+
+
+def wrap_text(text: str, width: float, size: float = 12, most: int = 4) -> list[str]:
+    """The text in lines of at most this width; dots in the last one where more than `most`."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and text_width(longer, size) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    if len(lines) > most:
+        lines = [*lines[: most - 1], " ".join(lines[most - 1 :])]
+    return [fit_text(line, width, size) for line in lines]
 
 
 def _width_of(letter: str) -> float:
@@ -217,7 +233,7 @@ class Chart:
         across = self.x.share(x) * (WIDTH - LEFT - RIGHT)
         return LEFT + across, HEIGHT - BOTTOM - self.y.share(y) * (HEIGHT - TOP - BOTTOM)
 
-    def draw(self) -> Markup:
+    def plot_axes(self) -> Markup:
         """Grid, ticks and the names of the axes."""
         bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         parts = []

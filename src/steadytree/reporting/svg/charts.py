@@ -50,7 +50,7 @@ def curve(series: Sequence[Series], x: Axis, y: Axis) -> Part:
     legend, lines = _legend(series) if len(series) > 1 else (Markup(""), 0)
     parts = [_line(one, chart, dash) for one, dash in zip(series, cycle(DASHES), strict=False)]
     body = Markup('{}<g transform="translate(0 {})">{}</g>').format(
-        legend, lines * LEGEND, Markup("").join([chart.draw(), *parts])
+        legend, lines * LEGEND, Markup("").join([chart.plot_axes(), *parts])
     )
     return Part(body, canvas.WIDTH, canvas.HEIGHT + lines * LEGEND)
 
@@ -189,13 +189,13 @@ def scatter(points: Sequence[Point], x: Axis, y: Axis) -> Part:
     heaviest = max((point.weight for point in points), default=1.0) or 1.0
     radii = [LEAST + (MOST - LEAST) * (point.weight / heaviest) ** 0.5 for point in points]
     circles = [(*chart.at(p.x, p.y), radius) for p, radius in zip(points, radii, strict=True)]
-    parts = [chart.draw()]
+    parts = [chart.plot_axes()]
     for point in points:
         if point.y_interval is not None:
             (px, low), (_, high) = (chart.at(point.x, end) for end in point.y_interval)
             parts.append(line_at(px, low, px, high, "whisker"))
-    drawn = sorted(zip(points, circles, strict=True), key=lambda one: -one[0].weight)
-    for point, circle in drawn:
+    circled = sorted(zip(points, circles, strict=True), key=lambda one: -one[0].weight)
+    for point, circle in circled:
         dot = Markup(
             '<circle class="c{} ring" cx="{:.1f}" cy="{:.1f}" r="{:.1f}" fill-opacity=".8"/>'
         ).format(point.colour, *circle)

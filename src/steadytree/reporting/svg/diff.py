@@ -25,7 +25,7 @@ BAR = 8
 MOST_BARS = 100  # leaves of a side that are drawn with their rows
 
 
-def draw_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, float]:
+def plot_flow(rows: dict[str, Any], width: float, top: float) -> tuple[Markup, float]:
     """Bands from old to new leaves, and their height; changed predictions are red."""
     leaves = {side: [x for x in rows[f"{side}_leaves"] if x["n_rows"]] for side in ("old", "new")}
     most = max(map(len, leaves.values()))
@@ -157,7 +157,7 @@ SHORTER = ((4, 16), (4, 12), (4, 9), (3, 12), (3, 9), (2, 16), (2, 9), (1, 16), 
 STYLE = read_style("diff.css")
 
 
-def draw_diff(data: dict[str, Any]) -> Markup:
+def plot_diff(data: dict[str, Any]) -> Markup:
     """Draw what `build_diff` returned, as one picture.
 
     Grey boxes are the same, blue ones moved, amber ones adjusted, vermilion ones replaced, green
@@ -179,7 +179,7 @@ def draw_diff(data: dict[str, Any]) -> Markup:
     ]
     height = layout.height
     if data["rows"] is not None:
-        flow, flow_height = draw_flow(data["rows"], width, height + 34)
+        flow, flow_height = plot_flow(data["rows"], width, height + 34)
         parts.append(flow)
         height += 34 + flow_height
     full = round(width + 2 * MARGIN), round(height + top + 2 * MARGIN)

@@ -1,172 +1,230 @@
 """The sheet of a risk score: one picture to print and to fill in by hand."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from steadytree.models.scorecard import RiskRow, RiskTable, Scorecard
-from steadytree.reporting.formatting import label_text, one_line, percent_text
-from steadytree.reporting.svg.canvas import RECT, fit_text, line_at, read_style, text_at, text_width
+from steadytree.models.scorecard import Scorecard
+from steadytree.reporting.sheet import Block, RiskLine, Sheet
+from steadytree.reporting.svg.canvas import (
+    BOLD,
+    RECT,
+    Part,
+    fit_text,
+    line_at,
+    read_style,
+    stack,
+    text_at,
+    text_width,
+    titled,
+    wrap_text,
+)
 
-ROW, MARGIN, TEXT = 34, 24, 15
-CELL, NAMES = 62, 40  # widths of one total in a strip, and of the names of its lines
-STRIP = 106
+# a column of 352 is legible on a phone, and two of them fill the width of an A4 page
+COLUMN, GUTTER, MARGIN = 352, 28, 16
+HEAD, LINE, TEXT, QUIET = 28, 18, 14, 12
+BOX = 46  # to write points in
+POINTS = 44  # least width of a class's points
+NAME = 200  # least width of the bands beside the points of several classes
+MOST_BAND_LINES = 14  # a group of categories is listed, so that it can be applied by hand
+RISK_COLUMN, RISK_LINE = 168, 19
+N_SHADES = 4
 STYLE = read_style("scorecard.css")
-
-
-def strip_width(name: str, n_totals: int) -> float:
-    """Width of a strip of totals."""
-    return max(NAMES + n_totals * CELL, text_width(name, 12))
-
-
-def draw_strip(rows: Sequence[RiskRow], left: float, y: float, name: str, what: str) -> Markup:
-    """Totals side by side, each with its risk as a bar, the interval, and the number of rows."""
-    parts = [
-        text_at(left, y + 4, name, "quiet"),
-        text_at(left, y + 24, "total", "quiet"),
-        text_at(left, y + 80, what, "quiet"),
-        text_at(left, y + 97, "rows", "quiet"),
-    ]
-    base, tall = y + 62, 30
-    for index, row in enumerate(rows):
-        x = left + NAMES + (index + 0.5) * CELL
-        high = max(tall * row.risk, 1)
-        low, top = (base - tall * end for end in row.interval)
-        parts.append(text_at(x, y + 24, f"{row.total}", "points", "middle"))
-        parts.append(RECT.format("bar", x - 13, base - high, 26, round(high, 1), 0))
-        parts.append(line_at(x, low, x, top, "whisker"))
-        parts.append(text_at(x, y + 80, percent_text(row.risk), "", "middle"))
-        parts.append(text_at(x, y + 97, f"{row.n_rows:,.6g}", "quiet", "middle"))
-    return Markup("").join(parts)
-
-
-POINTS, BOX = 46, 58  # widths of a class's points and of its box
-NARROWEST, WIDEST = 300, 640
-WIDEST_NAME = 150
-GAP = 40  # between strips
-NOTE = "thin lines: 95 % interval of the observed share"
-EMPTY = "no conditions: every row gets the same prediction"
 SHEET = Markup(
     '<svg class="steadytree-card" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0} {1}" '
     'width="{0}" height="{1}" role="img" aria-label="{2}"><style>{3}</style>'
-    '<rect class="paper" x="1" y="1" width="{4}" height="{5}" rx="8"/>{6}</svg>'
+    '<rect class="paper" x="1" y="1" width="{4}" height="{5}" rx="8"/>'
+    '<g transform="translate({6} {6})">{7}</g></svg>'
 )
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Right ends of the columns of points, and the whole width."""
+def plot_scorecard(scorecard: Scorecard, title: str = "", narrow: bool = False) -> Markup:
+    """The sheet of a risk score: points by variable, the total, and the risk of each total.
 
-    names: list[str]
-    ends: list[float]
-    width: float
-    points: float
-
-    @property
-    def room(self) -> float:
-        """Width left for conditions."""
-        return self.ends[0] - BOX - self.points - MARGIN
-
-    @classmethod
-    def of(cls, scorecard: Scorecard, widest_strip: float) -> "Layout":
-        """Columns as wide as their names need, conditions as wide as theirs."""
-        labels = [label_text(label) for label in scorecard.classes.tolist()]
-        shown = [""] if scorecard.is_binary else labels
-        names = [fit_text(name, WIDEST_NAME, TEXT, True) for name in shown]
-        given = [f"{value:+d}" for value in (*scorecard.points.ravel(), *scorecard.offset)]
-        points = max(POINTS, *(text_width(one, TEXT, True) + 20 for one in given))
-        columns = [max(points + BOX, text_width(name, TEXT, True) + 14) for name in names]
-        texts = [one_line(text) for text in scorecard.texts()] or [EMPTY]
-        wanted = max(text_width(text, TEXT) for text in texts) + 30
-        room = min(max(wanted, NARROWEST), WIDEST)
-        width = 2 * MARGIN + max(room + sum(columns), widest_strip)
-        ends = [width - MARGIN - sum(columns[k + 1 :]) for k in range(len(columns))]
-        return cls(names, ends, width, points)
-
-
-def draw_scorecard(scorecard: Scorecard, title: str = "") -> Markup:
-    """The sheet of a risk score: conditions, points, boxes to fill in, and the risk of each total.
-
-    With more than two classes every class has a column of points and a strip of its totals.
+    Variables stand in two columns, which fill an A4 page; in one where `narrow`, for a phone.
     """
-    labels = [label_text(label) for label in scorecard.classes.tolist()]
-    strips = _strips(scorecard.risk_table, scorecard.is_binary)
-    layout = Layout.of(scorecard, max((strip_width(n, len(rows)) for n, rows in strips), default=0))
-    usual = f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
-    heading = one_line(title) or usual
-    room = layout.width - 2 * MARGIN
-    parts = [text_at(MARGIN, MARGIN + 14, fit_text(heading, room, 20, True), "title")]
-    y: float = MARGIN + 34
-    if not scorecard.is_binary:
+    sheet = Sheet.of(scorecard, title)
+    single = COLUMN if sheet.is_binary else NAME + len(sheet.labels) * _points_width(sheet)
+    n_columns = 1 if narrow or not sheet.is_binary or len(sheet.blocks) < 2 else 2
+    width = n_columns * single + (n_columns - 1) * GUTTER
+    blocks = [_start(sheet, single)] if any(sheet.start) or not sheet.is_binary else []
+    blocks += [_block(block, sheet, single) for block in sheet.blocks]
+    parts = [_title(sheet, width)]
+    if blocks:
+        parts.append(_side_by_side(blocks, n_columns, single))
+    parts.append(_total(sheet, width, single))
+    parts += [_risks(sheet, name, lines, width) for name, lines in sheet.risks]
+    if sheet.groups:
+        parts.append(_groups(sheet.groups, width))
+    if sheet.note:
+        parts.append(_lines_of(sheet.note, width, "quiet", QUIET))
+    whole = stack(parts, 14)
+    size = round(whole.width + 2 * MARGIN), round(whole.height + 2 * MARGIN)
+    label = f"Risk score with {len(sheet.blocks)} variables"
+    return SHEET.format(*size, label, Markup(STYLE), size[0] - 2, size[1] - 2, MARGIN, whole.body)
+
+
+def _points_width(sheet: Sheet) -> float:
+    given = [
+        *sheet.start,
+        *(value for b in sheet.blocks for _, points in b.bands for value in points),
+    ]
+    shown = [f"{value:+d}" for value in given]
+    names = [min(text_width(name, TEXT, True), 110) for name in sheet.labels]
+    widths = [text_width(one, TEXT, True) for one in shown]
+    return max(POINTS, *(wide + 16 for wide in (*widths, *(() if sheet.is_binary else names))))
+
+
+def _lines_of(text: str, width: float, kind: str, size: float, most: int = 4) -> Part:
+    """Text in as many lines as it needs."""
+    lines = wrap_text(text, width, size, most)
+    step = size * 1.3
+    body = [text_at(0, size + k * step, line, kind) for k, line in enumerate(lines)]
+    return Part(Markup("").join(body), width, step * len(lines))
+
+
+def _title(sheet: Sheet, width: float) -> Part:
+    found = _lines_of(sheet.title, width / BOLD, "title", 20, 3)
+    usual = f"Points for: {sheet.labels[1]}" if sheet.is_binary else "Points for each class"
+    if sheet.title == usual:
+        return found
+    return stack([found, _lines_of(usual, width, "quiet", QUIET, 2)], 2)
+
+
+def _ends(sheet: Sheet, width: float) -> list[float]:
+    """Right ends of the columns of points."""
+    if sheet.is_binary:
+        return [width - BOX - 10]
+    wide = _points_width(sheet)
+    return [width - wide * k - 8 for k in range(len(sheet.labels))][::-1]
+
+
+def _start(sheet: Sheet, width: float) -> Part:
+    """What everybody starts with; above two classes their names too."""
+    parts, y, ends = [], 0.0, _ends(sheet, width)
+    if not sheet.is_binary:
+        room = _points_width(sheet) - 10
         parts += [
-            text_at(end, y + 20, name, "points", "end")
-            for name, end in zip(layout.names, layout.ends, strict=True)
+            titled(text_at(end, 18, fit_text(name, room, TEXT, True), "points", "end"), name)
+            for end, name in zip(ends, sheet.labels, strict=True)
         ]
-        y += ROW
-    texts = ["start with", *map(one_line, scorecard.texts())]
-    for text, points in zip(texts, [scorecard.offset, *scorecard.points], strict=True):
-        parts.append(_row(y, layout, text, [int(value) for value in points]))
-        y += ROW
-    if scorecard.n_conditions == 0:
-        parts.append(text_at(MARGIN, y + 23, fit_text(EMPTY, room, TEXT)))
-        y += ROW
-    parts.append(_total(y, layout, labels))
-    y += ROW + 26
-    below, y = _below(strips, layout, y)
-    width, height, body = round(layout.width), round(y + 4), Markup("\n").join([*parts, *below])
-    label = f"Risk score with {scorecard.n_conditions} conditions"
-    return SHEET.format(width, height, label, Markup(STYLE), width - 2, height - 2, body)
-
-
-def _strips(table: RiskTable | None, is_binary: bool) -> list[tuple[str, list[RiskRow]]]:
-    """The rows of a risk table class by class, with a name."""
-    rows = table.rows if table is not None else ()
-    what = "risk" if is_binary else "share of rows"
-    return [
-        (f"{what} by total, {label_text(label)}", [row for row in rows if row.label == label])
-        for label in dict.fromkeys(row.label for row in rows)
+        y = HEAD
+    parts.append(text_at(8, y + 19, "start with"))
+    parts += [
+        text_at(end, y + 19, _signed(value), "points", "end")
+        for end, value in zip(ends, sheet.start, strict=True)
     ]
+    return Part(Markup("").join(parts), width, y + HEAD)
 
 
-def _below(
-    strips: list[tuple[str, list[RiskRow]]], layout: Layout, y: float
-) -> tuple[list[Markup], float]:
-    """Strips side by side as far as there is room, and their lower end."""
-    parts: list[Markup] = []
-    x: float = MARGIN
-    for name, rows in strips:
-        wide = strip_width(name, len(rows))
-        if x > MARGIN and x + wide > layout.width - MARGIN:
-            x, y = MARGIN, y + STRIP + 12
-        parts.append(draw_strip(rows, x, y, name, "risk" if len(layout.ends) == 1 else "share"))
-        x += wide + GAP
-    if not strips:
-        return parts, y
-    parts.append(text_at(MARGIN, y + STRIP + 12, NOTE, "quiet"))
-    return parts, y + STRIP + 30
-
-
-def _row(y: float, layout: Layout, text: str, points: list[int]) -> Markup:
-    """A condition with its points, and a box for every class that it gives points to."""
+def _block(block: Block, sheet: Sheet, width: float) -> Part:
+    """A variable: its name with a box to fill in, and below it the bands with their points."""
+    ends = _ends(sheet, width)
+    room = ends[0] - 26 - (_points_width(sheet) if not sheet.is_binary else POINTS)
+    unit = f" ({block.unit})" if block.unit else ""
+    space = (ends[0] if sheet.is_binary else width) - 16
+    names = wrap_text(block.name + unit, space / BOLD, TEXT, 2)
+    y: float = HEAD + LINE * (len(names) - 1)
+    heads = [text_at(8, 18 + k * LINE, name, "points") for k, name in enumerate(names)]
     parts = [
-        line_at(MARGIN, y + ROW, layout.width - MARGIN, y + ROW, "line"),
-        text_at(MARGIN, y + 23, fit_text(text, layout.room, TEXT)),
+        RECT.format("head", 0, 0, width, y - 2, 4),
+        titled(Markup("").join(heads), block.name + unit),
     ]
-    for end, value in zip(layout.ends, points, strict=True):
-        if value or text == "start with" or len(points) == 1:
-            shown = f"{value:+d}" if value else "0"
-            parts.append(text_at(end - BOX - 10, y + 23, shown, "points", "end"))
-            parts.append(RECT.format("paper", end - BOX, y + 5, BOX, 24, 4))
-    return Markup("").join(parts)
+    if sheet.is_binary:
+        parts.append(RECT.format("paper", width - BOX, 2, BOX - 2, HEAD - 6, 3))
+    for text, points in block.bands:
+        lines = wrap_text(text, room, TEXT, MOST_BAND_LINES)
+        parts.append(RECT.format("tick", 9, y + 3, 11, 11, 2))
+        listed = [text_at(26, y + 13 + k * LINE, line) for k, line in enumerate(lines)]
+        parts.append(titled(Markup("").join(listed), text))
+        parts += [
+            text_at(end, y + 13, _signed(value), "points", "end")
+            for end, value in zip(ends, points, strict=True)
+        ]
+        y += LINE * len(lines) + 4
+        parts.append(line_at(26, y - 2, ends[-1], y - 2, "line"))
+    return Part(Markup("").join(parts), width, y)
 
 
-def _total(y: float, layout: Layout, labels: list[str]) -> Markup:
-    if len(layout.ends) == 1:
-        rule = f"above 0: {labels[1]} · else: {labels[0]}"
+def _signed(value: int) -> str:
+    return f"{value:+d}" if value else "0"
+
+
+def _side_by_side(blocks: Sequence[Part], n_columns: int, width: float) -> Part:
+    """Blocks in columns of about the same height, in their order."""
+    if n_columns == 1:
+        return stack(blocks, 8)
+    heights = [block.height + 8 for block in blocks]
+    first = min(range(1, len(blocks)), key=lambda k: (max(sum(heights[:k]), sum(heights[k:])), k))
+    left, right = stack(blocks[:first], 8), stack(blocks[first:], 8)
+    body = Markup('{}<g transform="translate({} 0)">{}</g>').format(
+        left.body, width + GUTTER, right.body
+    )
+    return Part(body, 2 * width + GUTTER, max(left.height, right.height))
+
+
+def _total(sheet: Sheet, width: float, single: float) -> Part:
+    """Boxes for the totals, and which class they predict."""
+    rule = _lines_of(sheet.rule, width, "", TEXT, 3)
+    if not sheet.blocks:
+        return rule
+    parts = [RECT.format("total", 0, 0, width, HEAD + 4, 4), text_at(8, 21, "Total", "points")]
+    if sheet.is_binary:
+        parts.append(RECT.format("paper", width - BOX - 14, 3, BOX + 12, HEAD - 2, 3))
     else:
-        rule = "the class with the greatest total is predicted; the first one on ties"
-    parts = [text_at(MARGIN, y + 24, fit_text(rule, layout.room, 12), "quiet")]
-    parts.append(text_at(layout.ends[0] - BOX - 10, y + 24, "total", "points", "end"))
-    parts += [RECT.format("paper", end - BOX, y + 6, BOX, 24, 4) for end in layout.ends]
-    return Markup("").join(parts)
+        wide = _points_width(sheet)
+        parts += [
+            RECT.format("paper", end - wide + 14, 3, wide - 8, HEAD - 2, 3)
+            for end in _ends(sheet, single)
+        ]
+    return stack([Part(Markup("").join(parts), width, HEAD + 4), rule], 5)
+
+
+def _risks(sheet: Sheet, name: str, lines: Sequence[RiskLine], width: float) -> Part:
+    """Totals with risk and interval, in as many columns as fit, read downwards."""
+    what = f"Risk of {name} by total" if sheet.is_binary else f"Share of {name} by its total"
+    n_columns = max(1, min(int((width + 12) // (RISK_COLUMN + 12)), math.ceil(len(lines) / 4)))
+    tall = math.ceil(len(lines) / n_columns)
+    wide = (width - 12 * (n_columns - 1)) / n_columns
+    parts = [titled(text_at(0, 14, fit_text(what, width, TEXT, True), "points"), what)]
+    for column in range(n_columns):
+        x = column * (wide + 12)
+        own = lines[column * tall : (column + 1) * tall]
+        if own:
+            parts += _risk_heads(x, wide)
+        parts += [_risk_line(line, x, 36 + k * RISK_LINE, wide) for k, line in enumerate(own)]
+    return Part(Markup("").join(parts), width, 38 + tall * RISK_LINE)
+
+
+def _risk_heads(x: float, wide: float) -> list[Markup]:
+    heads = ((34, "total"), (wide * 0.52, "risk"), (wide - 4, "95 % interval"))
+    return [text_at(x + at, 31, head, "quiet", "end") for at, head in heads]
+
+
+def _risk_line(line: RiskLine, x: float, y: float, wide: float) -> Markup:
+    """A total, its risk as text and as a bar behind it, and the interval."""
+    kind = f"g{min(line.group, N_SHADES - 1)}" if line.group is not None else "bar"
+    share = max(line.risks)
+    parts = [
+        RECT.format(kind, x, y + 1, 4, RISK_LINE - 2, 0),
+        RECT.format("bar", x + 38, y + 2, max((wide - 38) * share, 1), RISK_LINE - 4, 0),
+        text_at(x + 34, y + 14, line.totals, "points small", "end"),
+        text_at(x + wide * 0.52, y + 14, line.risk, "small", "end"),
+        text_at(x + wide - 4, y + 14, line.interval_text, "small", "end"),
+    ]
+    return titled(Markup("").join(parts), f"{line.n_rows:,.6g} rows")
+
+
+def _groups(groups: Sequence[str], width: float) -> Part:
+    """The risk groups with their totals, side by side as far as there is room."""
+    parts, x, y = [], 0.0, 0.0
+    for index, text in enumerate(groups):
+        shown = fit_text(text, width - 16, TEXT)
+        room = 16 + text_width(shown, TEXT) + 18
+        if x > 0 and x + room - 18 > width:
+            x, y = 0.0, y + LINE + 2
+        parts.append(RECT.format(f"g{min(index, N_SHADES - 1)}", x, y + 3, 11, 11, 2))
+        parts.append(titled(text_at(x + 16, y + 13, shown), text))
+        x += room
+    return Part(Markup("").join(parts), width, y + LINE)

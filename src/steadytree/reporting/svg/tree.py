@@ -85,7 +85,7 @@ LEAF_HEIGHT = 26
 BAR_HEIGHT = 9
 
 
-def draw_tree(tree: dict[str, Any]) -> Markup:
+def plot_tree(tree: dict[str, Any]) -> Markup:
     """Draw what `build_nodes` returned, as one picture."""
     nodes = tree["nodes"]
     layout = lay_out(nodes)

@@ -62,7 +62,7 @@ def box_costs(splits, sides, path_length, table, costs):
             repeated = repeated or table.feature[splits[other]] == feature
         if repeated:
             continue
-        present, missing = False, False
+        observed, missing = False, False
         for bin_ in range(n_bins):
             inside = True
             for other in range(first, path_length):
@@ -73,16 +73,16 @@ def box_costs(splits, sides, path_length, table, costs):
             if inside and bin_ == n_bins - 1:
                 missing = True
             elif inside:
-                present = True
-        if not (present or missing):
+                observed = True
+        if not (observed or missing):
             costs[:] = np.inf
             return False
-        add_column(first, feature, splits, sides, path_length, table, present, costs)
+        add_column(first, feature, splits, sides, path_length, table, observed, costs)
     return True
 
 
 @kernel
-def add_column(first, feature, splits, sides, path_length, table, present, costs):
+def add_column(first, feature, splits, sides, path_length, table, observed, costs):
     """Add a column's cost, that of its most expensive split; if not present, only missing fits."""
     side = table.left_cost if sides[first] == 0 else table.right_cost
     highest = side[splits[first]]
@@ -90,7 +90,7 @@ def add_column(first, feature, splits, sides, path_length, table, present, costs
         if table.feature[splits[other]] == feature:
             side = table.left_cost if sides[other] == 0 else table.right_cost
             highest = np.maximum(highest, side[splits[other]])
-    if not present:
+    if not observed:
         highest = np.where(table.missing[feature], highest, np.inf)
     if table.largest:
         costs[:] = np.maximum(costs, highest)

@@ -130,24 +130,26 @@ def _handler(scip: Any, model: Model) -> Any:
     result = scip.SCIP_RESULT
 
     class Handler(scip.Conshdlr):
-        def _is_wrong(self, solution: Any, cut: bool) -> bool:
+        def _is_wrong(self, solution: Any, add_constraint: bool) -> bool:
             nodes = _read(model, solution)
             attack = _attack_and_note(model, nodes)
             if model.scip.getSolVal(solution, model.kept) <= attack.kept + ENOUGH:
                 return False
-            if cut:  # T is at most what other splits or labels could keep correct (cut 7)
+            if (
+                add_constraint
+            ):  # T is at most what other splits or labels could keep correct (cut 7)
                 table = model.problem.table
-                moved = _cut_terms(model, nodes, attack.sides, attack.moved)
-                rest = _cut_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
+                moved = _constraint_terms(model, nodes, attack.sides, attack.moved)
+                rest = _constraint_terms(model, nodes, table.on_left.T, table.weight - attack.moved)
                 model.scip.addCons(model.kept <= scip.quicksum([*moved, *rest]))
             return True
 
         def conscheck(self, constraints, solution, *_unused):
-            wrong = self._is_wrong(solution, cut=False)
+            wrong = self._is_wrong(solution, add_constraint=False)
             return {"result": result.INFEASIBLE if wrong else result.FEASIBLE}
 
         def consenfolp(self, *_unused):
-            wrong = self._is_wrong(None, cut=True)
+            wrong = self._is_wrong(None, add_constraint=True)
             return {"result": result.CONSADDED if wrong else result.FEASIBLE}
 
         consenfops = consenfolp
@@ -241,7 +243,7 @@ def _move_sides(
                 sides[row, about] = table.left_bins[about, nearest]
 
 
-def _cut_terms(
+def _constraint_terms(
     model: Model, nodes: Nodes, sides: NDArray[np.bool_], weight: NDArray[np.float64]
 ) -> list[Any]:
     label, terms = model.problem.table.label, []

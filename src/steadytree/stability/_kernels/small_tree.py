@@ -16,7 +16,10 @@ from steadytree.stability._kernels.steady import (
 )
 
 MOST_BINS = 64
-KEEP, KEEP_COLUMN = 0.02, 0.2  # shares of a split's worth that another cut, or column, must add
+KEEP, KEEP_COLUMN = (
+    0.02,
+    0.2,
+)  # shares of a split's gain that another threshold, or column, must add
 N_ROUNDS = 3
 
 
@@ -93,8 +96,8 @@ def best_splits(
 ):
     """Gain of each column's split of some rows, 0 where there is none, and the bins that go left.
 
-    Of a number's cuts whose gains are within a share `coarse` of the best, the one of largest
-    `roundness` (d, bins), that of the cut above each bin, is taken.
+    Of a numeric column's thresholds whose gains are within a share `coarse` of the best, the one
+    of largest `roundness` (d, bins), that of the threshold above each bin, is taken.
     """
     n_columns = binned.shape[1]
     gains, bins = np.zeros(n_columns), np.zeros(n_columns, np.uint64)
@@ -105,16 +108,16 @@ def best_splits(
         orders, n_orders = bin_orders(mass[: n_bins[column]], sums, kinds[column], total)
         share = 0.0 if kinds[column] == GROUPED else coarse
         for turn in range(n_orders):
-            falls = cut_gains(mass, sums, orders[turn], directions[column], least)
-            gain, position = pick_cut(falls, orders[turn], roundness[column], share)
+            falls = split_gains(mass, sums, orders[turn], directions[column], least)
+            gain, position = roundest_split(falls, orders[turn], roundness[column], share)
             if gain > gains[column] * (1 + TIE):
                 gains[column], bins[column] = gain, first_bins(orders[turn], position)
     return gains, bins
 
 
 @kernel
-def cut_gains(mass, sums, order, direction, least):
-    """Gain of the cut after each bin of an order; 0 where a side is too small or empty.
+def split_gains(mass, sums, order, direction, least):
+    """Gain of the split after each bin of an order; 0 where a side is too small or empty.
 
     With a direction the mean target must not move against it, from the left to the right side.
     """
@@ -141,8 +144,8 @@ def cut_gains(mass, sums, order, direction, least):
 
 
 @kernel
-def pick_cut(gains, order, roundness, coarse):
-    """(gain, place) of the roundest cut within a share `coarse` of the best; then the best."""
+def roundest_split(gains, order, roundness, coarse):
+    """(gain, position) of the roundest split within a share `coarse` of the best; then the best."""
     best, chosen = gains.max(), 0
     for position in range(gains.shape[0]):
         if gains[position] <= 0.0 or gains[position] < (1 - coarse) * (1 - TIE) * best:
@@ -167,7 +170,7 @@ def first_bins(order, position):
 
 @kernel
 def bin_orders(mass, sums, kind, total):
-    """Orders (2, n_bins) in which bins may be cut, and how many of the two count.
+    """Orders (2, n_bins) in which bins may be split, and how many of the two count.
 
     Numbers come in their order, missing ones at either end; categories by their mean target.
     """
@@ -212,7 +215,7 @@ def refine_small(
     """Splits of a small tree chosen anew, each with all others as they are.
 
     Each row at a node would lose something in the leaf on the left and something in the one on
-    the right; another split sends rows where they lose less. A cut of the same column must
+    the right; another split sends rows where they lose less. A threshold of the same column must
     win KEEP of what the split is worth, another column KEEP_COLUMN, and no leaf gets less
     than `least`. Nodes and columns with a direction stay out. Returns column and bins.
     """
@@ -327,8 +330,10 @@ def ask_anew(losses, heavy, n_bins, kinds, directions, roundness, own, bins, lea
         else:
             orders, n_orders = bin_orders(heavy[tried, : n_bins[tried]], heavy, kinds[tried], total)
             for side in range(n_orders):
-                falls = cut_savings(losses[tried], heavy[tried], orders[side], alone, least, total)
-                saved, position = pick_cut(falls, orders[side], roundness[tried], coarse)
+                falls = split_savings(
+                    losses[tried], heavy[tried], orders[side], alone, least, total
+                )
+                saved, position = roundest_split(falls, orders[side], roundness[tried], coarse)
                 if saved > 0.0 and alone - saved < cost - TIE * total:
                     cost, found = alone - saved, first_bins(orders[side], position)
         must = KEEP if tried == own else KEEP_COLUMN
@@ -355,8 +360,8 @@ def part_groups(losses, heavy, bins, kept, least):
 
 
 @kernel
-def cut_savings(losses, heavy, order, alone, least, total):
-    """What the cut after each bin of an order saves beside `alone`; 0 where a side is too small."""
+def split_savings(losses, heavy, order, alone, least, total):
+    """What the split after each bin saves beside `alone`; 0 where a side is too small."""
     saved, cost, passed = np.zeros(order.shape[0]), 0.0, 0.0
     for position in range(order.shape[0] - 1):
         bin_ = order[position]

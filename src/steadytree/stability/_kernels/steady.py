@@ -26,10 +26,10 @@ def hash_rows(bits):
 
 
 @kernel
-def draw_poisson(bits, mean):
+def sample_poisson(bits, mean):
     """A Poisson number by inversion, as the sum of parts whose means are at most PART."""
     n_parts = max(1, int(np.ceil(mean / PART)))
-    drawn = 0
+    sampled = 0
     for part in range(n_parts):
         chance = np.exp(-mean / n_parts)
         u, reached, count = uniform_at(bits, part), chance, 0
@@ -37,16 +37,16 @@ def draw_poisson(bits, mean):
             count += 1
             chance *= mean / n_parts / count
             reached += chance
-        drawn += count
-    return drawn
+        sampled += count
+    return sampled
 
 
 @kernel
-def draw_bag(hashes, means, bits):
+def sample_bag(hashes, means, bits):
     """How often each row is in a tree's bag."""
     counts = np.empty(hashes.shape[0], np.int64)
     for row in range(hashes.shape[0]):
-        counts[row] = draw_poisson(hash_feature(bits, hashes[row]), means[row])
+        counts[row] = sample_poisson(hash_feature(bits, hashes[row]), means[row])
     return counts
 
 
@@ -60,7 +60,7 @@ def grow_deep(binned, targets, weights, n_tried, bits):
     n_columns, n_targets = binned.shape[1], targets.shape[1]
     rows = np.flatnonzero(weights > 0.0)
     most = max(2 * rows.shape[0] - 1, 1)
-    feature, cut, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
+    feature, last_left, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
     value, spare = np.zeros((most, n_targets)), np.empty_like(rows)
     first, last, path = (
         np.zeros(most, np.int64),
@@ -87,13 +87,13 @@ def grow_deep(binned, targets, weights, n_tried, bits):
                 continue  # constant here: does not count as tried
             gain, where = best_threshold(mass, sums, low, high)
             if gain > best * (1 + TIE):
-                best, feature[node], cut[node] = gain, column, where
+                best, feature[node], last_left[node] = gain, column, where
             seen += 1
             if seen == n_tried:
                 break
         if feature[node] < 0:
             continue
-        middle = part_rows(binned, feature[node], cut[node], here, spare) + first[node]
+        middle = part_rows(binned, feature[node], last_left[node], here, spare) + first[node]
         left[node] = n_nodes
         for side in range(2):
             child = n_nodes + side
@@ -102,7 +102,7 @@ def grow_deep(binned, targets, weights, n_tried, bits):
             path[child] = hash_feature(path[node], side)
             waiting[n_waiting + side] = child
         n_waiting, n_nodes = n_waiting + 2, n_nodes + 2
-    return feature[:n_nodes], cut[:n_nodes], left[:n_nodes], value[:n_nodes]
+    return feature[:n_nodes], last_left[:n_nodes], left[:n_nodes], value[:n_nodes]
 
 
 @kernel
@@ -138,7 +138,7 @@ def fill_bins(binned, targets, weights, here, column, mass, sums):
 
 @kernel
 def best_threshold(mass, sums, low, high):
-    """Largest fall of the squared error by a cut between bins low..high, and its last bin left."""
+    """Largest fall of squared error by a split between bins low..high, and its last bin left."""
     total, best, where = mass[low : high + 1].sum(), 0.0, -1
     n_targets = sums.shape[1]
     totals, below = np.zeros(n_targets), np.zeros(n_targets)
@@ -169,11 +169,11 @@ def split_gain(passed, below, total, totals):
 
 
 @kernel
-def part_rows(binned, column, cut, here, spare):
-    """Put rows up to the cut first, both sides in their order; how many there are."""
+def part_rows(binned, column, last_left, here, spare):
+    """Put rows up to bin `last_left` first, both sides in their order; how many there are."""
     n_left, n_right = 0, 0
     for row in here:
-        if binned[row, column] <= cut:
+        if binned[row, column] <= last_left:
             here[n_left] = row
             n_left += 1
         else:
@@ -184,13 +184,13 @@ def part_rows(binned, column, cut, here, spare):
 
 
 @kernel
-def find_deep_leaves(binned, feature, cut, left):
+def find_deep_leaves(binned, feature, last_left, left):
     """Leaf of each row in a tree of `grow_deep`."""
     leaves = np.zeros(binned.shape[0], np.int64)
     for row in range(binned.shape[0]):
         node = 0
         while left[node] >= 0:
-            node = left[node] + (binned[row, feature[node]] > cut[node])
+            node = left[node] + (binned[row, feature[node]] > last_left[node])
         leaves[row] = node
     return leaves
 

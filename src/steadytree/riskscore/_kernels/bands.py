@@ -1,0 +1,305 @@
+"""Bands of a risk score: sums by bin, the best split of a band, and integer points."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from steadytree._base.jit import kernel
+
+FLAT = 1e-9  # differences of log odds up to this count as none
+
+
+class BandTable(NamedTuple):
+    """Variables in bins with their current bands; bin `size[v]` of a variable is for missing."""
+
+    size: np.ndarray  # (p,) int64: bins without the missing one
+    categorical: np.ndarray  # (p,) bool
+    weight: np.ndarray  # (p, b) float64: weight of the rows in each bin
+    allowed: np.ndarray  # (p,) bool: may be split
+    sign: np.ndarray  # (p,) int64: 1 and -1 for risks that may only rise or fall, else 0
+    turn: np.ndarray  # (p,) float64: price of each change of direction
+    price: np.ndarray  # (p,) float64: price of a threshold, or of each further category
+    band: np.ndarray  # (p, b) int64: band of each bin
+    value: np.ndarray  # (p, b) float64: log odds of the bin's band
+
+
+@kernel
+def sum_bins(binned, gradient, hessian, n_bins):
+    """Sums (p, n_bins) of integers by bin: whole numbers, so that no order of rows matters."""
+    p, n = binned.shape
+    first, second = np.zeros((p, n_bins), np.int64), np.zeros((p, n_bins), np.int64)
+    for v in range(p):
+        for row in range(n):
+            first[v, binned[v, row]] += gradient[row]
+            second[v, binned[v, row]] += hessian[row]
+    return first, second
+
+
+@kernel
+def count_turns(values, size):
+    """Changes of direction along values[:size]; equal neighbours have none."""
+    turns, last = 0, 0
+    for k in range(1, size):
+        step = values[k] - values[k - 1]
+        if abs(step) > FLAT:
+            now = 1 if step > 0 else -1
+            turns += last != 0 and now != last
+            last = now
+    return turns
+
+
+@kernel
+def runs_against(values, size, sign):
+    """Whether values[:size] fall where they may only rise, or rise where they may only fall."""
+    against = 0
+    for k in range(1, size):
+        against += sign * (values[k] - values[k - 1]) < -FLAT
+    return against > 0
+
+
+@kernel
+def split_gain(g, h, others_g, others_h, value, ridge):
+    """Twice the fall of the penalised loss, to second order, when a band becomes two."""
+    one, two = g + ridge * value, others_g + ridge * value
+    return one * one / (h + ridge) + two * two / (others_h + ridge) - ridge * value * value
+
+
+@kernel
+def group_price(g, h, price):
+    """Price of a split of categories: high where chance alone would part them as well."""
+    # with m categories chance gives their differences a chi-squared sum of m - 1; a part of the
+    # best split's gain is due to chance in proportion to chance's share of the sum
+    m, total, mean = len(g), 0.0, g.sum() / max(h.sum(), 1e-300)
+    for k in range(m):
+        total += (g[k] - h[k] * mean) ** 2 / max(h[k], 1e-300)
+    return price * (m - 1) * min(1.0, (m - 1) / max(total, 1e-300))
+
+
+@kernel
+def order_bins(table, v, band, first, second, ridge):
+    """Bins of a band: numbers as they are, categories by log odds; the missing bin of numbers last.
+
+    Empty bins of categories are left out; missing values of numbers where there are none.
+    """
+    size = table.size[v]
+    bins = np.flatnonzero(table.band[v, : size + 1] == band)
+    if table.categorical[v]:
+        bins = bins[table.weight[v][bins] > 0]
+        odds = first[v][bins] / (second[v][bins] + ridge)
+        return bins[np.argsort(odds, kind="mergesort")]
+    if len(bins) and bins[-1] == size and table.weight[v, size] == 0:
+        bins = bins[:-1]
+    return bins
+
+
+@kernel
+def band_floors(table, v, bins, n_known, least, inner):
+    """Least weight left and right of a split: less at either end of the numbers than inside."""
+    size = table.size[v]
+    starts = table.categorical[v] or bins[0] == 0
+    ends = table.categorical[v] or (n_known > 0 and bins[n_known - 1] == size - 1)
+    return least if starts else inner, least if ends else inner
+
+
+@kernel
+def turn_price(table, v, bins, k, n_known, low, high):
+    """What new changes of direction cost; infinite against the variable's direction."""
+    size, tried = table.size[v], table.value[v].copy()
+    for j in range(n_known):
+        tried[bins[j]] = low if j <= k else high
+    if table.sign[v] != 0 and runs_against(tried, size, table.sign[v]):
+        return np.inf
+    return table.turn[v] * (count_turns(tried, size) - count_turns(table.value[v], size))
+
+
+@kernel
+def split_band(table, v, bins, first, second, limits, best):
+    """The split of one band that gains more than `best`: gain, price, last bin left, missing left.
+
+    The last bin left is a position in bins, -1 where no split gains more. Missing values go to
+    either side, or are all that goes right.
+    """
+    ridge, least, inner = limits
+    size, categorical, value = table.size[v], table.categorical[v], table.value[v, bins[0]]
+    price = table.price[v]
+    if categorical:
+        price = group_price(first[v][bins], second[v][bins], price)
+    n_known = len(bins) - (not categorical and bins[-1] == size)
+    total = first[v][bins].sum(), second[v][bins].sum(), table.weight[v][bins].sum()
+    lost = (0.0, 0.0, 0.0)  # missing values of numbers
+    if n_known < len(bins):
+        lost = first[v, size], second[v, size], table.weight[v, size]
+    floors = band_floors(table, v, bins, n_known, least, inner)
+    g, h, weight, where, side = 0.0, 0.0, 0.0, -1, 0
+    for k in range(len(bins) - 1):
+        g, h = g + first[v, bins[k]], h + second[v, bins[k]]
+        weight += table.weight[v, bins[k]]
+        alone = k == n_known - 1  # missing values against all others
+        rest = lost[2] if alone else total[2] - lost[2] - weight
+        if weight < (least if alone else floors[0]) or rest < (least if alone else floors[1]):
+            continue
+        for way in range(1 + (n_known < len(bins) and not alone)):
+            own_g, own_h = g + way * lost[0], h + way * lost[1]
+            rest_g, rest_h = total[0] - own_g, total[1] - own_h
+            gain = split_gain(own_g, own_h, rest_g, rest_h, value, ridge) - price
+            if gain > best + FLAT and not categorical and not alone:
+                low = value - (own_g + ridge * value) / (own_h + ridge)
+                high = value - (rest_g + ridge * value) / (rest_h + ridge)
+                gain -= turn_price(table, v, bins, k, n_known, low, high)
+            if gain > best + FLAT:
+                best, where, side = gain, k, way
+    return best, price, where, side
+
+
+@kernel
+def best_split(table, first, second, limits):
+    """The split of a band with the largest gain after its price: gain, price, variable, bins.
+
+    first, second (p, b) are gradient and Hessian by bin; limits are the ridge, and the least weight
+    of a band at either end and of one between others. The bins flagged leave the band. Variable -1
+    where nothing can be split.
+    """
+    best, paid, chosen = -np.inf, 0.0, -1
+    leave = np.zeros(table.band.shape[1], np.bool_)
+    for v in range(len(table.size)):
+        if not table.allowed[v]:
+            continue
+        size = table.size[v]
+        for band in range(table.band[v, : size + 1].max() + 1):
+            bins = order_bins(table, v, band, first, second, limits[0])
+            if len(bins) < 2:
+                continue
+            gain, price, k, side = split_band(table, v, bins, first, second, limits, best)
+            if k >= 0:
+                best, paid, chosen, leave[:] = gain, price, v, False
+                leave[bins[k + 1 :]] = True
+                if side == 1:
+                    leave[size] = False  # missing values stay
+    return best, paid, chosen, leave
+
+
+@kernel
+def fit_line(weight, events, ridge, slope, start):
+    """Slope and start of the logistic curve through totals 0, 1, ..., and its penalised loss.
+
+    weight, events (t,) are those of the rows with each total; ridge is the price of slope squared.
+    """
+    loss = line_loss(weight, events, ridge, slope, start)
+    for _ in range(40):
+        a, b, aa, ab, bb = ridge * slope, 0.0, ridge, 0.0, 1e-9
+        for t in range(len(weight)):
+            if weight[t] > 0:
+                risk = 1 / (1 + np.exp(-(slope * t + start)))
+                rest, curve = weight[t] * risk - events[t], weight[t] * risk * (1 - risk)
+                a += rest * t
+                b += rest
+                aa += curve * t * t
+                ab += curve * t
+                bb += curve
+        det = aa * bb - ab * ab
+        if det <= 1e-300:
+            break
+        da, db, size = (bb * a - ab * b) / det, (aa * b - ab * a) / det, 1.0
+        now = line_loss(weight, events, ridge, slope - da, start - db)
+        while now > loss and size > 1e-4:
+            size /= 2
+            now = line_loss(weight, events, ridge, slope - size * da, start - size * db)
+        if now > loss:
+            break
+        slope, start, gained, loss = slope - size * da, start - size * db, loss - now, now
+        if gained < 1e-9 * (1 + abs(loss)):
+            break
+    return slope, start, loss
+
+
+@kernel
+def line_loss(weight, events, ridge, slope, start):
+    """Logistic loss of the curve, summed over rows, and its penalty."""
+    loss = ridge * slope * slope / 2
+    for t in range(len(weight)):
+        if weight[t] > 0:
+            z = slope * t + start
+            loss += weight[t] * (max(z, 0.0) + np.log1p(np.exp(-abs(z)))) - events[t] * z
+    return loss
+
+
+@kernel
+def points_loss(steps, owner, held, weight, events, ridge, slope, start):
+    """`fit_line` for the totals of given steps; held (m, k) flags the steps that patterns have."""
+    totals = np.zeros(len(weight), np.int64)
+    for k in range(len(steps)):
+        if steps[k]:
+            for m in range(len(weight)):
+                totals[m] += steps[k] * held[m, k]
+    summed, hits = np.zeros(totals.max() + 1), np.zeros(totals.max() + 1)
+    for m in range(len(weight)):
+        summed[totals[m]] += weight[m]
+        hits[totals[m]] += events[m]
+    return fit_line(summed, hits, ridge * points_spread(steps, owner), slope, start)
+
+
+@kernel
+def points_spread(steps, owner):
+    """Squared distances of the points of all bands from the mean of their variable."""
+    spread, k = 0.0, 0
+    while k < len(steps):
+        end, points, total, squares = k, 0.0, 0.0, 0.0
+        while end < len(steps) and owner[end] == owner[k]:
+            points += steps[end]
+            total += points
+            squares += points * points
+            end += 1
+        spread += squares - total * total / (end - k + 1)  # the lowest band has no points
+        k = end
+    return spread
+
+
+@kernel
+def polish_steps(steps, owner, held, weight, events, ridge, most, least, slope, start):
+    """Change one step by one at a time while the loss falls: steps, slope, start, loss.
+
+    A variable's steps add up to at most `most` points, and to at least `least[k]` for step k.
+    """
+    slope, start, loss = points_loss(steps, owner, held, weight, events, ridge, slope, start)
+    moved = True
+    while moved:
+        moved = False
+        for k in range(len(steps)):
+            for change in (1, -1):
+                total = change
+                for j in range(len(steps)):
+                    if owner[j] == owner[k]:
+                        total += steps[j]
+                if steps[k] + change < least[k] or total > most:
+                    continue
+                steps[k] += change
+                a, b, now = points_loss(steps, owner, held, weight, events, ridge, slope, start)
+                if now < loss - 1e-6 * (1 + abs(loss)) and a > 0:
+                    slope, start, loss, moved = a, b, now, True
+                else:
+                    steps[k] -= change
+    return steps, slope, start, loss
+
+
+@kernel
+def round_between(low, high, near):
+    """The roundest number in (low, high] near `near`: a multiple of 1, 5 or 2 powers of ten.
+
+    The upper end where no such number of 15 digits lies between.
+    """
+    if low < 0 <= high:
+        return 0.0
+    top = int(np.ceil(np.log10(max(abs(low), abs(high))))) + 1
+    for power in range(top, top - 17, -1):
+        for factor, shift in ((1.0, 0), (5.0, -1), (2.0, -1)):
+            exponent, found = power + shift, np.inf
+            scale = 10.0 ** abs(exponent)
+            # multiples are divided by a power of ten, which rounds once: 0.3, not 3 * 0.1
+            step = factor * scale if exponent >= 0 else factor / scale
+            for whole in (np.floor(near / step), np.ceil(near / step), np.floor(high / step)):
+                number = whole * factor * scale if exponent >= 0 else whole * factor / scale
+                if low < number <= high and abs(number - near) < abs(found - near):
+                    found = number
+            if found < np.inf:
+                return found
+    return high

@@ -1,0 +1,273 @@
+"""Bands of a risk score: the greedy search for splits under the log loss, before rounding."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from steadytree.riskscore._kernels.bands import (
+    BandTable,
+    best_split,
+    count_turns,
+    runs_against,
+    sum_bins,
+)
+from steadytree.riskscore.band_bins import ColumnBins
+
+RIDGE = 2.0  # a normal prior of variance 1/2 on the log odds of each band
+TURN = 10.0  # twice the log likelihood that a change of direction must gain
+# prices in twice the log likelihood: chance alone gains about this much by the best split
+THRESHOLD_PRICE = 1.0  # times the logarithm of the number of thresholds
+CATEGORY_PRICE = 1.5  # for each category after the first
+TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and between others
+LEAST = 10.0  # and least weight; less where rows are few
+FEW = 0.1
+SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
+WORTH = 0.5  # share of its price that a split must gain
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BandSettings:
+    """What a risk score may use."""
+
+    max_conditions: int
+    max_variables: int
+    forced: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedRows:
+    """Rows in bins (p, n) with a 0/1 outcome and weights; each variable's directions."""
+
+    bins: tuple[ColumnBins, ...]
+    feature: NDArray[np.int64]  # (p,): column of each variable; two may share one, one a direction
+    binned: NDArray[np.uint16]
+    events: Floats
+    weights: Floats
+    categorical: NDArray[np.bool_]
+    sign: NDArray[np.int64]  # (p,): 1 or -1 where the risk may only rise or fall
+    turn: Floats  # (p,): price of a change of direction
+
+    def take(self, rows: NDArray[np.int64]) -> "BinnedRows":
+        """Some of the rows, in the same bins."""
+        arrays = self.binned[:, rows], self.events[rows], self.weights[rows]
+        return replace(self, binned=arrays[0], events=arrays[1], weights=arrays[2])
+
+    @property
+    def size(self) -> NDArray[np.int64]:
+        return np.array([one.size for one in self.bins], np.int64)
+
+    def weight_of_bins(self) -> Floats:
+        """Summed weights (p, b)."""
+        width = int(self.size.max()) + 1
+        return np.stack([np.bincount(z, self.weights, minlength=width) for z in self.binned])
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Bands of the variables with their log odds, and the rows by their combination of bands."""
+
+    band: NDArray[np.int64]  # (p, b): band of each bin
+    value: Floats  # (p, b): log odds of its band
+    start: float
+    used: tuple[int, ...]  # variables with at least two bands, in order of their first split
+    pattern_of_row: NDArray[np.int64]
+    members: NDArray[np.int64]  # (m, n_used): band of each pattern
+    weight: Floats  # (m,)
+    events: Floats  # (m,)
+    loss: float  # penalised, summed over rows
+    plain_loss: float  # without the penalty
+    null_loss: float  # of the share of events alone
+    spent: float = 0.0  # prices of all splits
+
+    def levels(self) -> Floats:
+        """Log odds of each pattern."""
+        columns = [self.values_of(v)[self.members[:, k]] for k, v in enumerate(self.used)]
+        return self.start + np.sum([np.zeros(len(self.weight)), *columns], axis=0)
+
+    def values_of(self, v: int) -> Floats:
+        """Log odds of each band of a variable."""
+        first = [int(np.argmax(self.band[v] == k)) for k in range(self.band[v].max() + 1)]
+        return self.value[v][first]
+
+
+def least_weights(total: float) -> tuple[float, float]:
+    """Least weight of a band at an end, and of one between others."""
+    least = min(LEAST, max(FEW * total, 2.0))
+    return max(least, TAIL * total), max(least, INNER * total)
+
+
+def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
+    """Split bands one by one, each time where the loss falls most, and refit all of them."""
+    found, weight_of_bins = _no_bands(rows), rows.weight_of_bins()
+    limits = RIDGE, *least_weights(float(rows.weights.sum()))
+    thresholds = np.array([max(len(one.thresholds), 1) for one in rows.bins])
+    price = np.where(rows.categorical, CATEGORY_PRICE, THRESHOLD_PRICE * np.log(thresholds))
+    beats_chance = bool(settings.forced)
+    for _ in range(settings.max_conditions):
+        allowed = _allowed(rows, found, settings)
+        table = BandTable(
+            rows.size, rows.categorical, weight_of_bins, allowed,
+            rows.sign, rows.turn, price, found.band, found.value,
+        )  # fmt: skip
+        first, second = _gradients(rows, found)
+        gain, paid, v, leave = best_split(table, first, second, limits)
+        if v < 0 or (gain + paid <= WORTH * paid and not _waiting(rows, found, settings)):
+            break
+        found = _refit(rows, _with_split(rows, found, v, leave))
+        found = replace(found, spent=found.spent + 1 + paid)
+        # what chance gains by the choice of splits and of columns, and seldom more than
+        chance = found.spent + 2 * len(found.used) * np.log(len(rows.bins)) + SELDOM
+        beats_chance |= 2 * (found.null_loss - found.plain_loss) > chance
+    return straighten(rows, found) if beats_chance else _no_bands(rows)
+
+
+def _no_bands(rows: BinnedRows) -> Bands:
+    total, events = rows.weights.sum(), (rows.weights * rows.events).sum()
+    start = float(np.log((events + 0.5) / (total - events + 0.5)))
+    shape, n = (len(rows.bins), int(rows.size.max()) + 1), len(rows.events)
+    loss = float(total * np.logaddexp(0, start) - events * start)
+    return Bands(
+        np.zeros(shape, np.int64), np.zeros(shape), start, (), np.zeros(n, np.int64),
+        np.zeros((1, 0), np.int64), np.array([total]), np.array([events]), loss, loss, loss,
+    )  # fmt: skip
+
+
+def _allowed(rows: BinnedRows, found: Bands, settings: BandSettings) -> NDArray[np.bool_]:
+    """Variables that may be split: forced ones first, and no more than there may be."""
+    used = np.zeros(len(rows.bins), bool)
+    used[list(found.used)] = True
+    taken = set(rows.feature[used].tolist())
+    if waiting := _waiting(rows, found, settings):
+        return np.isin(rows.feature, waiting)
+    if len(taken) >= settings.max_variables:
+        return used
+    return used | ~np.isin(
+        rows.feature, list(taken)
+    )  # one direction of a column excludes the other
+
+
+def _waiting(rows: BinnedRows, found: Bands, settings: BandSettings) -> list[int]:
+    """Forced columns that have no bands yet."""
+    taken = set(rows.feature[list(found.used)].tolist())
+    return [feature for feature in settings.forced if feature not in taken]
+
+
+def _gradients(rows: BinnedRows, found: Bands) -> tuple[Floats, Floats]:
+    """Gradient and Hessian of the loss by bin, summed as whole numbers."""
+    risk = expit(found.levels())[found.pattern_of_row]
+    unit = 2.0 ** (50 - np.ceil(np.log2(rows.weights.sum() + 1)))
+    gradient = np.rint(unit * rows.weights * (risk - rows.events)).astype(np.int64)
+    hessian = np.rint(unit * rows.weights * risk * (1 - risk)).astype(np.int64)
+    first, second = sum_bins(rows.binned, gradient, hessian, found.band.shape[1])
+    return first / unit, second / unit
+
+
+def _with_split(rows: BinnedRows, found: Bands, v: int, leave: NDArray[np.bool_]) -> Bands:
+    band, used = found.band.copy(), found.used
+    band[v, leave] = band[v].max() + 1
+    key = 2 * found.pattern_of_row + leave[rows.binned[v]]
+    seen, pattern = np.unique(key, return_inverse=True)
+    members = found.members[seen // 2]
+    if v not in used:
+        used, members = (*used, v), np.column_stack([members, np.zeros(len(seen), np.int64)])
+    members[seen % 2 == 1, used.index(v)] = band[v].max()
+    weight = np.bincount(pattern, rows.weights)
+    events = np.bincount(pattern, rows.weights * rows.events)
+    return replace(
+        found, band=band, used=used, pattern_of_row=pattern, members=members,
+        weight=weight, events=events,
+    )  # fmt: skip
+
+
+def _refit(rows: BinnedRows, found: Bands) -> Bands:
+    """The ridge regression of all bands, from where they are."""
+    if not found.used:
+        return found
+    bands = [np.arange(found.band[v].max() + 1) for v in found.used]
+    parts = [found.members[:, [k]] == own for k, own in enumerate(bands)]
+    design = np.column_stack([np.ones(len(found.weight)), *parts]).astype(np.float64)
+    theta = np.concatenate([[found.start], *(found.values_of(v) for v in found.used)])
+    ridge = np.append(0.0, np.full(len(theta) - 1, RIDGE))
+    theta, loss = _newton(design, found.weight, found.events, ridge, theta)
+    value, at = np.zeros_like(found.value), 1
+    for v, own in zip(found.used, bands, strict=True):
+        value[v] = theta[at : at + len(own)][found.band[v]]
+        at += len(own)
+    plain = loss - 0.5 * float(ridge @ theta**2)
+    return replace(found, value=value, start=float(theta[0]), loss=loss, plain_loss=plain)
+
+
+def _newton(
+    design: Floats, weight: Floats, events: Floats, ridge: Floats, theta: Floats
+) -> tuple[Floats, float]:
+    """Newton steps with halving on the penalised logistic loss."""
+
+    def loss(at: Floats) -> float:
+        level = design @ at
+        return float((weight * np.logaddexp(0, level) - events * level).sum() + 0.5 * ridge @ at**2)
+
+    now = loss(theta)
+    for _ in range(30):
+        risk = expit(design @ theta)
+        slope = design.T @ (weight * risk - events) + ridge * theta
+        curve = (design.T * (weight * risk * (1 - risk))) @ design
+        step = np.linalg.solve(curve + np.diag(ridge + 1e-9), slope)
+        size, found = 1.0, loss(theta - step)
+        while found > now and size > 1e-4:
+            size /= 2
+            found = loss(theta - size * step)
+        if found > now:
+            break
+        theta, now = theta - size * step, found
+        if np.abs(step).max() < 1e-6:
+            break
+    return theta, now
+
+
+def straighten(rows: BinnedRows, found: Bands) -> Bands:
+    """Join neighbouring bands of a variable that turns or runs against its direction.
+
+    A free variable keeps a turn that gains more than its price; a directed one keeps none.
+    """
+    for v in found.used:
+        size = int(rows.size[v])
+        against = rows.sign[v] != 0 and runs_against(found.value[v], size, rows.sign[v])
+        turns = not rows.categorical[v] and count_turns(found.value[v], size) > 0
+        if not against and not (turns and rows.turn[v] > 0):
+            continue
+        order = list(dict.fromkeys(found.band[v, :size].tolist()))
+        joined = [_refit(rows, _joined(found, v, *pair)) for pair in pairwise(order)]
+        best = min(joined, key=lambda one: _price(rows, one), default=found)
+        if joined and (against or _price(rows, best) < _price(rows, found)):
+            return straighten(rows, best)
+    return found
+
+
+def _price(rows: BinnedRows, found: Bands) -> float:
+    """The loss with what changes of direction cost."""
+    turns = [
+        rows.turn[v] * count_turns(found.value[v], int(rows.size[v]))
+        for v in found.used
+        if not rows.categorical[v] and rows.turn[v] > 0
+    ]
+    return found.loss + 0.5 * float(np.sum(turns))
+
+
+def _joined(found: Bands, v: int, one: int, two: int) -> Bands:
+    """Two bands of a variable as one; patterns stay apart."""
+    low, high = min(one, two), max(one, two)
+    renamed = np.arange(found.band[v].max() + 1)
+    renamed[high] = low
+    renamed[high + 1 :] -= 1
+    band, members, at = found.band.copy(), found.members.copy(), found.used.index(v)
+    band[v], members[:, at] = renamed[band[v]], renamed[members[:, at]]
+    used = found.used
+    if band[v].max() == 0:
+        used, members = tuple(u for u in used if u != v), np.delete(members, at, axis=1)
+    return replace(found, band=band, members=members, used=used)

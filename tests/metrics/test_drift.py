@@ -1,0 +1,161 @@
+"""Drift: indices counted by hand, and as many alarms without drift as are stated."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from steadytree.metrics.drift import band_table, drift, psi
+from steadytree.models.risk_table import RiskTable
+from tests.models.test_variable import banded
+
+
+def rows_of(rng, n, shift=0.0):
+    return pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.05, np.nan, rng.normal(50 + shift, 15, n).round()),
+            "smoker": rng.integers(0, 2, n).astype(float),
+            "ward": rng.choice(["a", "b", "c"], n),
+        }
+    )
+
+
+def with_profile(rows, labels):
+    card = banded()
+    values = card.encode(rows)
+    profile = []
+    for variable in card.variables:
+        bands = variable.band_of(values[:, variable.feature])
+        counts = [[np.sum((bands == k) & (labels == c)) for c in (0, 1)] for k in range(9)]
+        profile.append(counts[: len(variable.bands)])
+    return replace(card, profile=profile, risk_table=RiskTable.of(card, card.score(rows), labels))
+
+
+RNG = np.random.default_rng(0)
+ROWS = rows_of(RNG, 2000)
+LABELS = (RNG.random(2000) < banded().predict_proba(ROWS)[:, 1]).astype(int)
+CARD = with_profile(ROWS, LABELS)
+
+
+def slow_psi(expected, actual):
+    found, pairs = 0.0, list(zip(expected, actual, strict=True))
+    n, m = sum(expected), sum(actual)
+    for e, a in pairs:
+        if e + a == 0:
+            continue
+        both = (e + a) / (n + m)
+        share, other = (e + both) / (n + 1), (a + both) / (m + 1)
+        found += (other - share) * math.log(other / share)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_index_by_hand(seed):
+    rng = np.random.default_rng(seed)
+    expected, actual = rng.integers(0, 9, 6).astype(float), rng.integers(0, 30, 6).astype(float)
+    assert psi(expected, actual) == pytest.approx(slow_psi(expected, actual))
+    assert psi(expected, actual) == pytest.approx(psi(actual, expected))
+
+
+def test_the_textbook_index_on_many_rows():
+    # shares 20, 30, 50 % against 30, 30, 40 %: .1 ln 1.5 + .1 ln 1.25
+    found = psi(np.array([2e7, 3e7, 5e7]), np.array([3e7, 3e7, 4e7]))
+    assert found == pytest.approx(0.1 * math.log(1.5) + 0.1 * math.log(1.25), abs=1e-6)
+
+
+def test_bands_and_totals_are_counted_row_by_row():
+    fresh = rows_of(np.random.default_rng(1), 500, shift=8)
+    found = drift(CARD, fresh)
+    for stability, variable in zip(found.variables, CARD.variables, strict=True):
+        own, old = (
+            variable.band_of(CARD.encode(rows)[:, variable.feature]) for rows in (fresh, ROWS)
+        )
+        assert stability.bands == tuple(variable.texts())
+        for k in range(len(variable.bands)):
+            assert stability.actual[k] == pytest.approx(np.mean(own == k))
+            assert stability.expected[k] == pytest.approx(np.mean(old == k))
+    totals, before = CARD.score(fresh), CARD.score(ROWS)
+    for text, actual, expected in zip(
+        found.score.bands, found.score.actual, found.score.expected, strict=True
+    ):
+        first, _, last = text.replace(" or more", " to 999").partition(" to ")
+        low = -999 if text == found.score.bands[0] else int(first)
+        assert actual == pytest.approx(np.mean((totals >= low) & (totals <= int(last))))
+        assert expected == pytest.approx(np.mean((before >= low) & (before <= int(last))))
+    assert sum(found.score.actual) == pytest.approx(1)
+
+
+def test_alarms_without_drift_are_as_rare_as_stated():
+    """300 samples without drift: at most 3 % beyond the level of 1 % (error rate .003)."""
+    rng, beyond, alarms = np.random.default_rng(3), np.zeros(4), 0
+    for _ in range(300):
+        fresh = rows_of(rng, 200)
+        found = drift(CARD, fresh)
+        beyond += [one.psi > one.by_chance for one in (found.score, *found.variables)]
+        alarms += bool(found.exceeded(max_psi=0.1))
+    assert (beyond / 300 <= 0.03).all()
+    assert alarms / 300 <= 0.03
+
+
+def test_drift_is_found_and_says_where():
+    fresh = rows_of(np.random.default_rng(1), 800, shift=20)
+    found = drift(CARD, fresh)
+    exceeded = found.exceeded(max_psi=0.1)
+    assert any(text.startswith("PSI of age is") for text in exceeded)
+    assert not any("smoker" in text for text in exceeded)
+    assert found.exceeded() == []
+    assert json.dumps(found.to_dict())
+
+
+def test_calibration_drift_needs_outcomes():
+    rng = np.random.default_rng(2)
+    fresh = rows_of(rng, 1500)
+    risk = CARD.predict_proba(fresh)[:, 1]
+    same = np.where(rng.random(1500) < risk, "yes", "no")
+    often = np.where(rng.random(1500) < np.minimum(1.5 * risk, 1), "yes", "no")
+    assert drift(CARD, fresh, same).exceeded(max_miss=0.1) == []
+    found = drift(CARD, fresh, often)
+    assert (found.observed, found.expected) == ((often == "yes").sum(), pytest.approx(risk.sum()))
+    assert found.z == pytest.approx(
+        (found.observed - risk.sum()) / np.sqrt((risk * (1 - risk)).sum())
+    )
+    [text] = found.exceeded(max_miss=0.1)
+    assert "a difference of 10 % is allowed" in text
+    known = often.astype(object)
+    known[::2] = None
+    assert drift(CARD, fresh, known).observed == (often[1::2] == "yes").sum()
+    assert drift(CARD, fresh[:20], ["no"] * 20).line is None
+
+
+def test_bands_with_weight_of_evidence_by_hand():
+    table = pd.DataFrame(band_table(CARD))
+    values = CARD.encode(ROWS)
+    for variable in CARD.variables:
+        own = table[table["variable"] == variable.name]
+        bands = variable.band_of(values[:, variable.feature])
+        kept = [k for k in range(len(variable.bands)) if (bands == k).any()]
+        assert own["band"].tolist() == [variable.texts()[k] for k in kept]
+        counts = np.array([[np.sum((bands == k) & (c == LABELS)) for c in (0, 1)] for k in kept])
+        shares = (counts + 0.5) / (counts + 0.5).sum(axis=0)
+        for row, (k, (others, events)) in enumerate(zip(kept, shares, strict=True)):
+            assert own["points"].iloc[row] == variable.bands[k].points[0]
+            assert own["rows"].iloc[row] == (bands == k).sum()
+            assert own["WoE"].iloc[row] == pytest.approx(math.log(events / others))
+            gain = (events - others) * math.log(events / others)
+            assert own["IV"].iloc[row] == pytest.approx(gain)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="has no training profile"):
+        drift(banded(), ROWS)
+    with pytest.raises(ValueError, match="has no training profile"):
+        band_table(banded())
+    with pytest.raises(ValueError, match="X has 2000 rows, but y has 3"):
+        drift(CARD, ROWS, ["no"] * 3)
+    with pytest.raises(ValueError, match="y has no outcome"):
+        drift(CARD, ROWS, [None] * 2000)
+    with pytest.raises(ValueError, match="no rows"):
+        drift(CARD, ROWS[:0])

@@ -1,0 +1,69 @@
+"""Optimism: refits to bootstrap samples, compared with refits written out by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.tree import DecisionTreeClassifier
+
+from steadytree import StableTreeClassifier
+from steadytree.stability.optimism import optimism
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(200, 4)).round(2)
+Y = np.where(RNG.random(200) < 1 / (1 + np.exp(-2 * X[:, 0])), "yes", "no")
+
+
+def figures(model, X, y):
+    risk = model.predict_proba(X)[:, 1]
+    return [roc_auc_score(y == "yes", risk), brier_score_loss(y == "yes", risk)]
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        DecisionTreeClassifier(max_depth=4, random_state=0),
+        StableTreeClassifier(4, 0, random_state=0),
+        LogisticRegression(),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_optimism_by_hand(learner):
+    found = optimism(learner, X, Y, repeats=4, random_state=7)
+    rng, differences = np.random.default_rng(7), []
+    for _ in range(4):
+        rows = np.sort(rng.integers(0, 200, 200))
+        model = learner.fit(X[rows], Y[rows])
+        own = np.array(figures(model, X[rows], Y[rows]))
+        differences.append(own - figures(model, X, Y))
+    assert found.differences[:, :2] == pytest.approx(np.array(differences), abs=1e-9)
+    apparent = figures(learner.fit(X, Y), X, Y)
+    assert found.apparent[:2] == pytest.approx(apparent, abs=1e-9)
+    assert found.corrected[:2] == pytest.approx(apparent - np.mean(differences, axis=0), abs=1e-9)
+    names = [one.name for one in found.measurements()]
+    assert names[:2] == ["corrected AUC", "corrected Brier score"]
+
+
+def test_a_deep_tree_is_more_optimistic_than_a_shallow_one():
+    deep, shallow = (
+        optimism(DecisionTreeClassifier(max_depth=d, random_state=0), X, Y, repeats=10)
+        for d in (8, 1)
+    )
+    assert deep.differences[:, 0].mean() > shallow.differences[:, 0].mean() + 0.05
+
+
+def test_samples_without_a_class_are_drawn_again():
+    y = np.array(["no"] * 29 + ["yes"])
+    frame = pd.DataFrame({"a": np.arange(30.0), "b": ["x", "y"] * 15})
+    found = optimism(StableTreeClassifier(1, 0, random_state=0), frame, y, repeats=5)
+    assert np.isfinite(found.differences[:, 0]).all()
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="repeats must be a whole number of at least 1"):
+        optimism(LogisticRegression(), X, Y, repeats=0)
+    with pytest.raises(ValueError, match="two classes, but y has 3"):
+        optimism(LogisticRegression(), X, np.arange(200) % 3)
+    with pytest.raises(ValueError, match="two classes, but y has 1"):
+        optimism(LogisticRegression(), X, ["a"] * 200)
