@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from steadytree.data import readers as data_file
-from steadytree.data.readers import column_names, read_data
+from steadytree.data.readers import column_names, read_data, read_texts
 
 
 def read_text(tmp_path, text, name="a.csv", encoding="utf-8"):
@@ -186,3 +186,14 @@ def test_a_compressed_csv_file_is_read_like_the_plain_one(tmp_path):
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-20])
     with pytest.raises(ValueError, match="not a whole gzip file"):
         read_data(tmp_path / "cut.csv.gz")
+
+
+def test_texts_are_those_of_the_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id;note;x\n007;"a; ""b""";1,50\n\n 8 ;NA;\n', "utf-8")
+    found = {"id": ["007", " 8 "], "note": ['a; "b"', "NA"], "x": ["1,50", ""]}
+    assert read_texts(path) == found
+    assert list(read_texts(path, skip=["note"])) == ["id", "x"]
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"id": ["007", None], "x": [1.5, 2.0]}).to_parquet(tmp_path / "a.parquet")
+    assert read_texts(tmp_path / "a.parquet") == {"id": ["007", ""], "x": ["1.5", "2.0"]}

@@ -1,6 +1,5 @@
 """Sections of the report: each from a model, its rows and the options to plain values."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,12 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
-from steadytree.reporting.interactive.sliders import attacked_columns, candidates, noise_steps
+from steadytree.reporting.interactive.sliders import (
+    attacked_columns,
+    candidates,
+    changed_decisions,
+    noise_steps,
+)
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -253,14 +257,6 @@ def _refitted(
     return rows, again, shown
 
 
-def _changed_decisions(
-    whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
-) -> float:
-    """Mean share of the report's rows that a retrained model decides otherwise."""
-    own = whole.predict(X)
-    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
-
-
 def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
     """Leave-one-out, refits, first splits, thresholds and alternative trees."""
     refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
@@ -275,7 +271,7 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
     repeats = None if is_repeatable(options.learner) else sampled
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
-        "changed_decisions": _changed_decisions(again.whole, again.trees, X),
+        "changed_decisions": changed_decisions(again.whole, again.trees, X),
         "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
@@ -307,7 +303,7 @@ def build_scorecard_stability(
     return (
         shown
         | {
-            "changed_decisions": _changed_decisions(again.whole, again.scorecards, X),
+            "changed_decisions": changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out

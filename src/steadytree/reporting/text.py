@@ -11,7 +11,7 @@ from rich.text import Text
 
 from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import percent_text, rows_text
-from steadytree.reporting.sheet import RiskLine, Sheet, risk_text
+from steadytree.reporting.svg.sheet import RiskLine, Sheet, risk_text
 
 
 def branch_stems(nodes: list[dict[str, Any]]) -> list[str]:
