@@ -45,7 +45,7 @@ class Progress:
             return self._message
         return (
             f"{self._message} (first use: compiling {self._compiling}, loop {self._n_compiled}; "
-            "about a minute in all, kept for later)"
+            "about a minute in all, once; `steadytree warm-up` does it beforehand)"
         )
 
     def __enter__(self) -> "Progress":

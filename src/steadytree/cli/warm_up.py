@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import steadytree as st
-from steadytree.cli.output import Progress
+from steadytree._base.progress import Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ def warm_up() -> None:
     steps = list(_steps())
     with Progress() as progress:
         for number, (what, work) in enumerate(steps, 1):
-            progress.update(f"{number} of {len(steps)}: {what}")
+            progress.update(f"{number} of {len(steps)}: {what}", (number - 1) / len(steps))
             work()
     typer.echo(f"Ready: {', '.join(what for what, _ in steps)}.")
 

@@ -49,8 +49,9 @@ def build_report(
     fitted = as_model(model, X)
     if options.previous is not None:
         _check_change(fitted)
+    given: Any = Dataset.of(X)
     if isinstance(fitted, BlackBox):
-        given, found, size = Dataset.of(X), accuracy(fitted, X, y), None
+        found, size = accuracy(fitted, X, y), None
     else:
         given = table.select(fitted.space.names)
         found, size = accuracy(fitted, table, y), complexity(fitted, table)
@@ -169,14 +170,15 @@ def _sections(
         options, again = replace(options, scorecard=model), sections.build_scorecard_stability
     full = not options.quick
     robustness = stability = change = None
-    is_tree = not isinstance(fitted, BlackBox)  # or a risk score
-    if is_tree and (full or options.perturbation is not None):  # a stated one is always measured
+    if not isinstance(fitted, BlackBox) and (
+        full or options.perturbation is not None
+    ):  # a stated one is always measured
         options.on_progress("measuring robustness", 0.55)
         robustness = sections.build_robustness(model, fitted, *rows, options)
     options.on_progress("measuring separability", 0.6)
     separation = sections.build_separation(*rows, options) if full else None
     options.on_progress("measuring stability under retraining", 0.65)
-    if is_tree:
+    if not isinstance(fitted, BlackBox):
         stability = again(options, fitted, *rows) if full else None
         change = sections.build_change(model, fitted, *rows, options)
     options.on_progress("measuring validity", 0.9)
