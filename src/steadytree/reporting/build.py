@@ -49,10 +49,12 @@ def build_report(
     fitted = as_model(model, X)
     if options.previous is not None:
         _check_change(fitted)
-    is_box = isinstance(fitted, BlackBox)
-    given = Dataset.of(X) if is_box else table.select(fitted.space.names)
-    found = accuracy(fitted, X if is_box else table, y)
-    size = None if is_box else complexity(fitted, table)
+    given: Any = Dataset.of(X)
+    if isinstance(fitted, BlackBox):
+        found, size = accuracy(fitted, X, y), None
+    else:
+        given = table.select(fitted.space.names)
+        found, size = accuracy(fitted, table, y), complexity(fitted, table)
     truth = label_indices(fitted.classes, y)
     origin = options.origin
     named = protected_groups(table, options.groups)
@@ -167,20 +169,24 @@ def _sections(
     if isinstance(fitted, Scorecard):
         options, again = replace(options, scorecard=model), sections.build_scorecard_stability
     full = not options.quick
-    robustness, is_box = None, isinstance(fitted, BlackBox)
-    if not is_box and (full or options.perturbation is not None):  # a stated one is always measured
+    robustness = stability = change = None
+    if not isinstance(fitted, BlackBox) and (
+        full or options.perturbation is not None
+    ):  # a stated one is always measured
         options.on_progress("measuring robustness", 0.55)
         robustness = sections.build_robustness(model, fitted, *rows, options)
     options.on_progress("measuring separability", 0.6)
     separation = sections.build_separation(*rows, options) if full else None
     options.on_progress("measuring stability under retraining", 0.65)
-    stability = again(options, fitted, *rows) if full and not is_box else None
+    if not isinstance(fitted, BlackBox):
+        stability = again(options, fitted, *rows) if full else None
+        change = sections.build_change(model, fitted, *rows, options)
     options.on_progress("measuring validity", 0.9)
     return {
         "robustness": robustness,
         "separation": separation,
         "stability": stability,
-        "change": sections.build_change(model, fitted, *rows, options),
+        "change": change,
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),
         "privacy": sections.build_privacy(model, *rows, options),
