@@ -49,17 +49,15 @@ MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
 MOST_PRIVATE = 5_000  # rows for accuracy against epsilon
 MOST_CERTIFIED = 20_000
 MOST_SEPARATED = 3_000  # rows of which all pairs are compared
-MOST_ATTACKS = 5
-MOST_NAMES = 8
+MOST_ATTACKS, MOST_NAMES = 5, 8
 NEARER = "Over all rows the classes can only be closer."
 MOST_ROWS = 10_000
 REPEATS, FEWEST_REPEATS = 20, 5
 SAMPLED = 20  # removals where leaving out every row takes too long
 WORK = 400_000  # values that refits of a learner read which cannot repeat a fit on its own bins
-MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
-MOST_ALTERNATIVES = 3
+MOST_ALTERNATIVES, MOST_FEATURES = 3, 8
 SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
@@ -260,10 +258,8 @@ def _refitted(
 
 def _few(most: int, rows: Sampled, learner: Any) -> int:
     """How often a learner is fitted again: less often where a fit is slow and rows are many."""
-    if is_repeatable(learner):
-        return most
-    size = len(rows.labels) * rows.features.table.n_columns
-    return max(min(most, WORK // size), min(most, FEWEST_REPEATS))
+    few = max(WORK // (len(rows.labels) * rows.features.table.n_columns), FEWEST_REPEATS)
+    return most if is_repeatable(learner) else min(most, few)
 
 
 def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
