@@ -13,6 +13,7 @@ from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
+from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
@@ -42,27 +43,27 @@ from steadytree.stability.refits import (
     refits,
     thresholds,
 )
-from steadytree.stability.removal import is_repeatable
+from steadytree.stability.removal import affordable, is_repeatable
 from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
 MOST_PRIVATE = 5_000  # rows for accuracy against epsilon
 MOST_CERTIFIED = 20_000
 MOST_SEPARATED = 3_000  # rows of which all pairs are compared
-MOST_ATTACKS, MOST_NAMES = 5, 8
+MOST_ATTACKS = 5
+MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
-MOST_ROWS = 10_000
-REPEATS, FEWEST_REPEATS = 20, 5
+MOST_ROWS, REPEATS = 10_000, 20
 SAMPLED = 20  # removals where leaving out every row takes too long
-WORK = 400_000  # values that refits of a learner read which cannot repeat a fit on its own bins
+MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
-MOST_ALTERNATIVES, MOST_FEATURES = 3, 8
+MOST_ALTERNATIVES = 3
 SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
 def build_groups(
-    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
     """Accuracy and rates in each group of each grouping."""
     found = []
@@ -79,14 +80,14 @@ def build_groups(
     return found
 
 
-def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(fitted: Tree | Scorecard | BlackBox, X: Any, y: Any) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
     found = calibration(fitted, X, y)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 
 
-def _label(shown: dict[str, Any], fitted: Tree | Scorecard) -> str:
+def _label(shown: dict[str, Any], fitted: Tree | Scorecard | BlackBox) -> str:
     """The class that figures are about; empty above two classes, where they are about none."""
     return label_text(shown["label"]) if len(fitted.classes) == 2 else ""
 
@@ -249,17 +250,11 @@ def _refitted(
     if learner is None or options.train is None:
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
-    repeats = _few(repeats, rows, learner)
-    again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
+    n = affordable(learner, len(rows.labels), repeats)
+    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
     return rows, again, shown
-
-
-def _few(most: int, rows: Sampled, learner: Any) -> int:
-    """How often a learner is fitted again: less often where a fit is slow and rows are many."""
-    few = max(WORK // (len(rows.labels) * rows.features.table.n_columns), FEWEST_REPEATS)
-    return most if is_repeatable(learner) else min(most, few)
 
 
 def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
@@ -272,7 +267,8 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    repeats = None if is_repeatable(options.learner) else _few(SAMPLED, rows, options.learner)
+    sampled = affordable(options.learner, len(rows.labels), SAMPLED)
+    repeats = None if is_repeatable(options.learner) else sampled
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
         "changed_decisions": changed_decisions(again.whole, again.trees, X),

@@ -7,9 +7,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.reporting.findings import CHECKS, FIGURES, Seen, level_of
+from steadytree.reporting.findings.rules import CHECKS, FIGURES, Seen, level_of
+from steadytree.reporting.findings.screening import looks_protected
 from steadytree.reporting.options import RULES
-from steadytree.reporting.screening import looks_protected
 
 
 def found(model, X, y, **options):
