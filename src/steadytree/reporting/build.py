@@ -99,7 +99,12 @@ def build_report(
         is_private = data["privacy"] is not None
         data["cases"] = build_cases(fitted, table, truth, options, is_private)
     data["screening"] = screen(
-        fitted, table, truth, data["confusion"]["counts"], options, data["robustness"]
+        fitted,
+        table,
+        truth,
+        data["confusion"]["counts"],
+        replace(options, origin=origin),
+        data["robustness"],
     )
     data["findings"] = make_findings(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.column import Column
@@ -201,7 +202,8 @@ def explain(
     elif not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
     decision = fitted.predict(table)[0]
-    certified = model if as_scorecard(model) is None else fitted
+    # certify reads kinds of columns off a scikit-learn tree itself
+    certified = model if isinstance(model, DecisionTreeClassifier) else fitted
     least = certify(certified, table, [decision], perturbation)
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))
