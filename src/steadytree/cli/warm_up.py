@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import steadytree as st
-from steadytree.cli.output import Progress
+from steadytree._base.progress import Progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
