@@ -20,7 +20,8 @@ from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
-from steadytree.reporting.findings import make_findings
+from steadytree.reporting.findings.rules import make_findings
+from steadytree.reporting.findings.screening import protected_groups, screen
 from steadytree.reporting.formatting import (
     label_text,
     one_line,
@@ -31,7 +32,6 @@ from steadytree.reporting.formatting import (
 )
 from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.screening import protected_groups, screen
 from steadytree.reporting.validation import build_validation
 from steadytree.reporting.wording import build_nodes
 
@@ -101,7 +101,12 @@ def build_report(
         is_private = data["privacy"] is not None
         data["cases"] = build_cases(fitted, table, truth, options, is_private)
     data["screening"] = screen(
-        fitted, table, truth, data["confusion"]["counts"], options, data["robustness"]
+        fitted,
+        table,
+        truth,
+        data["confusion"]["counts"],
+        replace(options, origin=origin),
+        data["robustness"],
     )
     data["findings"] = make_findings(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
