@@ -48,7 +48,7 @@ class RiskLine:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % interval of the observed share; None without rows."""
+        """Wilson's 95 % interval of the observed share, moved by `shift`; None without rows."""
         if not self.n_rows:
             return None
         low, high = wilson_interval(self.n_label, self.n_rows)
@@ -176,6 +176,7 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
     def group_of(total: int) -> int | None:
         return sum(total >= start for start in starts) if scorecard.risk_groups else None
 
+    shift = _shift(scorecard, rows)
     step = math.ceil(len(totals) / MOST_LINES)
     parts: list[list[int]] = []
     for total in totals:  # a line never reaches over the end of a risk group
@@ -191,21 +192,19 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
             sum(seen[total].n_rows for total in part if total in seen),
             sum(seen[total].n_label for total in part if total in seen),
             group_of(part[0]),
-            _shift(scorecard),
+            shift,
         )
         for part in parts
     )
 
 
-def _shift(scorecard: Scorecard) -> float:
-    """Log odds from the share of events in training to the prevalence of the risks."""
+def _shift(scorecard: Scorecard, rows: list[RiskRow]) -> float:
+    """Log odds from the share of events in training to the prevalence that risks are stated for."""
     prevalence = scorecard.provenance.get("prevalence")
-    if prevalence is None or scorecard.risk_table is None:
+    if prevalence is None:
         return 0.0
-    rows = scorecard.risk_table.rows
-    return float(
-        logit(prevalence) - logit(sum(r.n_label for r in rows) / sum(r.n_rows for r in rows))
-    )
+    share = sum(row.n_label for row in rows) / sum(row.n_rows for row in rows)
+    return float(logit(prevalence) - logit(share))
 
 
 def possible_totals(scorecard: Scorecard) -> set[int]:
