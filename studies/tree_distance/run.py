@@ -1,8 +1,8 @@
 """Retraining distance against accuracy, what the distance answers to, batches in sequence.
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
-[regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with
-breast cancer, which needs none. `results.txt` holds what was printed.
+[regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
+``--first`` stays with breast cancer, which needs none. `results.txt` holds what was printed.
 """
 
 import argparse
