@@ -2,8 +2,8 @@
 A risk score, and how much noise it withstands
 ==============================================
 
-Two risk scores are fitted to the same rows: one hardened against noise of 5 % of each column's range,
-one not. Both are certified exactly on rows that they have not seen.
+Two risk scores are fitted to the same rows: one hardened against noise of 5 % of each column's
+range, one not. Both are certified exactly on rows that they have not seen.
 """
 
 import matplotlib.pyplot as plt
