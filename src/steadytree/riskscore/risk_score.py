@@ -250,6 +250,8 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     ) -> None:
         plain, self.noise_, self.pool_ = fit_banded(self, data, fitting, seed)
         made = {"objective": "log_loss", "noise": self.noise_, "rows": float(data.weights.sum())}
+        if self.prevalence is not None:
+            made["prevalence"] = float(self.prevalence)
         self.card_ = described(plain, data, made)
         self.gamma_ = self.n_rounds_ = None
         moved = {

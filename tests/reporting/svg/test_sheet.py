@@ -10,7 +10,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import number_conditions
-from steadytree.reporting.sheet import MOST_LINES, Sheet, possible_totals, risk_text
+from steadytree.reporting.svg.sheet import MOST_LINES, Sheet, possible_totals, risk_text
 from tests.models.scorecards import random_card, random_rows_of_card
 
 
