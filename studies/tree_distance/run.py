@@ -14,7 +14,7 @@ import frontier
 import sensitivity
 import sequence
 import shallow
-from pictures import trade_off
+from pictures import cloud, trade_off
 
 from data import data_sets
 
@@ -50,7 +50,9 @@ def main(arguments=None):
             print(f"({study}, {name}: {time.process_time() - start:.0f} s CPU)", flush=True)
             if asked.out is not None and study == "frontier":
                 asked.out.mkdir(parents=True, exist_ok=True)
-                trade_off(found, name, asked.out)
+                again, run = found
+                trade_off(again, name, asked.out)
+                cloud(run, name, asked.out)
 
 
 if __name__ == "__main__":

@@ -110,11 +110,11 @@ def test_top_down_trees_keep_the_error_of_the_potential(seed):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_votes_are_those_of_the_published_card(seed):
-    """All votes together predict as `RiskScoreClassifier.published`; fewer are a cut card."""
+    """All votes together predict as `RiskScoreClassifier.as_published`; fewer are a cut card."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([rng.random((80, 3)), np.ones(80)])
     y = (X[:, 0] + 0.6 * X[:, 1] + 0.3 * rng.random(80) > 0.9).astype(int)
-    model = st.RiskScoreClassifier.published().set_params(n_rounds=9).fit(X, y)
+    model = st.RiskScoreClassifier.as_published().set_params(n_rounds=9).fit(X, y)
     votes = theory.boost_votes(X, y, n_rounds=9)
     accuracies = theory.cut_accuracies(votes, X, y)
     assert len(accuracies) == len(votes) <= 9

@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance.path import distances_between
 from steadytree.models.sklearn import as_tree
-from steadytree.stability.neighbours import Approach
+from steadytree.stability.approach import Approach
 from steadytree.stability.new_rows import Leaf, NewRows, Split, nested_of, read_previous
 from steadytree.stability.retrain import RetrainedTreeClassifier
 
@@ -18,7 +18,7 @@ SPACE = FeatureSpace.observe([[0.0, 0.0], [2.0, 2.0]])
 
 
 def rows_of(rng, chances, n=50):
-    X = rng.integers(0, N_VALUES, (n, 2)).astype(float)
+    X = rng.integers(0, len(chances), (n, 2)).astype(float)
     cell = X.astype(int)
     return X, (chances[cell[:, 0], cell[:, 1]] > rng.random(n)).astype(int)
 
@@ -71,7 +71,7 @@ def test_what_is_found_is_worth_no_less_and_stays_within_its_budget(monkeypatch)
     assert (after[:2] <= before[:2]).all()
     assert rows.distance([found])[0] <= rows.distance([fresh])[0]
     assert nested_of(found) is not None
-    monkeypatch.setattr("steadytree.stability.neighbours.MOST_READS", 0)
+    monkeypatch.setattr("steadytree.stability.approach.MOST_READS", 0)
     assert Approach(rows, fresh, [np.array([0.5, 1.5])] * 2).nearest() is fresh
 
 
@@ -85,8 +85,28 @@ def test_leaves_of_weighted_rows_are_those_of_repeated_ones():
     for times, mass in ((np.ones(60, int), weights), (weights, np.ones(weights.sum()))):
         rows = NewRows(old, X.repeat(times, 0), y.repeat(times), mass.astype(float), log_loss=True)
         search = Approach(rows, old, [np.array([0.5, 1.5])] * 2)
-        leaves = search._candidates(nested_of(old), rows.everyone)
+        leaves = search._candidates(nested_of(old), rows.everyone, may_grow=True)
         found.append([next(leaves) for _ in range(2)])
     for one, other in zip(*found, strict=True):
         assert one.label == other.label
         np.testing.assert_allclose(one.share, other.share)
+
+
+def test_trees_that_only_a_search_from_the_tree_in_use_finds():
+    rng = np.random.default_rng(3023)
+    chances = np.where(rng.random((4, 4)) < 0.5, 0.15, 0.85)
+    fit = DecisionTreeClassifier(max_depth=2, random_state=0).fit(*rows_of(rng, chances, 60))
+    X, y = rows_of(rng, chances, 60)
+    old = read_previous(fit, FeatureSpace.observe(X), np.array([0, 1]))[0]
+    rows = NewRows(old, X, y, np.ones(60), log_loss=False)
+
+    def split(feature, threshold):
+        return Split(feature, threshold, np.zeros(0, bool), False)
+
+    no, yes = (Leaf(label, np.array([0.5, 0.5])) for label in (0, 1))
+    given = (split(0, 0.5), yes, (split(1, 2.5), (split(1, 0.5), no, yes), no))
+    wanted = (split(1, 1.5), (split(0, 2.5), yes, no), (split(0, 1.5), no, yes))
+    given, wanted = rows.tree_of(given), rows.tree_of(wanted)
+    assert (rows.measure(wanted)[:2] <= rows.measure(given)[:2]).all()
+    found = Approach(rows, given, [np.array([0.5, 1.5, 2.5])] * 2).nearest()
+    assert rows.distance([found])[0] <= rows.distance([wanted])[0] + 1e-9

@@ -7,6 +7,9 @@ import tempfile
 from pathlib import Path
 
 from numba import config, njit
+from numba.core import event
+
+from steadytree._base.progress import report_compiling
 
 
 def find_folder():
@@ -34,6 +37,21 @@ def own_folder():
 
 
 find_folder()
+
+
+class Compiling(event.Listener):
+    """Says which loop is compiled, as the first use of many takes a minute."""
+
+    def on_start(self, event):
+        """Name the loop; those that it calls are compiled inside."""
+        report_compiling(getattr(event.data.get("dispatcher"), "__name__", "a loop"))
+
+    def on_end(self, event):
+        """Go back to the step itself."""
+        report_compiling(None)
+
+
+event.register("numba:compile", Compiling())
 
 
 def kernel(function=None, **options):

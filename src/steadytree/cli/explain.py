@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import steadytree as st
-from steadytree.cli.options import AsJson, Data, MayRead, Reads, option
+from steadytree.cli.options import AsJson, Data, MayRead, ModelFile, Reads, Trust, option
 from steadytree.cli.output import check_order, show
 
 EXAMPLES = """\b
@@ -24,9 +24,7 @@ noise.toml, for example (columns that are not named do not change):
 
 
 def explain(
-    model: Annotated[
-        Reads, typer.Argument(metavar="MODEL", help="A saved tree or risk score (*.json).")
-    ],
+    model: Annotated[Reads, typer.Argument(metavar="MODEL", help=ModelFile)],
     data: Data,
     row: Annotated[
         int | None, typer.Option(min=0, help="Number of the row; the first one is 0.")
@@ -38,6 +36,7 @@ def explain(
         MayRead, option("FILE", "Cost of changes (TOML); default: shares of each range.")
     ] = None,
     previous: Annotated[MayRead, option("FILE", "The model in use so far.")] = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain the decision on one row, and the least changes that turn it."""
@@ -47,7 +46,7 @@ def explain(
     from steadytree.data.readers import read_data
 
     perturbation = None if noise is None else st.Perturbation.from_toml(noise)
-    fitted, before = st.load(model), None if previous is None else st.load(previous)
+    fitted, before = st.load(model, trust), None if previous is None else st.load(previous, trust)
     table: Any = read_data(data)
     number = _row_number(table, id) if row is None else row
     if number >= table.n_rows:

@@ -10,8 +10,9 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.progress import Progress
 from steadytree.cli.options import AsJson, Data, Drop, MayRead, MayWrite, option
-from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_row_numbers
 from steadytree.cli.scored_rows import Checks, bands_csv, described, scored_csv
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ class Column(ByKey):
     categories: tuple[str, ...] = ()
     missing: bool = False  # seen or declared; only then may a split ask for missing values
     # rising; a value goes left if x <= threshold
-    thresholds: NDArray[np.float64] = field(default_factory=lambda: NO_THRESHOLDS)
+    thresholds: NDArray[np.float64] = field(default_factory=lambda: NO_THRESHOLDS, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -16,7 +16,7 @@ from steadytree.distance.alignment import STATUSES, NodeChange, Status, align, n
 from steadytree.distance.path import are_regression_trees, path_distance
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.models.boxes import exact_thresholds, rebase, shared_space, space_of_both, widen
-from steadytree.models.sklearn import as_tree, from_sklearn, regression_tree
+from steadytree.models.sklearn import as_tree, regression_tree
 from steadytree.models.tree import LEAF, Tree
 
 ClassStatus = Literal["new", "gone", "unknown"]
@@ -347,7 +347,7 @@ def _read(model: Any, X: Any, digits: int) -> tuple[Tree, bool]:
         return regression_tree(model, X, digits), X is not None
     if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
         return as_tree(model), True
-    return from_sklearn(model, X), X is not None
+    return as_tree(model, X), X is not None
 
 
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree._base.optional import to_frame
 from steadytree._base.validation import OneOf
 from steadytree.data.feature_space import FeatureSpace
@@ -223,8 +224,8 @@ TOP = 3
 POSITIONS = ("root", "left", "right")
 
 
-@dataclass(frozen=True, eq=False)
-class CollectionFacts:
+@dataclass(frozen=True, eq=False, repr=False)
+class CollectionFacts(Shown):
     """What the trees of a collection have in common."""
 
     space: FeatureSpace

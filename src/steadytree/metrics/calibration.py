@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.notebook import Shown
 from steadytree._base.validation import Integer
 from steadytree.metrics.accuracy import answer_rows
 from steadytree.metrics.measurement import Measurement
@@ -23,8 +24,8 @@ class Bin:
     n_rows: int
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Shown):
     """Predicted probabilities beside the observed rates."""
 
     bins: tuple[Bin, ...]  # by rising probability

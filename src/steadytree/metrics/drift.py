@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
+from steadytree._base.notebook import Shown
 from steadytree.data.labels import label_array, missing_labels
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import CalibrationLine
@@ -30,8 +31,8 @@ class Stability:
     actual: tuple[float, ...]  # share of new rows
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
+@dataclass(frozen=True, eq=False, repr=False)
+class Drift(Shown):
     """New rows beside the training rows of a scorecard."""
 
     n_rows: int

@@ -15,6 +15,7 @@ from steadytree._base.files import write_text_atomically
 from steadytree.distance.alignment import STATUSES, NodeChange
 from steadytree.distance.diff import ClassChange, RowChanges, TreeChanges, find_changes
 from steadytree.distance.subtrees import NONE
+from steadytree.models.files import opened
 from steadytree.models.sklearn import REGRESSION
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
@@ -364,7 +365,7 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
 
     Parameters
     ----------
-    old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree
+    old, new : Tree, fitted learner, fitted scikit-learn tree or pipeline, or path of a file
         Over the same features. Predictions of regression trees are compared after rounding to a
         power of ten that is 0.1 to 1 % of their range; the path distance is that of exact ones.
     X : array-like or frame of shape (n_rows, n_features), optional
@@ -391,5 +392,5 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> found.rows.flipped.tolist()
     [1]
     """
-    changes = find_changes(old, new, X, y)
+    changes = find_changes(opened(old), opened(new), X, y)
     return TreeDiff(*(getattr(changes, item.name) for item in fields(changes)))

@@ -25,7 +25,7 @@ from steadytree.reporting.svg.tree import leaf_line, picture_size, plot_tree
 from steadytree.reporting.text import indented_rules, leaf_rules
 
 LONGEST_NAME = 40
-NOUNS = {"tree": "tree", "card": "risk score"}
+NOUNS = {"tree": "tree", "card": "risk score", "black_box": "model"}
 UNMEASURED = {
     "stability": "how much the {noun} changes when it is retrained on slightly different data "
     "(this needs the learner and its training rows).",
@@ -35,6 +35,13 @@ UNMEASURED = {
     "change": "what changed since the previous {noun} (pass it with --previous).",
     "comparison": "what other learners achieve (name some with --learners).",
     "privacy": "what the {noun} reveals about single rows; it gives no privacy guarantee.",
+}
+OF_A_BLACK_BOX = {  # what is not measured of it, whatever is passed
+    "stability": "how much the model changes when it is retrained: that is measured for single "
+    "trees and for risk scores.",
+    "robustness": "whether small changes of a row change its prediction: certificates need a "
+    "single tree or a risk score.",
+    "change": "what changed since the previous model: changes are shown between trees.",
 }
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
@@ -62,7 +69,7 @@ def render_html(data: dict[str, Any]) -> str:
         unmeasured=unmeasured(data),
         example=_example(data["cases"]),
         script=Markup(_script()),
-        policy=_policy(_script()),
+        policy=content_policy(_script()),
     )
 
 
@@ -71,11 +78,12 @@ def _script() -> str:
     return read_style("report.js")
 
 
-def _policy(script: str) -> str:
-    """Content security policy: this script, styles and pictures in the page, and nothing else."""
+def content_policy(script: str = "") -> str:
+    """What a page may load: this script, styles and pictures within it, and nothing else."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = f"script-src 'sha256-{digest}'; " if script else ""
     return (
-        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        f"default-src 'none'; {allowed}style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
@@ -129,7 +137,8 @@ def framed(page: str, title: str) -> str:
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sentences on the sections that were not measured, and what they need."""
     noun = NOUNS[data["kind"]]
-    return [text.format(noun=noun) for name, text in UNMEASURED.items() if not data[name]]
+    texts = UNMEASURED | (OF_A_BLACK_BOX if data["kind"] == "black_box" else {})
+    return [text.format(noun=noun) for name, text in texts.items() if not data[name]]
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
@@ -156,6 +165,7 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
+        "content_policy": content_policy,
         "leaf_line": leaf_line,
         "bar_parts": bar_parts,
         "plot_tree": plot_tree,

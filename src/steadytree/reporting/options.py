@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from steadytree._base.progress import OnProgress
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.privacy.ledger import Ledger
@@ -295,6 +296,7 @@ class ReportOptions:
     comparison: Mapping[str, Any] | None = None  # `Comparison.formatted`
     quick: bool = False  # leave out the slow sections
     seed: int = 0
+    on_progress: OnProgress = field(default=lambda message, share=None: None)
     # for `report_file`, which fits what was not given
     learner_name: str | None = None  # "greedy", or a learner that `compare` knows
     max_leaf_nodes: int = 8  # of a steady tree

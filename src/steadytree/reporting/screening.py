@@ -12,6 +12,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import area_under_curve
 from steadytree.metrics.drift import psi
+from steadytree.models.black_box import BlackBox
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting.explain import columns_of
@@ -38,7 +39,7 @@ UNLIKELY = 0.01  # how often drift is seen where there is none
 
 
 def screen(
-    fitted: Tree | Scorecard,
+    fitted: Tree | Scorecard | BlackBox,
     table: Table,
     truth: NDArray[np.int64],
     confusion: list[list[int]],
@@ -46,6 +47,8 @@ def screen(
     robustness: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """All figures, None where one cannot be measured."""
+    if isinstance(fitted, BlackBox):
+        return _screen_black_box(fitted, table, truth, np.array(confusion))
     own = table.select(fitted.space.names)
     used = columns_of(fitted)
     values = np.asarray(fitted.space.encode(own), np.float64)
@@ -65,6 +68,26 @@ def screen(
         numbers = [j for j in used if not fitted.space[j].is_categorical]
         found["outliers"] = _outliers(values, numbers, names)
     return dict(plain(found))
+
+
+def _screen_black_box(
+    box: BlackBox, table: Table, truth: NDArray[np.int64], confusion: NDArray[np.int64]
+) -> dict[str, Any]:
+    """What can be measured without knowing which columns the model uses: all count as used."""
+    own = table if box.names is None else table.select(box.names)
+    names = [one_line(name) for name in own.names or (f"x{j}" for j in range(own.n_columns))]
+    used, values = list(range(own.n_columns)), np.empty((own.n_rows, own.n_columns))
+    for j, column in enumerate(own.columns):
+        texts = own.text(j).of_row if column.dtype == object else None
+        values[:, j] = column if texts is None else np.where(texts < 0, np.nan, texts)
+    nothing = dict.fromkeys(("leaf_rows", "tiny_leaf_share", "robustness", "outliers", "drift"))
+    found = {
+        "has_risks": True,
+        "recall": _recall(box, confusion),
+        "protected": [name for name in names if looks_protected(name)],
+        "leakage": _leakage(values, truth, used, names),
+    }
+    return dict(plain(found | nothing))
 
 
 # ---- protected columns ----
@@ -111,7 +134,9 @@ def _tiny_leaf_share(fitted: Tree | Scorecard, values: NDArray[np.float64]) -> f
     return float((fitted.weight[fitted.apply_encoded(values)] < TINY).mean())
 
 
-def _recall(fitted: Tree | Scorecard, confusion: NDArray[np.int64]) -> dict[str, Any] | None:
+def _recall(
+    fitted: Tree | Scorecard | BlackBox, confusion: NDArray[np.int64]
+) -> dict[str, Any] | None:
     """The class with the lowest recall, of those with enough rows."""
     rows, right = confusion.sum(axis=1), np.diag(confusion)
     enough = np.flatnonzero(rows >= FEW_OF_CLASS)

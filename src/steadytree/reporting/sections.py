@@ -1,6 +1,5 @@
 """Sections of the report: each from a model, its rows and the options to plain values."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
+from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
@@ -23,7 +23,12 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
-from steadytree.reporting.interactive.sliders import attacked_columns, candidates, noise_steps
+from steadytree.reporting.interactive.sliders import (
+    attacked_columns,
+    candidates,
+    changed_decisions,
+    noise_steps,
+)
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -38,7 +43,7 @@ from steadytree.stability.refits import (
     refits,
     thresholds,
 )
-from steadytree.stability.removal import is_repeatable
+from steadytree.stability.removal import affordable, is_repeatable
 from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
@@ -48,8 +53,7 @@ MOST_SEPARATED = 3_000  # rows of which all pairs are compared
 MOST_ATTACKS = 5
 MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
-MOST_ROWS = 10_000
-REPEATS = 20
+MOST_ROWS, REPEATS = 10_000, 20
 SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
@@ -59,7 +63,7 @@ SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
 def build_groups(
-    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
     """Accuracy and rates in each group of each grouping."""
     found = []
@@ -76,14 +80,14 @@ def build_groups(
     return found
 
 
-def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(fitted: Tree | Scorecard | BlackBox, X: Any, y: Any) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
     found = calibration(fitted, X, y)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 
 
-def _label(shown: dict[str, Any], fitted: Tree | Scorecard) -> str:
+def _label(shown: dict[str, Any], fitted: Tree | Scorecard | BlackBox) -> str:
     """The class that figures are about; empty above two classes, where they are about none."""
     return label_text(shown["label"]) if len(fitted.classes) == 2 else ""
 
@@ -246,18 +250,11 @@ def _refitted(
     if learner is None or options.train is None:
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
-    again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
+    n = affordable(learner, len(rows.labels), repeats)
+    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
     return rows, again, shown
-
-
-def _changed_decisions(
-    whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any
-) -> float:
-    """Mean share of the report's rows that a retrained model decides otherwise."""
-    own = whole.predict(X)
-    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
 
 
 def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
@@ -270,10 +267,11 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    repeats = None if is_repeatable(options.learner) else SAMPLED
+    sampled = affordable(options.learner, len(rows.labels), SAMPLED)
+    repeats = None if is_repeatable(options.learner) else sampled
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
-        "changed_decisions": _changed_decisions(again.whole, again.trees, X),
+        "changed_decisions": changed_decisions(again.whole, again.trees, X),
         "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
@@ -305,7 +303,7 @@ def build_scorecard_stability(
     return (
         shown
         | {
-            "changed_decisions": _changed_decisions(again.whole, again.scorecards, X),
+            "changed_decisions": changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out

@@ -4,10 +4,7 @@ Loss, changed decisions (flips), changed splits and leaves add over the children
 node's Pareto frontier follows from those of its children.
 """
 
-import heapq
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -25,10 +22,8 @@ from steadytree.stability.new_rows import (
     Floats,
     Integers,
     Leaf,
-    Nested,
     NewRows,
     Split,
-    nested_of,
     split_of,
 )
 
@@ -252,145 +247,3 @@ def fine_bins(space: FeatureSpace, values: Floats, targets: Floats, weights: Flo
             n_bins[j] = column.n_bins + column.missing
         columns.append(column)
     return replace(grouped, space=FeatureSpace(tuple(columns)), n_bins=n_bins)
-
-
-MOST_READS = 20_000_000  # rows that splits may be tried on
-FEW_THRESHOLDS = 8  # of a column that the tree in use asks, all are tried everywhere
-OVERHEAD = 200  # rows that a split costs in any case
-DETOUR = 0.03  # share of the rows by which a tree on the way may be worse
-EPSILON = 1e-9
-
-
-class Approach:
-    """Search from a tree for one nearer to the tree in use, by path distance.
-
-    Trees with more loss, flips or empty leaves than the first are left out, or only passed on the
-    way where they are little worse, and so are those with more leaves than it and the tree in use.
-    The nearest tree that waits is changed next, by one move: a leaf gets another label or a split
-    of the tree in use; a split goes, gets another of the `thresholds` of its column or a
-    split of the tree in use, or changes places with one below it. Splits of the tree in use are
-    tried with all thresholds where these are few. The search ends with its budget of rows read.
-    """
-
-    def __init__(self, rows: NewRows, tree: Tree, thresholds: Sequence[Floats]) -> None:
-        self.rows, self.tree, self.thresholds = rows, tree, thresholds
-        chosen = [split_of(rows.old, node) for node in range(rows.old.n_nodes)]
-        self.splits = [split for split in chosen if split is not None]
-        for own in {split.feature: split for split in self.splits}.values():
-            if not np.isnan(own.threshold) and len(thresholds[own.feature]) <= FEW_THRESHOLDS:
-                self.splits += [
-                    own._replace(threshold=float(threshold))
-                    for threshold in thresholds[own.feature]
-                ]
-        self.reads = 0
-
-    def nearest(self) -> Tree:
-        """The nearest tree that was found, the first one where none is nearer."""
-        best, apart = self.tree, float(self.rows.distance([self.tree])[0])
-        first = nested_of(self.tree)
-        limit = self._worth(first, self.rows.everyone)
-        limit[2] = max(limit[2], self.rows.old.n_leaves)
-        detour = np.array([1.0, 1.0, 0.0, 0.0]) * DETOUR * self.rows.weights.sum()
-        turn, known = count(), {_key(first)}
-        waiting: list[tuple[float, int, Any]] = [(apart, next(turn), first)]
-        while waiting and apart > EPSILON and self.reads < MOST_READS:
-            nested = heapq.heappop(waiting)[2]
-            spare = limit + detour - self._worth(nested, self.rows.everyone)
-            new = []
-            for one in self._moves(nested, self.rows.everyone, spare):
-                if _key(one) not in known:
-                    known.add(_key(one))
-                    new.append(one)
-                    self.reads += 2 * OVERHEAD * _n_leaves(one)  # to build and to compare it
-            trees = [self.rows.tree_of(one) for one in new]
-            distances = self.rows.distance(trees) if trees else np.empty(0)
-            for one, tree, distance in zip(new, trees, distances.tolist(), strict=True):
-                heapq.heappush(waiting, (distance, next(turn), one))
-                if distance < apart - EPSILON and self._is_within(one, limit):
-                    best, apart = tree, distance
-        return best
-
-    def _is_within(self, nested: Nested, limit: Floats) -> bool:
-        return bool((self._worth(nested, self.rows.everyone) <= limit + EPSILON).all())
-
-    def _moves(self, nested: Nested, rows: Integers, spare: Floats) -> Iterator[Nested]:
-        """Trees one move away whose worth exceeds that of `nested` by at most `spare`."""
-        limit = self._worth(nested, rows) + spare + EPSILON
-        for other in self._candidates(nested, rows):
-            if self.reads >= MOST_READS:
-                return
-            if (self._worth(other, rows) <= limit).all():
-                yield other
-        if not isinstance(nested, Leaf):
-            split, left, right = nested
-            goes = self.rows.goes_left(split, rows)
-            for other in self._moves(left, rows[goes], spare):
-                yield split, other, right
-            for other in self._moves(right, rows[~goes], spare):
-                yield split, left, other
-
-    def _candidates(self, nested: Nested, rows: Integers) -> Iterator[Nested]:
-        """Trees that differ at the root of a sub-tree."""
-        known = self.rows
-        share = known.old.value[0]
-        if len(rows):
-            share = np.average(known.old_shares[rows], axis=0, weights=known.weights[rows])
-        labels = np.union1d(known.labels[rows], known.decided[rows]).tolist()
-        leaves = [Leaf(label, share) for label in labels]
-        yield from leaves
-        if isinstance(nested, Leaf):
-            for split in self.splits:
-                for leaf in leaves:
-                    yield split, nested, leaf
-                    yield split, leaf, nested
-            return
-        split, left, right = nested
-        yield from (left, right)
-        for other in [*self.splits, *self._moved(split)]:
-            yield other, left, right
-        yield from _turned(split, left, right)
-
-    def _moved(self, split: Split) -> Iterator[Split]:
-        """The split with other thresholds, also those of the tree in use with its own side."""
-        for own in self.splits:
-            if own.feature == split.feature and own.missing_left != split.missing_left:
-                yield own._replace(missing_left=split.missing_left)
-        if not np.isnan(split.threshold):
-            for threshold in self.thresholds[split.feature]:
-                yield split._replace(threshold=float(threshold))
-
-    def _worth(self, nested: Nested, rows: Integers) -> Floats:
-        """Loss, flips, leaves and empty leaves."""
-        self.reads += OVERHEAD + len(rows)
-        if isinstance(nested, Leaf):
-            point = self.rows.leaf_point(*self.rows.counts(rows), nested)
-            return np.array([*point, 1.0, float(len(rows) == 0)])
-        goes = self.rows.goes_left(nested[0], rows)
-        return self._worth(nested[1], rows[goes]) + self._worth(nested[2], rows[~goes])
-
-
-def _turned(split: Split, left: Nested, right: Nested) -> Iterator[Nested]:
-    """A split of a child stands above; what is left of the child keeps its sides or one of them."""
-    for side in (left, right):
-        if isinstance(side, Leaf):
-            continue
-        below, *parts = side
-        under = [(split, one, right) if side is left else (split, left, one) for one in parts]
-        yield below, under[0], under[1]
-        yield below, parts[0], under[1]
-        yield below, under[0], parts[1]
-    if not isinstance(left, Leaf) and not isinstance(right, Leaf) and left[0].same(right[0]):
-        yield left[0], (split, left[1], right[1]), (split, left[2], right[2])
-
-
-def _n_leaves(nested: Nested) -> int:
-    return 1 if isinstance(nested, Leaf) else _n_leaves(nested[1]) + _n_leaves(nested[2])
-
-
-def _key(nested: Nested) -> Any:
-    """What makes two nested trees equal."""
-    if isinstance(nested, Leaf):
-        return nested.label
-    (feature, threshold, subset, missing_left), left, right = nested
-    chosen = feature, str(threshold), subset.tobytes(), missing_left
-    return chosen, _key(left), _key(right)

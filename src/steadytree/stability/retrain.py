@@ -20,8 +20,9 @@ from steadytree.models.boxes import (
     in_double,
 )
 from steadytree.models.tree import Tree
+from steadytree.stability.approach import Approach
 from steadytree.stability.bootstrap import Sample, mean_area
-from steadytree.stability.neighbours import RATES, Approach, Neighbours
+from steadytree.stability.neighbours import RATES, Neighbours
 from steadytree.stability.new_rows import NewRows, read_previous, row_losses
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 

@@ -1,5 +1,6 @@
 """Sliders: smaller trees beside the model, and which leaves fall first under noise."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from steadytree.data.dataset import Sampled
 from steadytree.metrics.accuracy import accuracy, label_indices
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, plain
 from steadytree.reporting.wording import build_nodes
@@ -69,8 +71,7 @@ def candidates(
     found = []
     for size in [*sizes, fitted.n_leaves]:
         tree = prune_to(fitted, size)
-        own = prune_to(again.whole, size).predict(X)
-        others = [prune_to(one, size).predict(X) for one in again.trees]
+        others = [prune_to(one, size) for one in again.trees]
         worst = None
         if noise is not None and noise.budget is not None:
             worst = certify(tree, rows.features, rows.labels, noise).worst_case_accuracy
@@ -79,7 +80,7 @@ def candidates(
                 "n_leaves": tree.n_leaves,
                 "is_model": tree is fitted,
                 "accuracy": accuracy(tree, X, y).accuracy,
-                "changed_decisions": float(np.mean([np.mean(one != own) for one in others])),
+                "changed_decisions": changed_decisions(prune_to(again.whole, size), others, X),
                 "worst_case_accuracy": worst,
                 "tree": build_nodes(tree, X, label_indices(tree.classes, y)),
             }
@@ -87,6 +88,12 @@ def candidates(
     kept = [one for one in found if one is found[-1] or not _is_beaten(one, found)]
     order = sorted(kept, key=lambda one: (-one["accuracy"], -one["changed_decisions"]))
     return order if len(order) > 1 else []
+
+
+def changed_decisions(whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any) -> float:
+    """Mean share of the rows that a retrained model decides otherwise."""
+    own = whole.predict(X)
+    return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
 
 
 def _is_beaten(one: dict[str, Any], others: list[dict[str, Any]]) -> bool:
