@@ -143,7 +143,7 @@ def _cache_class():
 @functools.cache
 def _host_has(features: str) -> bool:
     """Whether this processor has all features ("+avx2,-sse4a", ...) that code was built for."""
-    import llvmlite.binding
+    import llvmlite.binding  # type: ignore[import-untyped]
 
     there: Any = llvmlite.binding.get_host_cpu_features()
     return all(there.get(one[1:], False) for one in features.split(",") if one.startswith("+"))
