@@ -1,4 +1,7 @@
 import importlib.metadata
+from pathlib import Path
+
+from steadytree.reporting.claims import ClaimList
 
 project = "steadytree"
 author = "the steadytree developers"
@@ -31,3 +34,19 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
 }
+
+
+def write_claims(app):
+    """One page for the claims of each paper, from the files of its study."""
+    pages = Path(app.srcdir) / "claims"
+    pages.mkdir(exist_ok=True)
+    for path in sorted(Path(app.srcdir).parent.glob("studies/*/claims.toml")):
+        found = ClaimList.load(path.parent)
+        name = path.parent.name
+        lines = [f"# {name.replace('_', ' ').capitalize()}", "", f"{found.paper}.", ""]
+        lines += [found.summary(), "", f"Measured by `{found.command}`.", "", *found.table(), ""]
+        (pages / f"{name}.md").write_text("\n".join(lines), "utf-8")
+
+
+def setup(app):
+    app.connect("builder-inited", write_claims)

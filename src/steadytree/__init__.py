@@ -7,12 +7,24 @@ is first used, so that ``import steadytree`` and ``steadytree --help`` are quick
 
 import lazy_loader
 
+from steadytree._base.notebook import set_renderer
 from steadytree._base.optional import install_finder
 
+
+def _render(thing):
+    from steadytree.reporting.interactive.notebook import (
+        render,  # loaded when a notebook first shows a result
+    )
+
+    return render(thing)
+
+
 install_finder()
+set_renderer(_render)
 _load, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _REPLACED = {  # names before 0.2 and what to use instead; to go after one release
     "Boxes": "certify, or steadytree.models.boxes.Boxes",
+    "Condition": "steadytree.models.condition.Condition",
     "Reading": "Measurement",
     "card_html": "plot(scorecard).write('sheet.html')",
     "card_text": "str(plot(scorecard))",

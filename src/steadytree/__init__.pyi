@@ -10,7 +10,6 @@ from .metrics.calibration import calibration as calibration
 from .metrics.complexity import complexity as complexity
 from .metrics.groups import by_group as by_group
 from .metrics.measurement import Measurement as Measurement
-from .models.condition import Condition as Condition
 from .models.files import load as load
 from .models.files import save as save
 from .models.scorecard import Scorecard as Scorecard
@@ -24,6 +23,7 @@ from .privacy.private_tree import PrivateTreeClassifier as PrivateTreeClassifier
 from .privacy.simulation import simulate as simulate
 from .reporting.comparison import compare as compare
 from .reporting.diff import diff as diff
+from .reporting.explain import explain as explain
 from .reporting.plot import plot as plot
 from .reporting.report import report as report
 from .riskscore.risk_score import RiskScoreClassifier as RiskScoreClassifier

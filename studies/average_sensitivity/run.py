@@ -8,15 +8,20 @@ import argparse
 import pathlib
 import sys
 import time
+from functools import partial
 
+import bounds
+import counts
 from cells import alternatives, measure_cell
 from pictures import frequent_trees, over_epsilon, trade_off
 from tables import table, verdict
 
 from data import all_sets, quick_sets
+from steadytree import StableTreeClassifier
 from steadytree.reporting.study import Results
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
+PARTS = ("figures", "bounds", "counts")
 QUICK = {"samples": 3, "seeds": 3, "repeats": 30}
 
 
@@ -32,8 +37,11 @@ def main(arguments=None):
     for data in quick_sets() if asked.quick else all_sets():
         if asked.sets and data.name not in asked.sets:
             continue
-        cells = [measured(results, data, *cell, plan) for cell in wanted(data, asked)]
-        show(data, cells, asked.out)
+        if "figures" in asked.parts:
+            cells = [measured(results, data, *cell, plan) for cell in wanted(data, asked)]
+            show(data, cells, asked.out)
+        if not data.is_large:
+            show_checks(data, asked)
 
 
 def read_arguments(arguments):
@@ -41,6 +49,9 @@ def read_arguments(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="scikit-learn's breast cancer only")
     parser.add_argument("--sets", nargs="*", help="names of data sets; all that are there")
+    parser.add_argument(
+        "--parts", nargs="*", choices=PARTS, default=PARTS, help="figures, bounds or counts; all"
+    )
     parser.add_argument("--removed", nargs="*", type=float, help="1, 0.01, 0.1 or 0.3; all of them")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("average_sensitivity_out"))
     for name in FULL:
@@ -84,6 +95,19 @@ def show(data, cells, folder):
             shares = ", ".join(f"{100 * o.share:.0f} (distance {o.distance:g})" for o in others)
             print(f"most frequent trees of 100 without 10 % of the rows, {name}: {shares}")
         frequent_trees(rows, title, folder / f"figure-3-frequent-trees-{stem}.png")
+
+
+def show_checks(data, asked):
+    """Print the paper's bounds beside what was measured, and figure 3's count examined."""
+    if "bounds" in asked.parts:
+        learner = partial(StableTreeClassifier, coupling="rejection", criterion="count")
+        seeds, n_thresholds = (range(2), 20) if asked.quick else (range(5), 500)
+        found = bounds.table(data, learner, seeds, n_thresholds)
+        print(f"\n{data.name}, depth {data.depth}: bounds\n\n{found}", flush=True)
+    if "counts" in asked.parts:
+        found = counts.table(data, *((2, 2, 50) if asked.quick else (10, 10)))
+        title = "most frequent of 100 trees, by the levels that are compared"
+        print(f"\n{data.name}, depth {data.depth}: {title}\n\n{found}", flush=True)
 
 
 def say(message):

@@ -53,7 +53,7 @@ def single(schema, epsilon, **more):
     return make
 
 
-def several(schema, epsilon, method, k=4, skew=None):
+def several(schema, epsilon, method, k=4, skew=None, **more):
     """A learner among k holders; `skew` is the Dirichlet parameter of unlike holders."""
 
     def make(X, y, seed):
@@ -64,7 +64,8 @@ def several(schema, epsilon, method, k=4, skew=None):
                        Ledger(f"{folder}/{j}", epsilon), testing_seed=1_000 * seed + j)
                 for j in range(k)
             ]  # fmt: skip
-            return Coordinator(holders, schema, epsilon, method, testing_seed=seed).fit()
+            model = Coordinator(holders, schema, epsilon, method, testing_seed=seed, **more)
+            return model.fit()
 
     return make
 

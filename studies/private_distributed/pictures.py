@@ -1,5 +1,7 @@
 """The figures of `run.py`, one panel a data set; whiskers from the least to the greatest repeat."""
 
+from itertools import product
+
 import matplotlib.pyplot as plt
 import numpy as np
 from tables import grouped
@@ -7,6 +9,7 @@ from tables import grouped
 ALONE, HOLDERS = ("gibbs", "greedy", "topdown"), (
     "delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum",
 )  # fmt: skip
+TOP_DOWN = ("topdown", "local_rnm", "noisy_counts")
 TEST, TRAIN, DEPTH, NODES = range(4)
 NO_NOISE = 1e6
 MARKS = "osD^vP"
@@ -25,19 +28,21 @@ def draw_all(rows, folder):
 
 def _shares(found, names, folder):
     """Figure 1: accuracy against the leaves' share of the budget."""
-    figure, axes = _grid(1, names)
-    for place, name in enumerate(names):
+    figure, axes = _grid(len(TOP_DOWN), names)
+    for (row, method), (place, name) in product(enumerate(TOP_DOWN), enumerate(names)):
         for colour, epsilon in enumerate((0.125, 1.0, 8.0)):
             for budget, style in (("decay", "-"), ("uniform", "--")):
+                start = f"{method} {budget} "
                 points = {
-                    float(key[1].split()[1]): numbers
+                    float(key[1].split()[2]): numbers
                     for key, numbers in found.items()
-                    if key[0] == name and key[2] == epsilon and key[1].startswith(budget)
+                    if key[0] == name and key[2] == epsilon and key[1].startswith(start)
                 }
                 label = f"{budget}, epsilon {epsilon:g}"
-                _line(axes[0][place], points, TEST, style, f"C{colour}", MARKS[colour], label)
-        axes[0][place].set(title=name, xlabel="share of epsilon for the leaves")
-    axes[0][0].set_ylabel("test accuracy, %")
+                _line(axes[row][place], points, TEST, style, f"C{colour}", MARKS[colour], label)
+        axes[0][place].set_title(name)
+        axes[-1][place].set_xlabel("share of epsilon for the leaves")
+        axes[row][0].set_ylabel(f"{method}: test accuracy, %")
     _finish(figure, axes, folder / "figure_1.png")
 
 
@@ -75,7 +80,7 @@ def _panel(axis, found, name, methods, holders, column):
             if key[:2] == (name, method) and key[3] == holders
         }
         calm = points.pop(NO_NOISE, None)
-        if calm is not None and method in ("topdown", "local_rnm", "noisy_counts"):
+        if calm is not None and method in TOP_DOWN:
             more = {"linewidth": 0.8, "alpha": 0.7, "label": f"{method}, next to no noise"}
             axis.axhline(calm[:, column].mean(), color=f"C{colour}", **more)
         _line(axis, points, column, ":", f"C{colour}", MARKS[colour], method)
@@ -89,7 +94,7 @@ def _panel(axis, found, name, methods, holders, column):
 
 def _sizes(found, names, folder):
     """Figures 3 and 6: accuracy against epsilon for parts of the training rows."""
-    methods = (("gibbs", 1), ("topdown", 1), ("delegate", 4))
+    methods = (("gibbs", 1), ("delegate", 4), *((m, 1 if m == "topdown" else 4) for m in TOP_DOWN))
     for number, what, column in (("3", "test", TEST), ("6", "training", TRAIN)):
         figure, axes = _grid(len(methods), names)
         for row, (method, holders) in enumerate(methods):

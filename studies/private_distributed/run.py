@@ -13,6 +13,7 @@ published data.
 
 import argparse
 import csv
+import json
 import os
 import pathlib
 import sys
@@ -21,7 +22,7 @@ from itertools import chain, product
 
 import numpy as np
 from common import public_schema, read, several, single, split
-from pictures import draw_all
+from pictures import TOP_DOWN, draw_all
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 from tables import write_results
@@ -36,7 +37,7 @@ SETS = {
     "skin": 60_000,
 }
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
-SHARES, SHARE_EPSILONS = (0.1, 0.3, 0.5, 0.7, 0.9), (0.125, 1.0, 8.0)
+SHARES, SHARE_EPSILONS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99), (0.125, 1.0, 8.0)
 SIZES, SIZE_EPSILONS = (0.01, 0.1, 1.0), (0.1, 1.0, 8.0)
 ALONE = ("gibbs", "greedy", "topdown")
 HOLDERS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
@@ -47,10 +48,17 @@ QUICK_ROWS = 3_000
 
 
 class Runs:
-    """Finished fits in a file, one a line."""
+    """Finished fits in a file, one a line; those of other settings are refused."""
 
-    def __init__(self, path):
+    def __init__(self, path, settings):
         self.path, self.rows = path, []
+        noted = path.with_suffix(".json")
+        if noted.exists() and json.loads(noted.read_text()) != settings:
+            raise SystemExit(
+                f"{path} was made with {noted.read_text().strip()}, this command has "
+                f"{json.dumps(settings)}: continue with the old settings, or name another --out."
+            )
+        noted.write_text(json.dumps(settings) + "\n")
         if path.exists():
             with path.open(newline="") as file:
                 self.rows = [tuple(row) for row in csv.reader(file)][1:]
@@ -114,8 +122,11 @@ def curves(schema):
 def leaf_shares(schema):
     """Figure 1: the leaves' share of the budget."""
     for epsilon, budget, share in product(SHARE_EPSILONS, ("decay", "uniform"), SHARES):
-        make = single(schema, epsilon, method="topdown", budget=budget, leaf_share=share)
-        yield "1", f"{budget} {share}", epsilon, 1, 1.0, make
+        more = {"budget": budget, "leaf_share": share}
+        for method in TOP_DOWN:
+            alone = method == "topdown"
+            make = (single if alone else several)(schema, epsilon, method=method, **more)
+            yield "1", f"{method} {budget} {share}", epsilon, 1 if alone else 4, 1.0, make
 
 
 def sizes(schema):
@@ -123,7 +134,8 @@ def sizes(schema):
     for size, epsilon in product(SIZES, SIZE_EPSILONS):
         for method in ("gibbs", "topdown"):
             yield "3", method, epsilon, 1, size, single(schema, epsilon, method=method)
-        yield "3", "delegate", epsilon, 4, size, several(schema, epsilon, "delegate")
+        for method in ("delegate", *TOP_DOWN[1:]):
+            yield "3", method, epsilon, 4, size, several(schema, epsilon, method)
 
 
 FIGURES = {"2": curves, "1": leaf_shares, "3": sizes}
@@ -205,8 +217,8 @@ def read_arguments():
 def main():
     asked = read_arguments()
     asked.out.mkdir(parents=True, exist_ok=True)
-    runs = Runs(asked.out / "runs.csv")
     data = sets_at_hand(asked)
+    runs = Runs(asked.out / "runs.csv", {"rows": QUICK_ROWS if asked.quick else SETS})
     # all sets before the next repeat, so that a run that ends early has something of each
     for seed, name in product(range(asked.repeats), data):
         if not study(name, data[name], runs, asked, seed):

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from measure import SHIFTS
 
-COLOURS = plt.get_cmap("viridis")(np.linspace(0, 0.9, 7))
+COLOURS = plt.get_cmap("viridis")(np.linspace(0, 0.9, 8))
 
 
 def proofs(cells, time_limit, path):

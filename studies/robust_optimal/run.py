@@ -1,6 +1,6 @@
 """Figures 2 to 4 of robust-optimal: proofs over time, and what robustness gains under shifts.
 
-``python studies/robust_optimal/run.py [proofs] [gains] [figures] [--quick | --large]
+``python studies/robust_optimal/run.py [proofs] [gains] [stages] [figures] [--quick | --large]
 [--minutes 10] [--out robust_optimal_out]``. Finished instances are kept in the folder `out` as
 lines of JSON, so that a run that was stopped goes on; ``--minutes`` ends it after so many minutes
 of CPU time. `figures` prints the tables and draws the figures from what is there.
@@ -10,9 +10,12 @@ import argparse
 import pathlib
 import time
 
-from instances import MADE, available, has_data, load
+import numpy as np
+from instances import MADE, available, draw_certainty, has_data, load
 from measure import gain, proof
+from one_stage import best_one_stage
 
+from steadytree import Perturbation, RobustTreeClassifier
 from steadytree.reporting.study import Results
 
 CONFIDENCES = (0.5, 0.75, 0.85, 0.9, 0.95, 0.97, 0.99)
@@ -44,7 +47,7 @@ QUICK = {
 }
 
 
-PARTS = ("proofs", "gains", "figures")
+PARTS = ("proofs", "gains", "stages", "figures")
 
 
 class OutOfTime(Exception):
@@ -65,14 +68,15 @@ def instances_of(settings):
 def proofs(settings, results, check):
     """Measure what is not there yet: CPU seconds to the proof, or the gap where there was none."""
     warm = {}
-    for asked in instances_of(settings):
+    for asked in instances_of(settings | {"confidences": settings["proof_confidences"]}):
         if results.find(study="proof", **asked) is not None:
             continue
         check()
         if asked["depth"] not in warm:  # compilation is left out, and takes long the first time
             proof(*load(MADE[0]), asked | {"confidence": 0.75}, 60)
             warm[asked["depth"]] = True
-        found = proof(*load(asked["set"]), asked, settings["time_limit"])
+        own = settings["own_split"]
+        found = proof(*load(asked["set"]), asked, settings["time_limit"], own)
         results.add({"study": "proof", **asked, **found})
 
 
@@ -81,8 +85,26 @@ def gains(settings, results, check):
     for asked in instances_of(settings):
         if results.find(study="gain", **asked) is None:
             check()
-            found = gain(*load(asked["set"]), asked, settings["time_limit"])
+            own = settings["own_split"]
+            found = gain(*load(asked["set"]), asked, settings["time_limit"], own)
             results.add({"study": "gain", **asked, **found})
+
+
+def stages(settings):
+    """Print the best trees of depth 2 decided before the shift beside those decided after it."""
+    print("rows kept in the worst case by the best tree of depth 2: one stage, two stages, rows")
+    for name in available(settings["names"]) if settings["names"] else MADE:
+        X, y = load(name)
+        if X.shape[1] > 6:
+            continue
+        certainty = draw_certainty(X.columns, 0.8)
+        step_cost = -np.log1p(-np.array([*certainty.values()]).clip(max=1 - 1e-12))
+        for confidence in settings["confidences"]:
+            noise = Perturbation.from_certainty(certainty, confidence)
+            after = RobustTreeClassifier(2, noise, random_state=0).fit(X, y)
+            budget = -len(y) * np.log(confidence)
+            before, _ = best_one_stage(X.to_numpy(), y, step_cost, budget)
+            print(f"{name:>14} confidence {confidence:<5}: {before} {after.objective_:g} {len(y)}")
 
 
 def figures(settings, results, folder):
@@ -91,9 +113,11 @@ def figures(settings, results, folder):
     import tables
 
     asked = list(instances_of(settings))
-    proven = [cell for a in asked if (cell := results.find(study="proof", **a)) is not None]
+    plain = list(instances_of(settings | {"confidences": (1.0,)}))
+    proven = [cell for a in asked + plain if (cell := results.find(study="proof", **a)) is not None]
     gained = [cell for a in asked if (cell := results.find(study="gain", **a)) is not None]
-    print(f"{len(proven)} proofs and {len(gained)} gains of {len(asked)} instances")
+    n_proofs = sum(cell["confidence"] < 1 for cell in proven)
+    print(f"{n_proofs} proofs and {len(gained)} gains of {len(asked)} instances")
     if proven:
         print(tables.proofs(proven))
         pictures.proofs(proven, settings["time_limit"], folder / "figure-2-proofs-over-time.png")
@@ -108,6 +132,14 @@ def main():
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; all")
     parser.add_argument("--quick", action="store_true", help="few small sets; needs no data")
     parser.add_argument("--large", action="store_true", help="every set, 300 s an instance: days")
+    parser.add_argument(
+        "--split-per-instance",
+        action="store_true",
+        help="another split of the rows and other certainties for every instance",
+    )
+    parser.add_argument(
+        "--confidences", nargs="*", type=float, help="some of the confidences; 1 is the plain tree"
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="of CPU time")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("robust_optimal_out"))
     options = parser.parse_args()
@@ -115,11 +147,18 @@ def main():
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(PARTS)}")
     settings = QUICK if options.quick else LARGE if options.large else DEFAULT
+    if options.confidences:
+        settings = settings | {"confidences": tuple(c for c in options.confidences if c < 1)}
+    settings = settings | {
+        "own_split": options.split_per_instance,
+        "proof_confidences": options.confidences or (*settings["confidences"], 1.0),
+    }
     if options.quick and not has_data():
         settings = QUICK | {"names": MADE}
     options.out.mkdir(parents=True, exist_ok=True)
     # times and gaps depend on the time limit
-    results = Results(options.out / f"cells_{settings['time_limit']}s.jsonl")
+    own = "_own_splits" if options.split_per_instance else ""
+    results = Results(options.out / f"cells_{settings['time_limit']}s{own}.jsonl")
 
     def check():
         if time.process_time() > 60 * options.minutes:
@@ -133,6 +172,8 @@ def main():
             gains(settings, results, check)
     except OutOfTime:
         print("out of time: run it again to go on")
+    if "stages" in parts:
+        stages(settings)
     if "figures" in parts:
         figures(settings, results, options.out)
     print(f"({time.process_time():.0f} s CPU)")

@@ -11,12 +11,13 @@ from steadytree import Perturbation, RiskScoreClassifier, certify, complexity
 
 
 def judge(model, X, y, bounds):
-    """Questions, depth, accuracy, ER, and astuteness at 0.05 and 0.1 on test rows."""
+    """Questions, inner nodes, depth, accuracy, ER, and astuteness at 0.05 and 0.1 on test rows."""
     found = certify(model, X, y, Perturbation(radius=1.0, whole=[], bounds=bounds))
     reached = found.distance[found.right & np.isfinite(found.distance)]
     size = complexity(model)
     return {
         "questions": size.n_questions,
+        "nodes": size.n_nodes - size.n_leaves,  # conditions of a card
         "depth": size.depth,
         "accuracy": found.accuracy,
         "er": float(reached.mean()) if len(reached) else None,

@@ -14,10 +14,15 @@ import pathlib
 import sys
 
 import numpy as np
+import theory
 from methods import METHODS, PEERS, box, judge, published, warm_up
+from sklearn.tree import DecisionTreeClassifier
 from tables import (
     PAIRS,
+    bound_table,
     comparison_table,
+    cut_table,
+    error_table,
     figure_table,
     mean_table,
     paired_table,
@@ -30,7 +35,7 @@ from steadytree.reporting.study import Results
 
 NOISES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
-PART = {"separation": "2", "methods": "3", "figures": "145"}
+PART = {"separation": "2", "methods": "3", "figures": "145", "cut": "5", "theory": ""}
 
 
 def main(arguments=None):
@@ -50,6 +55,10 @@ def main(arguments=None):
             compare(results, name, X, y, seeds, asked)
         if "figures" in asked.parts:
             trade_offs(results, name, X, y, seeds)
+        if "cut" in asked.parts:
+            for seed in seeds:
+                key = {"set": name, "method": "cut", "seed": seed}
+                keep(results, key, lambda X=X, y=y, seed=seed: cut_card(*split(X, y, seed)))
     show(results.cells, names, seeds, asked)
 
 
@@ -95,7 +104,14 @@ def apart(X, y):
         "two_r": found.two_r,
         "linear": found.linear.separateness,
         "gamma": found.linear.gamma,
+        "separateness_05": separation(X, y, r=0.05).separateness,
     }
+
+
+def cut_card(a, b, c, d):
+    """Figure 5: accuracy on test rows of the published card after its first votes."""
+    a, b = (np.column_stack([part, np.ones(len(part))]) for part in (a, b))
+    return {"accuracies": theory.cut_accuracies(theory.boost_votes(a, c), b, d)}
 
 
 def compare(results, name, X, y, seeds, asked):
@@ -142,17 +158,38 @@ def show(cells, names, seeds, asked):
     rows = [c for c in cells if c.get("table") == 2]
     if rows:
         print(separation_table(rows), end="\n\n")
+        print(bound_table(rows), end="\n\n")
+    if "theory" in asked.parts:
+        print(construction_table(), end="\n\n")
     ran = [c for c in cells if c.get("method") in METHODS | PEERS and c["seed"] in seeds]
     if ran:
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
+        print(error_table(ran, methods), end="\n\n")
         own = [m for m in methods if m in METHODS]  # peers may have been run on fewer sets
         several = len({c["set"] for c in ran}) > 1
         for listed in ((own, methods) if own and own != methods else (methods,)) if several else ():
             print(mean_table(ran, listed), end="\n\n")
         if any({*pair} <= {*methods} for pair in PAIRS):
             print(paired_table(ran), end="\n\n")
+    cut = [c for c in cells if c.get("method") == "cut"]
+    if cut:
+        print(cut_table(cut), end="\n\n")
     draw(cells, names, asked.out)
+
+
+def construction_table():
+    """Trees on the data of Theorems 1 and 3, beside the accuracy that no tree exceeds."""
+    lines = ["| data | points | leaves | accuracy of CART | no tree exceeds |"]
+    lines.append("| --- " + "| ---: " * 4 + "|")
+    made = [("Theorem 1", *theory.staircase(250), theory.staircase_limit, 1000)]
+    made.append(("Theorem 3, d = 10", *theory.parity(10), theory.parity_limit, 10))
+    for name, X, y, limit, size in made:
+        for n_leaves in (2, 8, 32, 128, 512, None):
+            tree = DecisionTreeClassifier(max_leaf_nodes=n_leaves, random_state=0).fit(X, y)
+            own, most = tree.get_n_leaves(), min(limit(tree.get_n_leaves(), size), 1.0)
+            lines.append(f"| {name} | {len(y):,} | {own} | {tree.score(X, y):.4f} | {most:.4f} |")
+    return "\n".join(lines)
 
 
 def draw(cells, names, folder):

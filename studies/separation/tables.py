@@ -1,6 +1,7 @@
 """Results as tables."""
 
 import numpy as np
+import theory
 from scipy import stats
 
 from data import DEPTHS, NAMES, PRINTED, SEPARATION
@@ -54,6 +55,54 @@ def comparison_table(cells, methods):
             mine = [c for c in cells if c["set"] == name and c["method"] == method]
             if mine:
                 lines.append(_line(name, method, len(mine), means(mine)))
+    return "\n".join(lines)
+
+
+def error_table(cells, methods):
+    """Tables 5 and 6: means with standard errors over splits, inner nodes for the size of trees."""
+    lines = ["| set | method, with standard errors | splits | IC | accuracy | ER | depth |"]
+    lines.append("| --- | --- " + "| ---: " * 5 + "|")
+    for name in dict.fromkeys(cell["set"] for cell in cells):
+        for method in methods:
+            mine = [c for c in cells if c["set"] == name and c["method"] == method]
+            mine = [c for c in mine if "nodes" in c]
+            if len(mine) > 1:
+                shown = [_with_error([c[k] for c in mine]) for k in ("nodes", "accuracy")]
+                shown += [_with_error([c[k] for c in mine if c[k] is not None]) for k in ("er",)]
+                shown.append(_with_error([c["depth"] for c in mine]))
+                lines.append(f"| {name} | {method} | {len(mine)} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def _with_error(values):
+    if len(values) < 2:
+        return "".join(f"{value:.4g}" for value in values)
+    return f"{np.mean(values):.4g} (± {np.std(values, ddof=1) / len(values) ** 0.5:.2g})"
+
+
+def bound_table(rows):
+    """What the theorems promise for the margin and the columns of each set."""
+    lines = [
+        "| set, bounds | separateness at r = .05 | gamma | rows of Theorem 5 | leaves of 5.2 |"
+    ]
+    lines.append("| --- " + "| ---: " * 4 + "|")
+    for row in rows:
+        n_rows = theory.weak_learner_rows(row["columns"], row["gamma"], 0.05)
+        exponent = 2 / row["gamma"] ** 2 * np.log10(5)  # leaves for an error of .1
+        shown = (f"{row['separateness_05']:.4f}", f"{row['gamma']:.2g}", f"{n_rows:.2g}")
+        lines.append(f"| {row['set']} | {' | '.join(shown)} | 10^{exponent:.3g} |")
+    return "\n".join(lines)
+
+
+def cut_table(cells):
+    """Figure 5: accuracy after the first votes, means over splits; a card may end sooner."""
+    votes = (1, 2, 3, 4, 5, 7, 9, 11, 13, 15)
+    lines = ["| set, votes kept | " + " | ".join(map(str, votes)) + " |"]
+    lines.append("| --- " + "| ---: " * len(votes) + "|")
+    for name in dict.fromkeys(cell["set"] for cell in cells):
+        mine = [c["accuracies"] for c in cells if c["set"] == name]
+        found = [f"{np.mean([own[min(k, len(own)) - 1] for own in mine]):.4f}" for k in votes]
+        lines.append(f"| {name} | {' | '.join(found)} |")
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from tables import show, spread
 from steadytree.distance.path import path_distance, path_distances
 from steadytree.distance.tree_distance import collection_facts, gini_importance
 from steadytree.models.sklearn import from_sklearn
+from steadytree.stability.bootstrap import choose
 from steadytree.stability.retrain import RetrainedTreeClassifier
 
 HEAD = ("", "AUC", "distance to first batch", "depth", "leaves", "imp. dev.", "top-3 features")
@@ -53,13 +54,14 @@ def one_split(X, y, seed, n_trees):
 
 
 def study(name, X, y, n_splits=10, n_trees=100):
-    """Print the tables of one data set; returns what retraining did, by method."""
-    sizes, firsts, best_on_test = [], [], []
+    """Print the tables of one data set; returns what retraining did, by method, and one run."""
+    sizes, firsts, best_on_test, chosen = [], [], [], []
     kept, again, forests = defaultdict(list), defaultdict(list), defaultdict(list)
     for seed in range(n_splits):
         found, run, train, test = one_split(X, y, seed, n_trees)
         sizes.append(len(run.frontier_))
         firsts += run.trees_
+        chosen.append(run)
         T, truth = X.iloc[test], y[test]
         best_on_test.append(max(area(tree, T, truth) for tree in run.trees_))
         for (method, part), tree in found.items():
@@ -82,6 +84,7 @@ def study(name, X, y, n_splits=10, n_trees=100):
     rows = [_line(method, runs) for method, runs in kept.items()]
     rows.append(_forest_line(forests))
     show("sections 3.3 to 3.5 (AUC on test rows)", HEAD, rows)
+    print(percent_line(kept, firsts))
     print(f"Pareto, best AUC chosen on the test rows instead: {np.mean(best_on_test):.3f}")
     rows = [(m, *(spread([r[k] for r in runs]) for k in range(4))) for m, runs in again.items()]
     show("section 2.5: half of the training rows, then all (raw distance)", AGAIN, rows)
@@ -90,7 +93,29 @@ def study(name, X, y, n_splits=10, n_trees=100):
         for place, one, share in collection_facts(firsts).most_chosen(2)
     ]
     show("table 3: features chosen first, all trees of all splits", ("", "feature", "share"), table)
-    return again
+    print(upper_splits(chosen[0]))
+    return again, chosen[0]
+
+
+def percent_line(kept, trees):
+    """Figure 4, right: mean distances in percent of one bound, that of the deepest tree."""
+    depth = max(tree.depth for tree in trees)
+    bound = 2**depth * (2 * depth + 1)
+    ends = ("Pareto, best AUC", "Pareto, least distance", "cross-validated CART")
+    shares = [f"{name} {100 * np.mean([r[1] for r in kept[name]]) / bound:.3f}" for name in ends]
+    return f"distance in % of the bound at depth {depth}: " + ", ".join(shares)
+
+
+def upper_splits(run):
+    """Figure 7: root and its children of the tree that equation 4 chooses, with their shares."""
+    tree = run.trees_[choose(run.candidates_, run.frontier_, "mean", 0.0)]
+    lines = ["figure 7: upper splits of the tree that equation 4 (mean) chooses, first split"]
+    for place, node in (("root", 0), ("left", tree.left[0]), ("right", tree.right[0])):
+        share = f"{tree.weight[node] / tree.weight[0]:.0%} of the rows" if node >= 0 else "none"
+        text = f"class {tree.label[node]}" if node < 0 or tree.is_leaf[node] else None
+        text = text or f"{tree.space[int(tree.feature[node])].name} <= {tree.threshold[node]:.4g}"
+        lines.append(f"{place:>6}: {text}, {share}")
+    return "\n".join(lines)
 
 
 def _line(method, runs):

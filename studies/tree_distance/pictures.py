@@ -1,4 +1,4 @@
-"""The picture of the study."""
+"""The pictures of the study."""
 
 import matplotlib
 
@@ -28,6 +28,18 @@ def trade_off(again, name, folder):
     panel.set_xlim(left=0)
     panel.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
+    _save(figure, folder, "section-2-5-retraining", name)
+
+
+def cloud(run, name, folder):
+    """Figure 2: AUC on validation rows against the distance to the first collection."""
+    figure, panel = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    run.plot_frontier(panel)
+    panel.set_title(f"{name}: trees of the second collection")
+    _save(figure, folder, "figure-2-frontier", name)
+
+
+def _save(figure, folder, kind, name):
     stem = "".join(letter if letter.isalnum() else "-" for letter in name)
-    figure.savefig(folder / f"section-2-5-retraining-{stem}.png", dpi=110)
+    figure.savefig(folder / f"{kind}-{stem}.png", dpi=110)
     plt.close(figure)

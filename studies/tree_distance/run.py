@@ -1,8 +1,8 @@
 """Retraining distance against accuracy, what the distance answers to, batches in sequence.
 
-``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence] [--quick]
-[--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with
-breast cancer, which needs none. `results.txt` holds what was printed.
+``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
+[regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
+``--first`` stays with breast cancer, which needs none. `results.txt` holds what was printed.
 """
 
 import argparse
@@ -11,10 +11,11 @@ import time
 from itertools import islice
 
 import frontier
+import regulariser
 import sensitivity
 import sequence
 import shallow
-from pictures import trade_off
+from pictures import cloud, trade_off
 
 from data import data_sets
 
@@ -23,12 +24,14 @@ STUDIES = {
     "shallow": shallow.study,
     "sensitivity": sensitivity.study,
     "sequence": sequence.study,
+    "regulariser": regulariser.study,
 }
 QUICK = {
     "frontier": {"n_splits": 2, "n_trees": 20},
     "shallow": {"n_splits": 2, "n_trees": 20},
     "sensitivity": {"n_repeats": 2, "n_moves": 3},
     "sequence": {"n_splits": 1},
+    "regulariser": {"n_splits": 1},
 }
 
 
@@ -50,7 +53,9 @@ def main(arguments=None):
             print(f"({study}, {name}: {time.process_time() - start:.0f} s CPU)", flush=True)
             if asked.out is not None and study == "frontier":
                 asked.out.mkdir(parents=True, exist_ok=True)
-                trade_off(found, name, asked.out)
+                again, run = found
+                trade_off(again, name, asked.out)
+                cloud(run, name, asked.out)
 
 
 if __name__ == "__main__":

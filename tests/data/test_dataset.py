@@ -72,7 +72,8 @@ def test_a_full_report_reads_each_frame_once(form, learner, reads):
 
 def test_a_report_on_a_scorecard_reads_each_frame_once(reads):
     train, test = make_frame(60, 0), make_frame(40, 1)
-    model = st.RiskScoreClassifier(noise=0.02, max_conditions=2, random_state=0).fit(*train)
+    model = st.RiskScoreClassifier("majority", 0.02, max_conditions=2, random_state=0)
+    model.fit(*train)
     reads.clear()
     st.report(model, *test, train=train)
     assert sorted(reads) == sorted([test[0].shape, train[0].shape])

@@ -1,9 +1,11 @@
+import gzip
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from steadytree.data import readers as data_file
-from steadytree.data.readers import column_names, read_data
+from steadytree.data.readers import column_names, read_data, read_texts
 
 
 def read_text(tmp_path, text, name="a.csv", encoding="utf-8"):
@@ -125,7 +127,9 @@ def test_bad_csv_is_refused_in_words(tmp_path, text, message):
     ("name", "error", "message"),
     [
         ("none.csv", FileNotFoundError, "there is no file"),
-        ("a.xlsx", ValueError, r"'\.xlsx': pass a file that ends in \.csv"),
+        ("a.xlsx", ValueError, "a spreadsheet, which is not read: save the sheet as 'CSV UTF-8'"),
+        ("a.doc", ValueError, r"'\.doc': pass a file that ends in \.csv"),
+        ("a.csv.gz", ValueError, "not a whole gzip file"),
         ("a", ValueError, "'nothing'"),
         ("a.parquet", ValueError, "not a parquet file"),
         (".", IsADirectoryError, "is a folder"),
@@ -168,3 +172,28 @@ def test_numbers_and_text_of_a_csv_file(tmp_path):
     assert table.names == ("age", "town")
     np.testing.assert_array_equal(table.columns[0], [34.0, np.nan])
     assert table.columns[1].tolist() == ["Ulm", "Bonn"]
+
+
+def test_a_compressed_csv_file_is_read_like_the_plain_one(tmp_path):
+    text = "a;b\n1,5;x\n;y\n2;x\n" + "3;z\n" * 5000 + "4;late\n"
+    (tmp_path / "rows.csv").write_text(text)
+    (tmp_path / "rows.CSV.gz").write_bytes(gzip.compress(text.encode()))
+    plain, packed = read_data(tmp_path / "rows.csv"), read_data(tmp_path / "rows.CSV.gz")
+    assert plain.names == packed.names == tuple(column_names(tmp_path / "rows.CSV.gz"))
+    for one, other in zip(plain.columns, packed.columns, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(text.encode())[:-20])
+    with pytest.raises(ValueError, match="not a whole gzip file"):
+        read_data(tmp_path / "cut.csv.gz")
+
+
+def test_texts_are_those_of_the_file(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id;note;x\n007;"a; ""b""";1,50\n\n 8 ;NA;\n', "utf-8")
+    found = {"id": ["007", " 8 "], "note": ['a; "b"', "NA"], "x": ["1,50", ""]}
+    assert read_texts(path) == found
+    assert list(read_texts(path, skip=["note"])) == ["id", "x"]
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"id": ["007", None], "x": [1.5, 2.0]}).to_parquet(tmp_path / "a.parquet")
+    assert read_texts(tmp_path / "a.parquet") == {"id": ["007", ""], "x": ["1.5", "2.0"]}

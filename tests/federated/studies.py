@@ -1,6 +1,7 @@
 """Studies among gateways in memory, for tests."""
 
 import contextlib
+from dataclasses import asdict
 
 from steadytree.federated import coordinator as studies
 from steadytree.federated.coordinator import Coordinator
@@ -37,7 +38,8 @@ def in_process(folder, plan):
     folder.mkdir()
     holders = [hospitals.make_holder(folder, n, seed=p) for p, n in enumerate(NAMES)]
     asked = (SCHEMA, plan.epsilon, plan.method)
-    fitted = Coordinator(holders, *asked, n_bins=4, testing_seed=plan.testing_seed).fit()
+    more = {"n_bins": 4, "testing_seed": plan.testing_seed, **asdict(plan.limits)}
+    fitted = Coordinator(holders, *asked, **more).fit()
     return fitted.tree_, [holder.ledger.spent for holder in holders]
 
 

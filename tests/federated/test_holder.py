@@ -236,11 +236,32 @@ def chain(length):
 
 def test_a_tree_as_deep_as_a_chain_is_refused_before_it_is_walked(tmp_path):
     one = holders(tmp_path, 1.0, 1)[0]
-    assert from_numbers(chain(64), 1)
+    assert from_numbers(chain(1_000), 1)
     for kind in ("leaf counts", "choice", "block"):
-        with pytest.raises(RefusedError, match="at most 64 levels"):
+        with pytest.raises(RefusedError, match="at most 1,000 levels"):
             one.answer(ask(kind, trees=(chain(50_000),), depth=1))
     assert one.ledger.spent == 0
+
+
+def test_closed_leaves_are_left_out_of_choices_and_side_counts_alone(tmp_path):
+    one = holders(tmp_path, 40.0, 1)[0]
+    tree = ((0, -1, 1, -2, -1),)
+    answers = [
+        (ask("choice", 1, trees=tree), 2),
+        (ask("entropy choice", 2, trees=tree), 2),
+        (ask("side counts", 3, trees=tree, questions=((1, 2), (3,))), 12),
+    ]
+    for request, size in answers:
+        assert len(one.answer(request).numbers) == size
+    spent = one.ledger.spent
+    refused = [ask(kind, 9, trees=tree, depth=1) for kind in ("leaf counts", "block", "rows")]
+    refused.append(ask("side counts", 9, trees=tree, questions=((1,), (1,), (1,))))
+    refused.append(ask("choice", 9, trees=((0, -1, -3),)))
+    refused += [ask(kind, 9, trees=((-2,),)) for kind in ("choice", "side counts")]
+    for request in refused:
+        with pytest.raises(RefusedError):
+            one.answer(request)
+    assert one.ledger.spent == spent
 
 
 def test_blocks_of_too_many_splits_are_refused(tmp_path):

@@ -3,11 +3,24 @@
 import numpy as np
 import pytest
 
+from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder
-from steadytree.federated.strategies import METHODS, Session
+from steadytree.federated.strategies import METHODS, Session, _count
 from steadytree.federated.transport import LocalHolders
+from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.ledger import Ledger
+from steadytree.privacy.mechanisms import SeededNoise, release_counts
+from steadytree.privacy.topdown import TopDown, count_variance
+from steadytree.privacy.tree_mechanism import (
+    OPEN,
+    BlockRows,
+    SampledTree,
+    bin_counts,
+    leaves_of,
+    side_counts,
+)
 from tests.federated.test_holder import SCHEMA, frame, holders
 
 
@@ -59,3 +72,84 @@ def test_a_budget_of_just_epsilon_is_enough_for_any_number_of_holders(tmp_path, 
     several = holders(tmp_path, epsilon, k)
     Coordinator(several, SCHEMA, epsilon, method, n_bins=3, testing_seed=1).fit()
     assert all(holder.ledger.spent <= epsilon for holder in several)
+
+
+# ---- DP-TopDown among holders ----
+TOP_DOWN = ("local_rnm", "noisy_counts")
+
+
+def run(several, method, epsilon=8.0, n_bins=4, **limits):
+    session = Session(
+        LocalHolders(several), SCHEMA, epsilon, "run", n_bins, limits=TopDown(**limits)
+    )
+    return session, METHODS[method](session, list(range(len(several))))
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("budget", ["decay", "uniform"])
+@pytest.mark.parametrize("method", TOP_DOWN)
+def test_each_depth_is_paid_for_once(tmp_path, method, budget, criterion):
+    """Whatever the number of leaves: B(d) at depth d, and the rest for the leaves."""
+    several = holders(tmp_path, 8.0, n_rows=3_000)
+    limits = TopDown(6, budget=budget, criterion=criterion, leaf_share=0.2)
+    _, (tree, _) = run(
+        several, method, max_splits=6, budget=budget, criterion=criterion, leaf_share=0.2
+    )
+    assert 1 <= len(leaves_of(tree)) - 1 <= 6
+    parts = limits.epsilons(8.0, 0.0)
+    for holder in several:
+        *costs, last = [float(entry.epsilon) for entry in holder.ledger.entries]
+        if method == "local_rnm":
+            kind = "choice" if criterion == "gini" else "entropy choice"
+            assert {entry.what for entry in holder.ledger.entries[:-1:2]} == {kind}
+            costs = [sum(pair) for pair in zip(costs[::2], costs[1::2], strict=True)]
+        np.testing.assert_allclose(costs, parts[: len(costs)], rtol=1e-6)
+        assert last == pytest.approx(8.0 - sum(costs))
+        assert holder.ledger.spent <= 8.0
+
+
+def test_noisy_counts_send_every_split_and_local_rnm_few(tmp_path):
+    """Numbers in answers: 2 C a split and leaf, of all m splits or of at most k proposals."""
+    k, found = 3, {}
+    for method in TOP_DOWN:
+        folder = tmp_path / method
+        folder.mkdir()
+        several = holders(folder, 8.0, k, n_rows=1_000)
+        found[method], (tree, _) = run(several, method, max_splits=1)
+        assert len(leaves_of(tree)) == 2
+    classes, m = len(SCHEMA.classes), len(found["local_rnm"].candidates)
+    leaf_counts = k * 2 * classes
+    assert found["noisy_counts"].numbers == k * m * 2 * classes + leaf_counts
+    most = k * (1 + k * 2 * classes) + leaf_counts
+    assert k * (1 + 2 * classes) + leaf_counts <= found["local_rnm"].numbers <= most
+
+
+def test_proposals_are_counted_with_noise_for_all_of_them(tmp_path):
+    """A row counts once for each proposal, so the noise grows with the most at any leaf."""
+    several = holders(tmp_path, 8.0)
+    session = Session(LocalHolders(several), SCHEMA, 8.0, "run", 4)
+    (first, second) = _count(session, SampledTree(0, OPEN, OPEN), ((1, 2, 3), (4,)), 2.0)
+    assert first.variance == second.variance == count_variance(2.0, 3, len(several))
+    assert first.counts.shape == (3, 2, len(SCHEMA.classes))
+    assert second.counts.shape == (1, 2, len(SCHEMA.classes))
+
+
+@pytest.mark.parametrize("times", [7, 1])
+def test_counts_of_all_splits_need_noise_for_all_of_them(times):
+    """The audit passes the right noise and catches a plan that pays for one split and counts 7."""
+    schema = Schema(bounds={"u": (0, 8)}, classes=[0, 1])
+    candidates, noise = SplitTable.declared(schema.space, 8), SeededNoise(times)
+    assert len(candidates) == 7
+    blocks = {}
+    for n_extra in (0, 1):
+        labels = np.array([0] * 8 + [1] * n_extra, np.int32)
+        binned = np.array([[*range(8), *[0] * n_extra]], np.uint8)
+        block = BlockRows(binned, labels, 2, np.arange(len(labels)))
+        blocks[n_extra] = side_counts(bin_counts(block, candidates), candidates, range(7))
+
+    def mechanism(n_extra):
+        noisy = release_counts(blocks[n_extra], 1.0, noise, times)
+        return int(np.clip(noisy[:, 0, 1].sum() // times, -12, 18))
+
+    audit = audit_privacy(mechanism, 0, 1, 1.0, runs=8_000)
+    assert audit.refuted == (times == 1), audit

@@ -100,6 +100,33 @@ def test_a_checkpoint_of_another_plan_is_refused(tmp_path):
         assert [gateway.holder.ledger.spent for gateway in served] == spent
 
 
+LIMITS = {"max_splits": 3, "error": 0.2, "budget": "uniform", "leaf_share": 0.4}
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("method", ["local_rnm", "noisy_counts"])
+def test_the_limits_of_a_plan_are_those_of_its_tree(tmp_path, method, criterion):
+    plan = make_plan(tmp_path, method=method, criterion=criterion, **LIMITS)
+    with gateways(tmp_path) as served:
+        study = run_study(plan, InMemory(served))
+        spent = [gateway.holder.ledger.spent for gateway in served]
+    assert (study.tree, spent) == in_process(tmp_path / "twin", plan)
+    facts = json.loads((tmp_path / "tree.json.study.json").read_text())
+    assert facts["numbers"] == study.numbers > 0
+    # a number is eight bytes, in base64 eleven letters, beside the words of a message
+    assert facts["bytes_in"] > 8 * study.numbers
+    assert study.tree.n_leaves <= 4
+
+
+@pytest.mark.parametrize("changed", [{"max_splits": 4}, {"criterion": "entropy"}, {"error": 0.3}])
+def test_a_study_is_not_resumed_with_other_limits(tmp_path, changed):
+    with gateways(tmp_path) as served:
+        run_study(make_plan(tmp_path, method="local_rnm", **LIMITS), InMemory(served))
+        other = make_plan(tmp_path, method="local_rnm", **{**LIMITS, **changed})
+        with pytest.raises(ValueError, match="the plan was changed since: name another"):
+            run_study(other, InMemory(served))
+
+
 # ---- holders that misbehave ----
 def changed_answer(reply, **fields):
     content = read(reply)
@@ -297,6 +324,11 @@ def test_too_few_holders_online_spends_nothing(tmp_path):
         ({"deadline": -1}, "deadline must be"),
         ({"superlink": "here"}, "host:port"),
         ({"surprise": 1}, "is not a key of a plan"),
+        ({"max_splits": 5}, "'max_splits' is for methods .*, not 'delegate': leave it out"),
+        ({"method": "local_rnm", "max_splits": 0}, "max_splits must be a whole number from 1"),
+        ({"method": "local_rnm", "leaf_share": 1}, "leaf_share must be less than 1"),
+        ({"method": "noisy_counts", "criterion": "gin"}, "criterion must be one of"),
+        ({"method": "noisy_counts", "error": "small"}, "error must be a number"),
     ],
 )
 def test_plans_are_checked_when_read(tmp_path, changed, message):

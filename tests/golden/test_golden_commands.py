@@ -18,7 +18,7 @@ COMMANDS = [
     ("diff", "old.tree.json", "new.tree.json", "--json", "--out", "changes.svg"),
     ("retrain", *ROWS, "--previous", "old.tree.json", "--picture", "again.svg"),
     ("certify", "old.tree.json", *ROWS, "--noise", "noise.toml"),
-    ("score", *ROWS, "--tau", 0.02, "--save", "a.card.json"),
+    ("score", *ROWS, "--noise", 0.02, "--save", "a.card.json"),
     ("score", "few.csv", "--card", "a.card.json"),
     ("private", "schema", *ROWS),
     ("private", "simulate", *PRIVATE[:2], "--rows", 80, "--epsilon", 1, "--repeats", 2),

@@ -47,8 +47,9 @@ def many_rows(n=100_000, seed=0):
     )
 
 
-def test_sqlite_gives_the_totals_of_many_rows():
-    card, rows = awkward(), many_rows()
+@pytest.mark.parametrize("n_rows", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_sqlite_gives_the_totals_of_many_rows(n_rows):
+    card, rows = awkward(), many_rows(n_rows)
     with closing(sqlite3.connect(":memory:")) as base:
         rows.to_sql("t", base, index=False)
         found = base.execute(f"SELECT {card.to_sql()} FROM t").fetchall()

@@ -200,6 +200,8 @@ ANSWERS = {
     "last block": asked("last block", depth=2),
     "choice": asked("choice"),
     "choice below": asked("choice", trees=STUMP),
+    "choice beside a closed leaf": asked("choice", trees=((0, -1, -2),)),
+    "entropy choice": asked("entropy choice"),
     "leaf counts": asked("leaf counts", trees=STUMP),
     "leaf counts of two trees": asked("leaf counts", trees=STUMP * 2),
     "side counts": asked("side counts", questions=((0, 1),)),

@@ -1,3 +1,5 @@
+import base64
+import hashlib
 import html.parser
 import json
 import re
@@ -14,8 +16,18 @@ from steadytree.reporting.text import indented_rules, leaf_rules, render_text
 from steadytree.stability.stable_tree import StableTreeClassifier
 
 EVIL = '</script><script>alert("1")</script><img src=x onerror=alert(1)>'
-SECTIONS = ["short", "tree", "accuracy", "calibration", "robustness", "separation", "complexity"]
-SECTIONS += ["rules", "data", "limits", "origin"]
+SECTIONS = ["findings", "short", "tree", "case", "accuracy", "calibration", "validation"]
+SECTIONS += [
+    "groups",
+    "robustness",
+    "separation",
+    "complexity",
+    "rules",
+    "data",
+    "limits",
+    "origin",
+    "sign-off",
+]
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
 
@@ -75,16 +87,32 @@ def test_page_has_all_sections_each_with_a_fold(page):
     assert found.texts.count("How to read this") == len(SECTIONS)
 
 
-def test_page_runs_no_script_and_fetches_nothing(page):
+def test_page_runs_one_script_and_fetches_nothing(page):
     found = Page(page)
     scripts = [attributes for tag, attributes in found.elements if tag == "script"]
-    assert [script["type"] for script in scripts] == ["application/json"]
-    assert not {tag for tag, _ in found.elements} & {"img", "link", "iframe", "object", "a", "base"}
+    assert [script.get("type") for script in scripts] == ["application/json", None]
+    assert not {tag for tag, _ in found.elements} & {"img", "link", "iframe", "object", "base"}
     for _, attributes in found.elements:
-        assert not [name for name in attributes if name.startswith("on") or name in ("src", "href")]
-    assert "http" not in page
+        assert not [name for name in attributes if name.startswith("on") or name == "src"]
+        assert attributes.get("href", "#").startswith("#")
+    assert "http" not in page.replace("http-equiv", "")
     assert "@import" not in page
     assert "url(" not in page
+
+
+def test_policy_lets_the_script_of_the_page_run_and_nothing_else(page):
+    script = re.search(r"<script>(.*?)</script>", page, re.S)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    metas = [attributes for tag, attributes in Page(page).elements if tag == "meta"]
+    policies = [one["content"] for one in metas if "http-equiv" in one]
+    assert len(policies) == 1
+    assert policies[0].startswith(f"default-src 'none'; script-src 'sha256-{digest}'; ")
+    assert "unsafe-inline" not in policies[0].replace("style-src 'unsafe-inline'", "")
+
+
+def test_contents_name_every_section(page):
+    links = [a["href"] for tag, a in Page(page).elements if tag == "a"]
+    assert links == [f"#{name}" for name in SECTIONS]
 
 
 def test_names_and_values_are_escaped(page):

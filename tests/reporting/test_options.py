@@ -2,7 +2,7 @@
 
 import pytest
 
-from steadytree.reporting.options import Limits
+from steadytree.reporting.options import Limits, Signature, SignOff
 
 
 def test_shares_are_read_as_numbers():
@@ -37,3 +37,46 @@ def test_limits_may_stand_in_a_table_and_in_per_cent(tmp_path):
     (tmp_path / "limits.toml").write_text('[limits]\nmin_accuracy = "90 %"\nmax_depth = 4\n')
     found = Limits.from_toml(tmp_path / "limits.toml")
     assert found.values == {"min_accuracy": 0.9, "max_depth": 4.0}
+
+
+# ---- sign-off ----
+SIGNED = """
+title = "Second opinion"
+owner = "Risk office"
+intended_use = "triage"
+version = 1.3
+decision = "approved"
+[[signatures]]
+name = "A. Person"
+role = "validator"
+date = 2026-02-01
+"""
+
+
+def test_sign_off_is_read_from_a_file_or_a_mapping(tmp_path):
+    (tmp_path / "s.toml").write_text(SIGNED)
+    found = SignOff.of(tmp_path / "s.toml")
+    assert found.version == "1.3"
+    assert found.signatures == (Signature("A. Person", "validator", "2026-02-01"),)
+    assert SignOff.of(found.to_dict() | {"signatures": []}).owner == "Risk office"
+    assert SignOff.of(found) is found
+    assert SignOff.of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('ownr = "x"', "unknown key 'ownr': known are title, owner"),
+        ("owner = [1]", "owner must be text"),
+        ('signatures = "x"', "signatures must be tables"),
+        ('[[signatures]]\nrole = "x"', "each of the signatures needs a name"),
+        ('[[signatures]]\nnome = "x"', "unknown key 'nome': known are name, role, date"),
+        ("owner =", "is not a valid TOML file"),
+    ],
+)
+def test_a_wrong_sign_off_is_refused(tmp_path, text, message):
+    (tmp_path / "s.toml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        SignOff.of(tmp_path / "s.toml")
+    with pytest.raises(TypeError, match="sign_off must be a mapping or a TOML file, got int"):
+        SignOff.of(1)

@@ -25,6 +25,7 @@ def test_the_section_holds_the_figures_of_validate():
     assert section["label"] == "<i>yes"
     assert "<i>yes" not in report.html.partition("<script")[0]
     assert "Decision curve" in report.html
+    assert "false-positive rate" in st.plot(found).svg
     assert "Validation" in str(report)
 
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -13,6 +14,7 @@ from steadytree.reporting.wording import (
     conditions,
     describe_split,
 )
+from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.models import trees
 
 
@@ -198,3 +200,19 @@ def test_a_chain_is_cut_at_its_depth():
     X = np.arange(40.0)[:, None]
     model = DecisionTreeClassifier(random_state=0).fit(X, np.arange(40) % 2)
     assert build_nodes(as_tree(model), X, np.arange(40) % 2)["depth_shown"] <= DEEPEST
+
+
+def test_histogram_counts_the_known_values_of_a_node():
+    X = pd.DataFrame(
+        {"x": [0.0, 1.0, 2.0, np.nan] * 10, "colour": ["red", "blue", "red", None] * 10}
+    )
+    y = np.array([0, 0, 1, 1] * 10)
+    tree = StableTreeClassifier(2, 0, random_state=0).fit(X, y).tree_
+    for node in build_nodes(tree, X, y)["nodes"]:
+        if "left" in node:
+            found = node["histogram"]
+            missing = sum(node["counts"]) - np.sum(found["counts"])
+            assert 0 <= missing <= 10
+            assert 0 <= found["at"] <= 1
+    root = build_nodes(tree, X, y)["nodes"][0]
+    assert np.sum(root["histogram"]["counts"]) == 30

@@ -8,10 +8,12 @@ import pytest
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.models.trees import typed_rows
+from tests.riskscore.test_risk_score import patients
 from tests.robustness.reference_attack import random_perturbation
 from tests.robustness.test_certify import cost_of, reachable
 
@@ -108,3 +110,32 @@ def test_a_card_without_conditions_never_changes_its_answer():
     found = certify(card, [[0.0], [1.0]], ["yes", "no"], Perturbation(radius=1.0))
     assert np.isinf(found.distance).all()
     assert found.worst_case_accuracy == 0.5
+
+
+@pytest.mark.parametrize("decision", [0.5, {"sensitivity": 0.9}])
+def test_certificates_of_bands_equal_brute_force_on_10_000_rows(decision):
+    """Each variable moves alone, so every combination of bands may be the end of a least move."""
+    X, y = patients(10_000)
+    model = RiskScoreClassifier(max_variables=4, max_conditions=8, decision=decision)
+    card = model.fit(X[:2000], y[:2000]).card_
+    radius = {"age": 7.7, "pressure": 12.0, "sodium": 2.0, "ward": 0.0}
+    found = certify(card, X, y, Perturbation(radius=radius, whole=[]))
+    values, costs = card.encode(X), []
+    for variable in card.variables:
+        x, unit = values[:, variable.feature], radius[variable.name]
+        own = variable.band_of(x)
+        cost = np.full((len(x), len(variable.bands)), np.inf)
+        for k, band in enumerate(variable.bands):
+            if unit and not band.is_missing:
+                past = np.where(x < band.low, band.low - x, x - np.nextafter(band.high, -np.inf))
+                cost[:, k] = np.where(np.isnan(x), np.inf, np.maximum(past, 0) / unit)
+        cost[np.arange(len(x)), own] = 0
+        costs.append(cost)
+    least = np.full(len(X), np.inf)
+    for bands in itertools.product(*(range(len(v.bands)) for v in card.variables)):
+        total = sum(v.bands[k].points[0] for v, k in zip(card.variables, bands, strict=True))
+        moved = np.max([cost[:, k] for cost, k in zip(costs, bands, strict=True)], axis=0)
+        other = (total >= card.decision) != (found.answer == 1)
+        least = np.where(other, np.minimum(least, moved), least)
+    assert np.isfinite(least).mean() > 0.9
+    np.testing.assert_allclose(found.distance, least, rtol=1e-9, atol=1e-9)

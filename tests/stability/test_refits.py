@@ -74,7 +74,7 @@ def test_cut_points_are_drawn(found):
 
 def test_an_empty_card_keeps_all_its_columns():
     X, y = np.zeros((40, 1)), np.arange(40) % 2
-    learner = st.RiskScoreClassifier(noise=0.0, gamma=0.1, n_rounds=10, random_state=0)
+    learner = st.RiskScoreClassifier("majority", gamma=0.1, n_rounds=10, random_state=0)
     with pytest.warns(UserWarning, match="no condition was kept"):
         found = st.refits(learner, X, y, repeats=2)
     assert [reading.value for reading in found.measurements()] == [100, 100, 100]

@@ -1,4 +1,4 @@
-"""The errors that users can catch; each is a ValueError, so that a plain handler sees it too."""
+"""The errors that users can catch; each is a ValueError or a TypeError, for plain handlers."""
 
 import logging
 
@@ -11,6 +11,10 @@ class UnsuitableDataError(ValueError):
     Learners raise it for limits of their own, such as more splits than an exact search can try.
     A comparison then goes on without that learner; any other error ends it.
     """
+
+
+class NotATreeError(TypeError):
+    """A model that holds no single tree that can be read; its predictions may still be measured."""
 
 
 class TreeFileError(ValueError):

@@ -5,6 +5,8 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
+from steadytree._base.progress import OnProgress
+
 LARGEST_BATCH = 25  # calls: enough to hide a scheduler's overhead, few enough to balance the load
 BATCHES_A_WORKER = 4
 
@@ -25,20 +27,27 @@ def fan_out(
     *shared: Any,
     n_jobs: int | None = None,
     verbose: int = 0,
+    on_progress: OnProgress | None = None,
 ) -> list[Any]:
     """``[function(item, *shared) for item in items]``, on as many processes as joblib has.
 
     Inside ``joblib.parallel_config("dask")`` that is a cluster; results do not depend on it. The
-    function must be defined in a module, so that it can be pickled.
+    function must be defined in a module, so that it can be pickled. `on_progress` hears of each
+    batch that is done.
     """
     n_workers = effective_n_jobs(n_jobs)
     size = min(LARGEST_BATCH, -(-len(items) // (BATCHES_A_WORKER * n_workers))) or 1
     batches = [items[first : first + size] for first in range(0, len(items), size)]
     given = Shared(shared)
-    done = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_run)(function, batch, given) for batch in batches
-    )
-    return [result for batch in done for result in batch]
+    jobs = (delayed(_run)(function, batch, given) for batch in batches)
+    if on_progress is None:
+        done = Parallel(n_jobs=n_jobs, verbose=verbose)(jobs)
+        return [result for batch in done for result in batch]
+    found: list[Any] = []
+    for batch in Parallel(n_jobs=n_jobs, verbose=verbose, return_as="generator")(jobs):
+        found += batch
+        on_progress(f"refit {len(found)} of {len(items)}", len(found) / len(items))
+    return found
 
 
 def _run(function: Callable[..., Any], batch: Sequence[Any], given: Shared) -> list[Any]:

@@ -7,7 +7,19 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from steadytree.cli import certify, compare, diff, fit, private, report, reproduce, score
+from steadytree.cli import (
+    certify,
+    compare,
+    diff,
+    explain,
+    fit,
+    predict,
+    private,
+    report,
+    reproduce,
+    score,
+    warm_up,
+)
 from steadytree.cli.options import App
 
 WRONG_USE = 2
@@ -76,5 +88,8 @@ app.command(epilog=diff.DIFF_EXAMPLES)(diff.diff)
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=diff.RETRAIN_EXAMPLES)(diff.retrain)
 app.command(epilog=certify.EXAMPLES)(certify.certify)
+app.command(epilog=predict.EXAMPLES)(predict.predict)
+app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=warm_up.EXAMPLES)(warm_up.warm_up)
 app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)

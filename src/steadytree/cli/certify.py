@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 import steadytree as st
-from steadytree.cli.options import AsJson, Data, Reads, option, parse_share
-from steadytree.cli.output import Progress, check_order, show, stop
+from steadytree._base.progress import Progress
+from steadytree.cli.options import AsJson, Data, ModelFile, Reads, Trust, option, parse_share
+from steadytree.cli.output import check_order, show, stop
 
 EXAMPLES = """\b
 Examples:
@@ -23,7 +24,7 @@ noise.toml, for example (whole: columns that move in whole steps; may be left ou
 
 
 def certify(
-    model: Annotated[Reads, typer.Argument(metavar="MODEL", help="A saved tree (*.tree.json).")],
+    model: Annotated[Reads, typer.Argument(metavar="MODEL", help=ModelFile)],
     data: Data,
     target: Annotated[str, option("COLUMN", "The column with the true classes.")],
     noise: Annotated[Reads, option("FILE", "Perturbation of the inputs (TOML).")],
@@ -33,6 +34,7 @@ def certify(
     counterexamples: Annotated[
         int, typer.Option(min=0, help="Number of smallest counterexamples to show.")
     ] = 5,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Certify how far inputs can move before the tree's prediction changes.
@@ -50,7 +52,7 @@ def certify(
         raise ValueError(f"--min-certified needs a budget in {str(noise)!r}: add budget = ...")
     with Progress() as progress:
         progress.update(f"reading {data}")
-        tree, rows = st.load(model), DataSet.read(data, target)
+        tree, rows = st.load(model, trust), DataSet.read(data, target)
         progress.update("searching for the smallest perturbations")
         found = st.certify(tree, rows.features, rows.labels, perturbation)
     worst = None if perturbation.budget is None else found.worst_case_accuracy

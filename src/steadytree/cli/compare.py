@@ -9,9 +9,10 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
-from steadytree.cli.output import Progress, command_line, show_page, warn_of_row_numbers
+from steadytree.cli.output import command_line, show_page, warn_of_row_numbers
 
 LEARNERS = "steady,cart,cart-cv,stable,pareto,robust,score,private,boosted"
 EXAMPLES = """\b
@@ -75,7 +76,7 @@ def compare(
             time_limit=time_limit,
             n_jobs=jobs,
             random_state=seed,
-            progress=progress.update,
+            progress=progress,
         )
         sha256 = hash_data(rows.features, rows.labels)
         page = page_data(found, rows.title, sha256, rows.origin(command_line(), None))

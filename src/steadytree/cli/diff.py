@@ -9,9 +9,10 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, MaxFlips, MayRead, MayWrite, Reads, Writes, option
-from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_row_numbers
 
 DIFF_EXAMPLES = """\b
 Examples:
@@ -31,7 +32,7 @@ Exit code 3 if more predictions change than --max-flips allows; the tree is writ
 
 
 def diff(
-    old: Annotated[Reads, typer.Argument(metavar="OLD", help="A saved tree (*.tree.json).")],
+    old: Annotated[Reads, typer.Argument(metavar="OLD", help=options.ModelFile)],
     new: Annotated[Reads, typer.Argument(metavar="NEW", help="The tree to compare it with.")],
     data: Annotated[
         MayRead, option("FILE", "Rows to compare predictions on (csv or parquet).")
@@ -39,6 +40,7 @@ def diff(
     target: options.TrueClasses = None,
     max_flips: MaxFlips = None,
     out: Annotated[MayWrite, option("FILE", "Where to write the plot (SVG).")] = None,
+    trust: options.Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what changed between two saved trees, and which predictions change."""
@@ -46,7 +48,7 @@ def diff(
         raise ValueError("--max-flips and --target need rows: pass them with --data.")
     _check_before_work(max_flips, out)
     rows, labels = (None, None) if data is None else _read(data, target)
-    found = st.diff(st.load(old), st.load(new), rows, labels)
+    found = st.diff(st.load(old, trust), st.load(new, trust), rows, labels)
     if out is not None:
         found.write(out)
     _show(found, max_flips, as_json, out)
@@ -77,6 +79,7 @@ def retrain(
     max_flips: MaxFlips = None,
     drop: Drop = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the held-out rows.")] = 0,
+    trust: options.Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit a tree to new rows that changes few predictions, and show what changed.
@@ -96,7 +99,7 @@ def retrain(
 
     with Progress() as progress:
         progress.update(f"reading {data}")
-        old, data_set = st.load(previous), DataSet.read(data, target, drop or [])
+        old, data_set = st.as_tree(st.load(previous, trust)), DataSet.read(data, target, drop or [])
         check_texts(data_set.features)
         labels = labels_like(data_set.labels, old.classes)
         flags = _seen_rows(seen, previous, data_set, target, drop or [])

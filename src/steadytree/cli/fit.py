@@ -10,10 +10,10 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.progress import Progress
 from steadytree.cli.options import READS, AsJson, Drop, MaxLeaves, MayFill, Target, TreeOut, option
-from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_row_numbers
 
-TEXT_FILES = (".csv", ".tsv", ".txt")
 EXAMPLES = """\b
 Examples:
   steadytree fit q1.csv --target outcome --drop id --out q1.tree.json
@@ -25,7 +25,8 @@ them, a file of more than 1,000,000 rows and --cache mean a stable tree, fitted 
 data may be larger than memory."""
 Learner = StrEnum("Learner", "STEADY STABLE")
 MOST_ROWS = 1_000_000  # that are read as a whole unless a learner is named
-OF_STABLE = ("epsilon", "thresholds", "cache")
+OF_STABLE = ("epsilon", "thresholds", "criterion", "cache")
+Criterion = StrEnum("Criterion", "COUNT GINI")
 
 
 def fit(
@@ -59,6 +60,9 @@ def fit(
             min=1, max=65_000, help="Of a stable tree: candidate thresholds, default 500."
         ),
     ] = None,
+    criterion: Annotated[
+        Criterion | None, typer.Option(help="Of a stable tree: criterion of splits, default gini.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the splits.")] = 0,
     cache: Annotated[
         MayFill, option("FOLDER", "Keep the binned data here for the next fit.")
@@ -76,11 +80,12 @@ def fit(
         raise ValueError("--target is missing: name the column to predict.")
     check_can_write(out)
     from steadytree.data.dataset import fingerprint_path, write_fingerprints
+    from steadytree.data.readers import is_csv
     from steadytree.models.files import model_hash
     from steadytree.reporting.checks import check_categories, check_texts
     from steadytree.reporting.data_set import DataSet
 
-    is_text = any(path.suffix.lower() in TEXT_FILES for path in data)
+    is_text = any(is_csv(path) for path in data)
     if is_text and (len(data) > 1 or cache is not None):
         raise ValueError(
             "a csv file is read as a whole: pass one of them and no --cache, "
@@ -88,7 +93,7 @@ def fit(
         )
     if fingerprints:
         check_can_write(fingerprint_path(out))
-    given = dict(zip(OF_STABLE, (epsilon, thresholds, cache), strict=True))
+    given = dict(zip(OF_STABLE, (epsilon, thresholds, criterion, cache), strict=True))
     named = [f"--{name}" for name, value in given.items() if value is not None]
     chosen = learner or _learner_for(data, target, is_text, bool(named))
     model: Any
@@ -103,6 +108,7 @@ def fit(
             max_depth=max_depth or 5,
             epsilon=0.1 if epsilon is None else epsilon,
             n_thresholds=thresholds or 500,
+            criterion="gini" if criterion is None else criterion.value,
             random_state=seed,
         )
     in_memory = is_text or chosen is Learner.STEADY

@@ -128,11 +128,16 @@ Writes = Annotated[Path, WRITES]
 MayWrite = Annotated[Path | None, WRITES]
 MayFill = Annotated[Path | None, FILLS]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
-Data = Annotated[Reads, typer.Argument(metavar="DATA", help="A csv or parquet file.")]
+Data = Annotated[Reads, typer.Argument(metavar="DATA", help="A csv (or .csv.gz) or parquet file.")]
 Target = Annotated[str, option("COLUMN", "The column to predict.")]
 OptionalTarget = Annotated[str | None, option("COLUMN", "The column to predict.")]
 TrueClasses = Annotated[str | None, option("COLUMN", "The column with the true classes.")]
 Drop = Annotated[list[str] | None, option("COLUMN", "A column to leave out; may be repeated.")]
+ModelFile = "A saved model: *.tree.json, *.card.json, skops, or with --trust pickle or joblib."
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Read pickle and joblib files, which can run any code."),
+]
 Noise = Annotated[
     MayRead, option("FILE", "Perturbation of the inputs (TOML); default: 2% of each range.")
 ]

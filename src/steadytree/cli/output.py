@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIMIT_EXCEEDED = 3  # exit code: a limit is not met, or a privacy budget is spent
-PATIENCE = 2.0  # seconds before progress is shown
 
 
 def command_line() -> str:
@@ -54,7 +52,7 @@ def show(
 
 
 def show_page(
-    page: dict[str, Any], part: Any, view: Any, text: Any, as_json: bool, out: Path
+    page: dict[str, Any], part: Any, view: Any, text: Any, as_json: bool, *written: Path | None
 ) -> None:
     """Print the content of a page: formatted in a terminal, else as plain text, or all as JSON."""
     if not as_json:
@@ -65,7 +63,7 @@ def show_page(
             console.print(view(part))
         else:
             typer.echo(text(part))
-    show(page, [""], as_json, [out])
+    show(page, [""], as_json, written)
 
 
 def warn_of_row_numbers(table: Any) -> None:
@@ -86,42 +84,3 @@ def stop(message: str, code: int = LIMIT_EXCEEDED) -> NoReturn:
     """Print why the command ends on standard error, and end it."""
     typer.echo(message, err=True)
     raise typer.Exit(code)
-
-
-class Progress:
-    """Shows the current step on standard error, in a terminal, after 2 seconds."""
-
-    def __init__(self) -> None:
-        self._message = ""
-        self._status: Any = None
-        self._over = False
-        self._lock = threading.Lock()
-        self._timer = threading.Timer(PATIENCE, self._show)
-        self._timer.daemon = True
-
-    def update(self, message: str) -> None:
-        """Show this step from now on."""
-        with self._lock:
-            self._message = message
-            if self._status is not None:
-                self._status.update(message)
-
-    def __enter__(self) -> Progress:
-        self._timer.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._over = True
-            if self._status is not None:
-                self._status.stop()
-
-    def _show(self) -> None:
-        from rich.console import Console
-
-        console = Console(stderr=True)
-        with self._lock:
-            if console.is_terminal and not self._over:
-                self._status = console.status(self._message)
-                self._status.start()

@@ -10,9 +10,10 @@ import typer
 import steadytree as st
 from steadytree._base.exceptions import BudgetError
 from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.progress import Progress
 from steadytree.cli import options, private_holder, private_study
 from steadytree.cli.options import AsJson, Budget, Data, Method, NewLedger, SchemaFile, option
-from steadytree.cli.output import Progress, check_order, show, stop
+from steadytree.cli.output import check_order, show, stop
 
 if TYPE_CHECKING:
     from steadytree.data.table import Table

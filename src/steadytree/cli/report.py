@@ -10,9 +10,20 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write
+from steadytree._base.progress import Progress
 from steadytree.cli import options
-from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
-from steadytree.cli.output import Progress, command_line, show_page, stop, warn_of_row_numbers
+from steadytree.cli.options import (
+    AsJson,
+    Drop,
+    Jobs,
+    MaxLeaves,
+    MayRead,
+    MayWrite,
+    Noise,
+    PageOut,
+    option,
+)
+from steadytree.cli.output import command_line, show_page, stop, warn_of_row_numbers
 
 USUAL_LEARNERS = "steady,cart,stable"
 EXAMPLES = """\b
@@ -20,6 +31,7 @@ Examples:
   steadytree report
   steadytree report patients.csv --target outcome --drop id --by sex --out outcome.html
   steadytree report new.csv --target outcome --model outcome.tree.json
+  steadytree report new.csv --target outcome --model pipeline.pkl --trust
   steadytree report q2.csv --target outcome --model q2.tree.json --previous q1.tree.json \\
       --noise noise.toml --limits limits.toml
 \b
@@ -44,10 +56,19 @@ def report(
     ] = None,
     target: options.OptionalTarget = None,
     model: Annotated[
-        MayRead, option("FILE", "A saved tree or risk score, evaluated on all rows.")
+        MayRead,
+        option(
+            "FILE",
+            "A saved model, evaluated on all rows: *.tree.json, *.card.json, skops, or with "
+            "--trust pickle or joblib.",
+        ),
     ] = None,
-    previous: Annotated[MayRead, option("FILE", "The tree in use (*.tree.json).")] = None,
+    trust: options.Trust = False,
+    previous: Annotated[MayRead, option("FILE", "The tree in use, as --model.")] = None,
     limits: Annotated[MayRead, option("FILE", "Limits to check (TOML).")] = None,
+    sign_off: Annotated[
+        MayRead, option("FILE", "Owner, intended use, decision, signatures (TOML).")
+    ] = None,
     noise: Noise = None,
     by: Annotated[
         list[str] | None, option("COLUMN", "Evaluate groups by this column; may be repeated.")
@@ -72,6 +93,9 @@ def report(
         MayRead, option("FILE", "A schema (TOML): adds accuracy against epsilon.")
     ] = None,
     out: PageOut = Path("report.html"),
+    save_model: Annotated[
+        MayWrite, option("FILE", "Where to save the model (*.tree.json or *.card.json).")
+    ] = None,
     drop: Drop = None,
     max_leaves: MaxLeaves = 8,
     max_depth: Annotated[
@@ -94,7 +118,8 @@ def report(
 
     Without --model, a tree is fitted to 70 % of the rows and evaluated on the others.
     """
-    check_can_write(out)
+    for path in filter(None, (out, save_model)):
+        check_can_write(path)
     if data is None and target is not None:
         raise ValueError("--target needs data: pass a csv or parquet file too.")
     listed = learners or ("none" if quick else USUAL_LEARNERS)
@@ -102,13 +127,14 @@ def report(
     with Progress() as progress:
         progress.update("starting")
         from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.options import Limits, ReportOptions
+        from steadytree.reporting.options import Limits, ReportOptions, SignOff
         from steadytree.reporting.report import report_file
-        from steadytree.reporting.text import render_text, terminal_view
+        from steadytree.reporting.text import brief_view, render_brief
 
         chosen = ReportOptions(
-            previous=None if previous is None else st.load(previous),
+            previous=None if previous is None else st.load(previous, trust),
             limits=Limits.of(limits),
+            sign_off=SignOff.of(sign_off),
             perturbation=None if noise is None else st.Perturbation.from_toml(noise),
             schema=None if schema is None else st.Schema.load(schema),
             ledger=_open_ledger(ledger, budget),
@@ -123,15 +149,18 @@ def report(
             n_jobs=jobs,
             command=command_line(),
         )
-        saved = None if model is None else st.load(model)
+        saved = None if model is None else st.load(model, trust)
         progress.update(f"reading {data or 'the data'}")
         rows = DataSet.open(data, target, drop or [], by or [])
-        found = report_file(rows, saved, chosen, progress.update)
+        found, measured = report_file(rows, saved, chosen, progress)
         progress.update(f"writing {out}")
+        if save_model is not None:
+            st.save(measured, save_model)
         found.write(out)
     if model is None:
         warn_of_row_numbers(rows.features)
-    show_page(found.data, found.data, terminal_view, render_text, as_json, out)
+    view = brief_view, render_brief
+    show_page(found.data, found.data, *view, as_json, out, save_model)
     failed = [_failed_text(one) for one in found.failed]
     if failed:
         stop("\n".join(failed))

@@ -19,6 +19,7 @@ EXAMPLES = """\b
 Examples:
   steadytree reproduce
   steadytree reproduce average-sensitivity --quick
+  steadytree reproduce average-sensitivity --claims
   steadytree reproduce separation --data papers/data --full
 
 Further options go to the study: steadytree reproduce separation --help lists them. Studies come
@@ -28,7 +29,7 @@ PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_optio
 
 def _usual_folder(values: dict[str, Any]) -> list[UsedPath]:
     """The folder that is written into without --out."""
-    if values["out"] is not None or values["study"] in (None, "--help"):
+    if values["out"] is not None or values["claims"] or values["study"] in (None, "--help"):
         return []
     return [UsedPath(_folder_of(_find(values["study"])), "fill", "the folder of the study")]
 
@@ -49,6 +50,10 @@ def reproduce(
         option("FOLDER", "Where to write plots, the page and results."),
         Does("fill", _usual_folder),
     ] = None,
+    claims: Annotated[
+        bool,
+        typer.Option("--claims", help="Print every claim of the paper beside ours."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the list, or the result of the run, as JSON.")
     ] = False,
@@ -68,6 +73,9 @@ def reproduce(
     import time
 
     path = _find(study)
+    if claims:
+        _show_claims(path.parent, as_json)
+        return
     if "--help" in context.args:
         _run([sys.executable, str(path), "--help"], None)
         return
@@ -88,6 +96,15 @@ def reproduce(
     show(result, [], as_json, written)
     if code:
         raise ValueError(f"the study {study!r} ended with exit code {code}.")
+
+
+def _show_claims(folder: Path, as_json: bool) -> None:
+    from steadytree.reporting.claims import ClaimList
+
+    found = ClaimList.load(folder)
+    if found is None:
+        raise ValueError(f"the study {folder.name!r} follows no paper: it has no list of claims.")
+    show(found.to_dict(), found.lines(), as_json)
 
 
 def _check_extras(study: str) -> None:
@@ -122,14 +139,16 @@ def _run(command: list[str], data: Path | None, quiet: bool = False) -> tuple[in
 
 def _write_page(study: Path, folder: Path, lines: list[str], seconds: float, since: float) -> Path:
     """Write the page of a run, with its figures."""
+    from steadytree.reporting.claims import ClaimList
     from steadytree.reporting.study import KINDS, study_page
 
     picture = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in KINDS]
     figures = [path for path in picture if path.stat().st_mtime >= since - 1]
     kept = study / "results.txt"
     text = kept.read_text("utf-8") if kept.exists() else ""
+    claims = ClaimList.load(study)
     name, about = study.name.replace("_", " "), _about(study / "run.py")
-    page = study_page(name, about, lines, figures, command_line(), seconds, text)
+    page = study_page(name, about, lines, figures, command_line(), seconds, text, claims)
     write_text_atomically(folder / PAGE, page)
     return folder / PAGE
 

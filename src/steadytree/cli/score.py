@@ -10,8 +10,9 @@ import typer
 
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.progress import Progress
 from steadytree.cli.options import AsJson, Data, Drop, MayRead, MayWrite, option
-from steadytree.cli.output import Progress, show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_row_numbers
 from steadytree.cli.scored_rows import Checks, bands_csv, described, scored_csv
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Examples:
 
 Exit code 3 if a limit on new rows is exceeded; the scores are written anyway."""
 
-Loss = StrEnum("Loss", "AUTO MAJORITY LOGISTIC")
+Objective = StrEnum("Objective", "LOG_LOSS MAJORITY LOGISTIC")
 
 
 def score(
@@ -65,11 +66,21 @@ def score(
     base_score: Annotated[float, option("POINTS", "Credit score at the base odds.")] = 600.0,
     base_odds: Annotated[float, option("ODDS", "Odds against the event at that score.")] = 50.0,
     drop: Drop = None,
-    loss: Annotated[Loss, typer.Option(help="Loss function.")] = Loss.AUTO,
-    tau: Annotated[
+    positive: Annotated[
+        str | None, option("LABEL", "The event whose risk is scored; usually the last label.")
+    ] = None,
+    objective: Annotated[
+        Objective, typer.Option(help="What is minimised: log loss, or errors under noise.")
+    ] = Objective.LOG_LOSS,
+    noise: Annotated[
         str, typer.Option(help="Noise to be robust to, as a share of each range, or 1se.")
-    ] = "1se",
+    ] = "0",
+    max_variables: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of columns.")
+    ] = None,
     max_conditions: Annotated[int, typer.Option(min=1, help="Maximum number of conditions.")] = 10,
+    loss: Annotated[str | None, typer.Option(hidden=True)] = None,
+    tau: Annotated[str | None, typer.Option(hidden=True)] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed of the cross-validation.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -80,8 +91,11 @@ def score(
     """
     if (target is None) == (card is None):
         raise ValueError("pass --target to fit a risk score, or --card to apply a saved one.")
+    for former, value, name in (("loss", loss, "objective"), ("tau", tau, "noise")):
+        if value is not None:
+            raise ValueError(f"--{former} is gone: use --{name}.")
     checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
-    noise = tau if tau == "1se" else _share(tau)
+    size = noise if noise == "1se" else _share(noise)
     for path in filter(None, (out, save, svg, html, bands)):
         check_can_write(path)
     with Progress() as progress:
@@ -89,8 +103,9 @@ def score(
         if card is not None:
             found = _read_scorecard(card, data, drop or [])
         else:
-            model = st.RiskScoreClassifier(loss.value, noise, max_conditions, random_state=seed)
-            found = _fit_scorecard(model, data, str(target), drop or [], progress)
+            limits = {"max_conditions": max_conditions, "max_variables": max_variables}
+            model = st.RiskScoreClassifier(objective.value, size, **limits, random_state=seed)
+            found = _fit_scorecard(model, data, str(target), drop or [], positive, progress)
     found = found._replace(scorecard=described(found.scorecard, title, unit or []))
     scaling = None if pdo is None else (pdo, base_score, base_odds)
     drift = None if card is None else checks.drift(found)
@@ -124,7 +139,7 @@ def _read_scorecard(path: Path, data: Path, drop: list[str]) -> Found:
 
 
 def _fit_scorecard(
-    model: Any, data: Path, target: str, drop: list[str], progress: Progress
+    model: Any, data: Path, target: str, drop: list[str], positive: str | None, progress: Progress
 ) -> Found:
     import warnings
 
@@ -133,12 +148,14 @@ def _fit_scorecard(
 
     given = DataSet.read(data, target, drop)
     check_texts(given.features)
+    if positive is not None:
+        model.set_params(positive=_label(positive, given.labels))
     progress.update("fitting a risk score")
     with warnings.catch_warnings():  # the printed sheet shows that a scorecard is empty
         warnings.filterwarnings("ignore", "no condition was kept")
         model.fit(given.features, given.labels)
     warn_of_row_numbers(given.features)
-    fitted = {"loss": model.loss_, "noise": model.tau_}
+    fitted = {"objective": model.objective, "noise": model.noise_}
     fitted["certified_accuracy"] = model.certified_accuracy_
     return Found(model.card_, fitted, given.features)
 
@@ -165,8 +182,8 @@ def _lines(found: Found, drift: Any) -> Iterator[str]:
     from steadytree.reporting.text import scorecard_text
 
     if found.fitted:
-        loss, noise, accuracy = found.fitted.values()
-        yield f"loss {loss}, noise {noise:g}, proven accuracy {accuracy:.3f}\n"
+        objective, noise, accuracy = found.fitted.values()
+        yield f"objective {objective}, noise {noise:g}, proven accuracy {accuracy:.3f}\n"
     yield scorecard_text(found.scorecard)
     if drift is not None:
         yield f"\nnew rows: {drift.n_rows:,}"
@@ -187,8 +204,19 @@ def _values(found: Found, scored: bool, drift: Any) -> dict[str, Any]:
     return dict(plain(values))
 
 
+def _label(text: str, labels: Any) -> Any:
+    """The label that is written as given."""
+    import numpy as np
+
+    known = np.unique(labels).tolist()
+    for label in known:
+        if str(label) == text:
+            return label
+    raise ValueError(f"--positive must be one of the labels {known}, got {text!r}.")
+
+
 def _share(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"--tau must be 1se or a number from 0 to 1, got {text!r}.") from None
+        raise ValueError(f"--noise must be 1se or a number from 0 to 1, got {text!r}.") from None

@@ -1,7 +1,7 @@
 """Compare: every learner on the same folds, by the same measures."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.progress import OnProgress
 from steadytree._base.validation import Integer
 from steadytree.comparison.learners import (
     DESCRIPTIONS,
@@ -31,7 +32,7 @@ from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.robustness.certify import Certificate, certify, thin_curve
 from steadytree.robustness.perturbation import Perturbation, usual_perturbation
-from steadytree.stability.removal import fresh, is_repeatable
+from steadytree.stability.removal import affordable, fresh, is_repeatable
 from steadytree.stability.sensitivity import average_sensitivity, mean_interval
 
 MOST_ROWS = 5_000
@@ -46,7 +47,6 @@ NOT_REPEATED = {
 # what is fitted together compiles much the same; long ones first keep all processes busy
 ORDER = ("robust", "cart", "private", "score", "stable", "pareto", "boosted", "steady", "cart-cv")
 HELD_OUT = "share of held-out rows"
-OnProgress = Callable[[str], None]
 Part = tuple[NDArray[np.int64], NDArray[np.int64]]  # rows to fit to, and rows held out
 
 
@@ -155,7 +155,9 @@ def compare_learners(
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
     case = sample, labels, parts, noise
-    results, refusals = _measure_all(learners, case, n_jobs, on_progress or (lambda message: None))
+    results, refusals = _measure_all(
+        learners, case, n_jobs, on_progress or (lambda message, share: None)
+    )
     note = " ".join([rows.note, *refusals]).strip()
     return Results(
         tuple(results),
@@ -177,7 +179,7 @@ def _measure_all(
     queue = sorted(named, key=lambda name: ORDER.index(name) if name in ORDER else -1)
     if n_jobs in (None, 1):
         queue = named
-    on_progress(f"comparing {queue[0]} (1 of {len(queue)})")
+    on_progress(f"comparing {queue[0]} (1 of {len(queue)})", 0.0)
     parallel = Parallel(n_jobs=n_jobs, return_as="generator")
     found = {}
     jobs = (delayed(_measure_or_refuse)(name, learners[name], *case) for name in queue)
@@ -185,7 +187,7 @@ def _measure_all(
         found[name] = result
         done = len(found)
         if done < len(queue):
-            on_progress(f"comparing {queue[done]} ({done + 1} of {len(queue)})")
+            on_progress(f"comparing {queue[done]} ({done + 1} of {len(queue)})", done / len(queue))
     refused = {name: one for name in named if isinstance(one := found[name], UnsuitableDataError)}
     if len(refused) == len(named):
         raise refused[named[0]]
@@ -217,7 +219,8 @@ def _measure(
         notes.append(f"sensitivity was not measured: {NOT_REPEATED[kind]}")
     else:
         exact = is_repeatable(learner)
-        found = average_sensitivity(learner, X, labels, repeats=None if exact else REPEATS)
+        repeats = None if exact else affordable(learner, len(labels), REPEATS)
+        found = average_sensitivity(learner, X, labels, repeats=repeats)
         measurements["sensitivity"], measurements["changed trees"] = found.measurements[:2]
     epsilon = getattr(getattr(fitted, "privacy_", None), "epsilon", None)
     if epsilon is not None and not fitted.privacy_.private:

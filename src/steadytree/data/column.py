@@ -44,7 +44,7 @@ class Column(ByKey):
     categories: tuple[str, ...] = ()
     missing: bool = False  # seen or declared; only then may a split ask for missing values
     # rising; a value goes left if x <= threshold
-    thresholds: NDArray[np.float64] = field(default_factory=lambda: NO_THRESHOLDS)
+    thresholds: NDArray[np.float64] = field(default_factory=lambda: NO_THRESHOLDS, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -154,8 +154,11 @@ class Summary:
         for j, (name, values) in enumerate(zip(names, table.columns, strict=True)):
             by_value = values.dtype == object or name in declared
             found.append(_categories_in(table.text(j)) if by_value else None)
+            # contiguous: views with steps would be a type of their own to compile for
             parts.append(
-                _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
+                _count_missing(table.text(j))
+                if by_value
+                else summarise_columns(np.ascontiguousarray(values)[:, None])
             )
         figures = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
         return cls(names, table.n_rows, figures, tuple(found), declared)

@@ -26,7 +26,7 @@ from steadytree.data.table import Table, check_unique, quote, value_text
 Categories = Mapping[str, Sequence[Any]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FeatureSpace:
     """Columns with names that differ; made from data, or declared without any.
 
@@ -111,6 +111,9 @@ class FeatureSpace:
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def __repr__(self) -> str:
+        return f"FeatureSpace({len(self)} columns: {quote(self.names)})"
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)

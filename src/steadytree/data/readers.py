@@ -2,6 +2,8 @@
 
 import csv
 import gc
+import gzip
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -17,7 +19,9 @@ from steadytree.data.cell_reader import read_columns
 from steadytree.data.table import Table, check_unique, quote
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
+GZIP_ENDING = ".gz"  # behind one of csv
 PARQUET_ENDINGS = (".parquet", ".pq")
+EXCEL_ENDINGS = (".xlsx", ".xls", ".ods")
 MISSING = frozenset(["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"])
 DELIMITERS = (",", ";", "\t", "|")
 ROWS_AT_ONCE = 2_000
@@ -25,8 +29,8 @@ ROWS_AT_ONCE = 2_000
 
 def column_names(path: str | PathLike[str]) -> list[str]:
     """Names of the columns of a csv or parquet file, as `read_data` gives them."""
-    path, is_csv = _check_path(path)
-    if not is_csv:
+    path, csv_file = _check_path(path)
+    if not csv_file:
         return _with_parquet(path, None)
     with _open_csv(path) as (_, _, names):
         return names
@@ -35,13 +39,14 @@ def column_names(path: str | PathLike[str]) -> list[str]:
 def read_data(path: str | PathLike[str], skip: Collection[str] = ()) -> Table:
     r"""Read a csv or parquet file.
 
-    A csv file is UTF-8 text whose first line names the columns, with commas, semicolons, tabs or
-    bars between the fields. A column is numbers where every value is one (with a decimal comma
-    too, unless commas stand between fields), else text; empty fields, ``NA``, ``NaN``, ``null``
-    and ``?`` are missing. A column without a name is called ``(unnamed 1)``, by its place.
+    A csv file is UTF-8 text, which may be compressed as ``.csv.gz``. Its first line names the
+    columns, with commas, semicolons, tabs or bars between the fields. A column is numbers where
+    every value is one (with a decimal comma too, unless commas stand between fields), else text;
+    empty fields, ``NA``, ``NaN``, ``null`` and ``?`` are missing. A column without a name is called
+    ``(unnamed 1)``, by its place.
     """
-    path, is_csv = _check_path(path)
-    if is_csv:
+    path, csv_file = _check_path(path)
+    if csv_file:
         with _open_csv(path) as (file, delimiter, names):
             kept = [index for index, name in enumerate(names) if name not in skip]
             columns = _read_columns(path, file, delimiter, len(names), kept)
@@ -77,12 +82,12 @@ def read_cells(
     Cells of a csv file are text (None is missing). Whether they may have a decimal comma is
     decided by the delimiter alone; texts in `as_they_stand` never do. No message reveals a row.
     """
-    path, is_csv = _check_path(path)
+    path, csv_file = _check_path(path)
     found = column_names(path)
     absent = [name for name in names if name not in found]
     if absent:
         raise ValueError(f"{str(path)!r} lacks the column(s) {quote(absent)}.")
-    if is_csv:
+    if csv_file:
         return Table(tuple(names), _text_columns(path, names, as_they_stand), {})
     frame = _with_parquet(path, [name for name in found if name not in names])
     columns, n_rows = read_columns(frame, names)
@@ -101,13 +106,25 @@ def _check_path(path: str | PathLike[str]) -> tuple[Path, bool]:
         raise FileNotFoundError(f"there is no file {str(path)!r}: check the path.")
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: name a csv or parquet file in it.")
+    if is_csv(path):
+        return path, True
     ending = path.suffix.lower()
-    if ending not in CSV_ENDINGS + PARQUET_ENDINGS:
+    if ending in EXCEL_ENDINGS:
         raise ValueError(
-            f"{str(path)!r} ends in {ending or 'nothing'!r}: "
-            f"pass a file that ends in {', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}."
+            f"{str(path)!r} is a spreadsheet, which is not read: save the sheet as 'CSV UTF-8'."
         )
-    return path, ending in CSV_ENDINGS
+    if ending not in PARQUET_ENDINGS:
+        raise ValueError(
+            f"{str(path)!r} ends in {ending or 'nothing'!r}: pass a file that ends in "
+            f"{', '.join(CSV_ENDINGS + PARQUET_ENDINGS)}, or a csv file compressed as .csv.gz."
+        )
+    return path, False
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a file is csv by its name, compressed by gzip or not."""
+    ending = path.suffix.lower()
+    return (Path(path.stem).suffix.lower() if ending == GZIP_ENDING else ending) in CSV_ENDINGS
 
 
 # ---- csv ----
@@ -145,9 +162,12 @@ def _with_point(cell: str | None, as_they_stand: Collection[str]) -> str | None:
 @contextmanager
 def _open_csv(path: Path) -> Iterator[tuple[TextIO, str, list[str]]]:
     """The file at its first line, its delimiter and the names of its columns."""
+    opens = gzip.open if path.suffix.lower() == GZIP_ENDING else open
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with opens(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file, *_read_header(path, file)
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise ValueError(f"{str(path)!r} is not a whole gzip file: compress it anew.") from None
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{str(path)!r} is not a csv file of UTF-8 text: save it as 'CSV UTF-8'."

@@ -7,15 +7,16 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeRegressor
 
 from steadytree.data.column import Column
 from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import value_text
 from steadytree.distance.alignment import STATUSES, NodeChange, Status, align, n_edits
-from steadytree.distance.path import path_distance
+from steadytree.distance.path import are_regression_trees, path_distance
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.models.boxes import exact_thresholds, rebase, shared_space, space_of_both, widen
-from steadytree.models.sklearn import as_tree, from_sklearn
+from steadytree.models.sklearn import as_tree, regression_tree
 from steadytree.models.tree import LEAF, Tree
 
 ClassStatus = Literal["new", "gone", "unknown"]
@@ -308,7 +309,11 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     """Lay two trees over each other, and send rows through both."""
     if y is not None and X is None:
         raise ValueError("y was given without X: pass the rows that the labels belong to.")
-    trees, known = zip(*(_read(model, X) for model in (old, new)), strict=True)
+    numbers = are_regression_trees([old, new])
+    if numbers and y is not None:
+        raise ValueError("y is for trees that predict classes: leave it out.")
+    digits = _digits([old, new]) if numbers else 0
+    trees, known = zip(*(_read(model, X, digits) for model in (old, new)), strict=True)
     trees = labels_alike(*trees)
     bounds = [tree.space for tree, has_bounds in zip(trees, known, strict=True) if has_bounds]
     space = space_of_both(*trees)
@@ -318,20 +323,31 @@ def find_changes(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeChange
     before, after = (rebase(tree, space) for tree in trees)
     distance = None
     if bounds and before.n_leaves * after.n_leaves <= MOST_PATHS:
-        distance = path_distance(before, after, space=space).value
+        pair = (old, new) if numbers else (before, after)
+        distance = path_distance(*pair, space=space).value
     classes = [*dict.fromkeys([*before.classes.tolist(), *after.classes.tolist()])]
     truth = None if y is None else _truth(classes, y)
     rows = None if X is None else _row_changes(before, after, X, truth)
-    found = class_changes(before, after, classes, truth, None if rows is None else rows.new_leaf)
+    leaf = None if rows is None else rows.new_leaf
+    found = () if numbers else class_changes(before, after, classes, truth, leaf)
     nodes, alike = align(before, after), compare_decisions(before, after)
     return TreeChanges(before, after, nodes, distance, rows, found, alike)
 
 
-def _read(model: Any, X: Any) -> tuple[Tree, bool]:
+def _digits(models: list[Any]) -> int:
+    """Decimals to which predictions of regression trees are compared: 0.1 to 1 % of their range."""
+    predicted = np.concatenate([regression_tree(model).classes for model in models])
+    spread = float(np.ptp(predicted)) or float(np.abs(predicted).max()) or 1.0
+    return 2 - math.floor(math.log10(spread))
+
+
+def _read(model: Any, X: Any, digits: int) -> tuple[Tree, bool]:
     """The tree inside a model, and whether the bounds of its columns are known."""
+    if isinstance(model, DecisionTreeRegressor):
+        return regression_tree(model, X, digits), X is not None
     if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
         return as_tree(model), True
-    return from_sklearn(model, X), X is not None
+    return as_tree(model, X), X is not None
 
 
 def _truth(classes: list[Any], y: Any) -> NDArray[np.int64]:

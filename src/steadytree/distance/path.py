@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeRegressor
 
 from steadytree._base.validation import OneOf
 from steadytree.data.feature_space import FeatureSpace
@@ -18,11 +19,12 @@ from steadytree.distance._kernels import (
     path_weights,
 )
 from steadytree.models.boxes import rebase, shared_space, widen
-from steadytree.models.sklearn import as_tree
+from steadytree.models.sklearn import as_tree, regression_tree
 from steadytree.models.tree import Tree
 
-Leaves = Literal["label", "distribution"]
-LEAVES = ("label", "distribution")
+Leaves = Literal["label", "distribution", "impurity"]
+LEAVES = ("label", "distribution", "impurity")
+NUMBER = "number"  # leaves of regression trees: predictions, by their scaled difference
 
 
 class Paths(NamedTuple):
@@ -47,11 +49,17 @@ class PathFrame:
     width: int  # entries of the features; those of the classes follow
     classes: dict[Any, int]  # index of each label
     class_weight: float
-    leaves: Leaves
+    leaves: str  # one of LEAVES, or NUMBER
+    target_range: float  # difference of predictions that costs the class weight
 
     @classmethod
     def of(
-        cls, trees: Sequence[Tree], space: FeatureSpace, class_weight: float, leaves: Leaves
+        cls,
+        trees: Sequence[Tree],
+        space: FeatureSpace,
+        class_weight: float,
+        leaves: str,
+        target_range: float = 1.0,
     ) -> "PathFrame":
         """A frame that holds all the given trees, which must be over `space`."""
         used = np.zeros(len(space) + 1, bool)
@@ -63,26 +71,38 @@ class PathFrame:
         sizes = np.where(used[:-1], np.maximum(space.n_categories, 2), 0)
         start = np.where(used[:-1], np.cumsum(sizes) - sizes, -1)
         columns = (start, *space.bounds, space.n_categories)
-        return cls(space, columns, int(sizes.sum()), classes, float(class_weight), leaves)
+        about = (float(class_weight), leaves, target_range)
+        return cls(space, columns, int(sizes.sum()), classes, *about)
 
     def paths(self, trees: Sequence[Tree]) -> Paths:
         """Vectors, weights and leaves of all paths of the trees."""
         # a tree has one leaf more than splits
         offsets = np.array([0, *accumulate((tree.n_nodes + 1) // 2 for tree in trees)])
-        vectors = np.zeros((offsets[-1], self.width + len(self.classes)))
+        by_class = self.leaves in ("label", "distribution")
+        vectors = np.zeros((offsets[-1], self.width + (len(self.classes) if by_class else 1)))
         leaves = np.empty(offsets[-1], np.int64)
-        half, by_label = self.class_weight / 2, self.leaves == "label"
         for tree, start, end in zip(trees, offsets[:-1], offsets[1:], strict=True):
-            own = np.array([self.width + self.classes[label] for label in tree.classes.tolist()])
+            value, own, factor = self._leaf_entries(tree)
             path_vectors(
-                (tree.feature, tree.threshold, tree.left, tree.right, tree.subset, tree.value),
+                (tree.feature, tree.threshold, tree.left, tree.right, tree.subset, value),
                 self.columns,
-                (own, half, by_label),
+                (own, factor, self.leaves == "label"),
                 vectors[start:end],
                 leaves[start:end],
             )
         weights = path_weights(vectors, self.columns[0], self.columns[3])
         return Paths(vectors, weights, offsets, leaves)
+
+    def _leaf_entries(self, tree: Tree) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+        """What stands for a leaf: values of each node, their entries in a vector, and a factor."""
+        last = np.array([self.width])
+        if self.leaves == "impurity":  # Gini's
+            return 1 - (tree.value**2).sum(axis=1, keepdims=True), last, self.class_weight
+        if self.leaves == NUMBER:
+            predicted = tree.classes[tree.label].astype(np.float64)
+            return predicted[:, None], last, self.class_weight / self.target_range
+        own = np.array([self.width + self.classes[label] for label in tree.classes.tolist()])
+        return tree.value, own, self.class_weight / 2
 
 
 def over_columns(tree: Tree, space: FeatureSpace) -> Tree:
@@ -103,7 +123,8 @@ def distances_between(
     *,
     class_weight: float = 1.0,
     surjective: bool = False,
-    leaves: Leaves = "label",
+    leaves: str = "label",
+    target_range: float = 1.0,
 ) -> NDArray[np.float64]:
     """Path distance of every tree of ours to every tree of theirs, or among ours.
 
@@ -111,7 +132,7 @@ def distances_between(
     """
     first = [over_columns(tree, space) for tree in ours]
     second = first if theirs is None else [over_columns(tree, space) for tree in theirs]
-    frame = PathFrame.of([*first, *second], space, class_weight, leaves)
+    frame = PathFrame.of([*first, *second], space, class_weight, leaves, target_range)
     paths = frame.paths(first)
     others = paths if theirs is None else frame.paths(second)
     found: NDArray[np.float64] = path_distance_matrix(
@@ -143,12 +164,14 @@ def path_distance(
     leaves: Leaves = "label",
     normalise: bool | int = False,
     space: Any = None,
+    target_range: float | None = None,
 ) -> PathDistance:
     """Distance of two trees by the cheapest matching of their paths; see `tree_distance`."""
     _check_options(class_weight, matching, leaves)
     trees, columns = trees_over_one_space([a, b], space)
+    form, scale = _leaf_form([a, b], trees, leaves, target_range)
     first, second = (over_columns(tree, columns) for tree in trees)
-    frame = PathFrame.of([first, second], columns, class_weight, leaves)
+    frame = PathFrame.of([first, second], columns, class_weight, form, scale)
     vectors, weights, offsets, ends = frame.paths([first, second])
     sides = [slice(0, offsets[1]), slice(offsets[1], None)]
     swap = first.n_nodes < second.n_nodes
@@ -172,6 +195,7 @@ def path_distances(
     leaves: Leaves = "label",
     normalise: bool | int = False,
     space: Any = None,
+    target_range: float | None = None,
 ) -> NDArray[np.float64]:
     """Path distance of every tree of A to every tree of B, or among those of A.
 
@@ -179,14 +203,17 @@ def path_distances(
     """
     _check_options(class_weight, matching, leaves)
     check_any_trees(A, B)
-    trees, columns = trees_over_one_space([*A, *(B or ())], space)
+    models = [*A, *(B or ())]
+    trees, columns = trees_over_one_space(models, space)
+    form, scale = _leaf_form(models, trees, leaves, target_range)
     distances = distances_between(
         trees[: len(A)],
         None if B is None else trees[len(A) :],
         columns,
         class_weight=float(class_weight),
         surjective=matching == "surjective",
-        leaves=leaves,
+        leaves=form,
+        target_range=scale,
     )
     return distances / _divisor(normalise, trees, class_weight)
 
@@ -199,9 +226,47 @@ def check_any_trees(A: Sequence[Any], B: Sequence[Any] | None) -> None:
         raise ValueError("tree_distance: at least one tree is needed in each list, got none.")
 
 
+def are_regression_trees(models: Sequence[Any]) -> bool:
+    """Whether the models are scikit-learn's regression trees; refuses a mixture of both kinds."""
+    flags = [isinstance(model, DecisionTreeRegressor) for model in models]
+    if any(flags) and not all(flags):
+        raise TypeError(
+            f"{sum(flags)} of the {len(flags)} trees are regression trees, whose leaves hold "
+            "numbers and not classes: compare trees of one kind."
+        )
+    return all(flags)
+
+
+def read_trees(models: Sequence[Any]) -> list[Tree]:
+    """The trees inside the models, all of one kind."""
+    read = regression_tree if are_regression_trees(models) else as_tree
+    return [read(model) for model in models]
+
+
+def _leaf_form(
+    models: Sequence[Any], trees: Sequence[Tree], leaves: str, target_range: float | None
+) -> tuple[str, float]:
+    """How leaves are compared, and the difference of predictions that costs the class weight."""
+    if not are_regression_trees(models):
+        if target_range is not None:
+            raise ValueError("target_range is for regression trees: leave it out.")
+        return leaves, 1.0
+    if leaves != "label":
+        raise ValueError(
+            f"leaves={leaves!r} compares shares of classes, which regression trees do not have: "
+            "leave it out."
+        )
+    if target_range is None:
+        predicted = np.concatenate([tree.classes[tree.label[tree.is_leaf]] for tree in trees])
+        return NUMBER, float(np.ptp(predicted)) or 1.0
+    if not isinstance(target_range, Real) or not 0 < target_range < np.inf:
+        raise ValueError(f"target_range must be a finite number above 0, got {target_range!r}.")
+    return NUMBER, float(target_range)
+
+
 def trees_over_one_space(models: Sequence[Any], space: Any) -> tuple[list[Tree], FeatureSpace]:
     """The trees inside the models, and columns with bounds to compare them in."""
-    trees = [as_tree(model) for model in models]
+    trees = read_trees(models)
     if space is not None:
         columns = space if isinstance(space, FeatureSpace) else FeatureSpace.observe(space)
         return trees, columns.bare()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree._base.optional import to_frame
 from steadytree._base.validation import OneOf
 from steadytree.data.feature_space import FeatureSpace
@@ -15,14 +16,15 @@ from steadytree.distance._kernels import node_distance
 from steadytree.distance.path import (
     Leaves,
     Matching,
+    are_regression_trees,
     check_any_trees,
     largest_depth,
     path_distance,
     path_distances,
+    read_trees,
 )
 from steadytree.models._kernels import FlatTree, flatten
 from steadytree.models.boxes import rebase, shared_space
-from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 
 
@@ -100,6 +102,7 @@ def tree_distance(
     matching: Matching = "unmatched-cost",
     leaves: Leaves = "label",
     space: Any = None,
+    target_range: float | None = None,
 ) -> Any:
     """Distance between two trees, or between all trees of one or two lists.
 
@@ -114,6 +117,9 @@ def tree_distance(
     Parameters
     ----------
     a : Tree, fitted learner or fitted scikit-learn tree, or a list of these
+        scikit-learn's regression trees are compared with regression trees: two paths then differ by
+        ``class_weight * |difference of predictions| / target_range``; "node" takes two leaves for
+        the same where their predictions are equal.
     b : the same, over columns of the same names
         May be left out where `a` is a list, whose trees are then compared with each other.
     kind : {"path", "node", "node-features"}, default="path"
@@ -131,12 +137,15 @@ def tree_distance(
     matching : {"unmatched-cost", "surjective"}, default="unmatched-cost"
         Path distance: paths left over cost their weight, or each is matched with the nearest path
         of the smaller tree, as the package dt-distance does.
-    leaves : {"label", "distribution"}, default="label"
-        Path distance: compare labels, or class shares: the class weight then counts by half the
-        summed differences of the shares.
+    leaves : {"label", "distribution", "impurity"}, default="label"
+        Path distance: compare labels, or class shares, where the class weight counts by half the
+        summed differences of the shares, or the Gini impurities of the leaves, by their difference.
     space : FeatureSpace, array or frame, optional
         Path distance: columns to measure in, or data to read them off. By default the widest bounds
         of all trees. scikit-learn's trees keep no bounds, so these need it.
+    target_range : float, optional
+        Path distance of regression trees: difference of predictions that costs the class weight;
+        by default the range of all predictions. Give the range of the target for a whole study.
 
     Returns
     -------
@@ -160,7 +169,7 @@ def tree_distance(
     """
     OneOf(*KINDS).check(kind, "kind")
     options: dict[str, Any] = {"class_weight": class_weight, "matching": matching, "leaves": leaves}
-    options |= {"normalise": normalise, "space": space}
+    options |= {"normalise": normalise, "space": space, "target_range": target_range}
     if isinstance(a, list | tuple):
         return path_distances(a, b, **options) if kind == "path" else _matrix(a, b, kind, normalise)
     if b is None:
@@ -181,7 +190,7 @@ def measure_node_distance(
 
     With `features_only` two splits are equal where they are on the same feature.
     """
-    first, second = as_tree(a), as_tree(b)
+    first, second = read_trees([a, b])
     shared_space([first.space, second.space])  # refuses other features
     numbers = TreeNumbers([first, second], features_only)
     distance, pairs = node_distance(numbers.flat(first), numbers.flat(second))
@@ -197,8 +206,8 @@ def _matrix(
 ) -> NDArray[np.float64]:
     """Node distances of every tree of A to every tree of B, or among those of A."""
     check_any_trees(A, B)
-    first = [as_tree(model) for model in A]
-    second = first if B is None else [as_tree(model) for model in B]
+    trees = read_trees([*A, *(B or ())])
+    first, second = trees[: len(A)], trees[len(A) :] if B else trees
     if normalise is True:
         normalise = max(tree.depth for tree in (*first, *second))
     relaxed = kind == "node-features"
@@ -215,12 +224,12 @@ TOP = 3
 POSITIONS = ("root", "left", "right")
 
 
-@dataclass(frozen=True, eq=False)
-class CollectionFacts:
+@dataclass(frozen=True, eq=False, repr=False)
+class CollectionFacts(Shown):
     """What the trees of a collection have in common."""
 
     space: FeatureSpace
-    # (n_trees, n_features): Gini importance of each feature in each tree; a row sums to 1, or
+    # (n_trees, n_features): importance of each feature in each tree; a row sums to 1, or
     # to 0 for a lone leaf
     importances: NDArray[np.float64]
     # (3, n_features + 1): trees by the feature of the root, its left and its right
@@ -293,9 +302,9 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
 
     Parameters
     ----------
-    models : list of Tree, fitted learners, or fitted scikit-learn tree classifiers
-        Over the same features, such as the ``trees_`` of a `ParetoTreeClassifier`, or the
-        ``estimators_`` of a random forest.
+    models : list of Tree, fitted learners, or fitted scikit-learn trees
+        All classifiers or all regression trees, over the same features, such as the ``trees_`` of a
+        `ParetoTreeClassifier`, or the ``estimators_`` of a random forest.
 
     Returns
     -------
@@ -312,9 +321,9 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
     """
     if len(models) == 0:
         raise ValueError("collection_facts: at least one tree is needed, got none.")
-    trees = [as_tree(model) for model in models]
-    space = shared_space([tree.space for tree in trees])
-    trees = [rebase(tree, space) for tree in trees]
+    own = read_trees(models)
+    space = shared_space([tree.space for tree in own])
+    trees = [rebase(tree, space) for tree in own]
     splits = np.zeros((len(POSITIONS), len(space) + 1), np.int64)
     for tree in trees:
         for k, node in enumerate((0, tree.left[0], tree.right[0])):  # -1 where there is none
@@ -327,7 +336,12 @@ def collection_facts(models: Sequence[Any]) -> CollectionFacts:
         for j, column in enumerate(space)
         if not column.is_categorical
     }
-    importances = np.stack([gini_importance(tree) for tree in trees])
+    if are_regression_trees(models):  # by the criterion of each tree, in the order of its columns
+        orders = [[tree.space.names.index(name) for name in space.names] for tree in own]
+        pairs = zip(models, orders, strict=True)
+        importances = np.stack([model.feature_importances_[order] for model, order in pairs])
+    else:
+        importances = np.stack([gini_importance(tree) for tree in trees])
     return CollectionFacts(space, importances, splits, thresholds)
 
 

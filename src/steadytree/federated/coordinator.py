@@ -27,6 +27,7 @@ from steadytree.privacy import budget
 from steadytree.privacy.budget import MOST_RELEASED, PrivacyStatement, check_released
 from steadytree.privacy.growers import build_tree, plausible_counts
 from steadytree.privacy.mechanisms import NOT_PRIVATE, check_epsilon
+from steadytree.privacy.topdown import TopDown
 
 _LOG = logging.getLogger(__name__)
 LEAST_PART = 0.2  # of epsilon: the least for a block
@@ -72,10 +73,12 @@ class Study:
     rounds: int
     resumed: int  # rounds from the checkpoint
     traffic: Traffic
+    numbers: int  # in all answers
 
     def to_dict(self) -> dict[str, Any]:
         known = {"ok": True, "privacy": self.privacy.to_dict(), "epsilons": self.epsilons}
         known |= {"gone": list(self.missing), "rounds": self.rounds, "resumed": self.resumed}
+        known["numbers"] = self.numbers
         known |= asdict(self.traffic)
         return {**known, "seconds": [round(s, 3) for s in self.traffic.seconds]}
 
@@ -99,7 +102,7 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     """Grow the plan's tree from the holders' answers and the checkpoint."""
     resumed, schema = checkpoint.n_rounds, config.schema
     n_bins = bins_of(config.method, schema, config.n_bins)
-    how = (config.epsilon, config.study, n_bins, config.minimum, checkpoint)
+    how = (config.epsilon, config.study, n_bins, config.minimum, checkpoint, config.limits)
     session = Session(holders, schema, *how)
     check_session(session, config.method, len(config.holders), MOST_NUMBERS)
     grown = METHODS[config.method](session, _order(config))
@@ -110,7 +113,8 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     epsilons = dict(zip(config.holders, session.spent.tolist(), strict=True))
     missing = tuple(n for k, n in enumerate(config.holders) if k not in session.active)
     traffic = getattr(holders, "traffic", Traffic())
-    return Study(tree, privacy, epsilons, missing, checkpoint.n_rounds, resumed, traffic)
+    rounds = (checkpoint.n_rounds, resumed, traffic, session.numbers)
+    return Study(tree, privacy, epsilons, missing, *rounds)
 
 
 def _build(session: Session, grown: Grown, private: bool) -> Tree:
@@ -159,8 +163,8 @@ class Coordinator:
     method : str, default="delegate"
         "delegate": each block of the tree is sampled by one holder in turn. "duel": two holders
         propose each block, all evaluate; for holders that differ much. "vote": all propose trees,
-        all evaluate. "local_rnm", "noisy_counts": the published two, corrected. "secure_sum":
-        noise is added once, to the sums.
+        all evaluate. "local_rnm", "noisy_counts": DP-TopDown with its two ways to find a split
+        among holders, corrected. "secure_sum": noise is added once, to the sums.
     delta : float, default=0.0
         Only for "secure_sum": more than 0 uses Gaussian noise under zCDP.
     n_bins : int, default=64
@@ -169,6 +173,8 @@ class Coordinator:
     testing_seed : int, optional
         FOR TESTS ONLY: fixes the order of holders, and the noise of secure sums, which refuse it
         unless all holders have a testing seed.
+    max_splits, error, budget, leaf_share, criterion, max_depth
+        For "local_rnm" and "noisy_counts", as for ``PrivateTreeClassifier(method="topdown")``.
 
     Attributes
     ----------
@@ -186,8 +192,16 @@ class Coordinator:
         delta: float = 0.0,
         n_bins: int = 64,
         testing_seed: int | None = None,
+        *,
+        max_splits: int = 64,
+        error: float = 0.1,
+        budget: str = "decay",
+        leaf_share: float | str = "auto",
+        criterion: str = "gini",
+        max_depth: int | None = None,
     ) -> None:
         self.schema = check_schema(schema)
+        self.limits = TopDown(max_splits, error, budget, leaf_share, criterion, max_depth)
         self.epsilon = check_epsilon(epsilon)
         OneOf(*METHODS, "secure_sum").check(method, "method")
         if delta and method != "secure_sum":
@@ -203,7 +217,8 @@ class Coordinator:
         """Run one session; every holder's ledger is charged during the run."""
         name = secrets.token_hex(8)
         n_bins = bins_of(self.method, self.schema, self.n_bins)
-        session = Session(LocalHolders(self.holders), self.schema, self.epsilon, name, n_bins)
+        how = (self.schema, self.epsilon, name, n_bins)
+        session = Session(LocalHolders(self.holders), *how, limits=self.limits)
         own = self._check_before_paying(session)
         if self.method == "secure_sum":
             limits = (self.epsilon, self.delta, self.testing_seed)

@@ -28,7 +28,7 @@ from steadytree.privacy.mechanisms import LARGEST_EPSILON
 IDENTITY, LOCK, MARK = "identity.json", "serving.lock", "spent"
 MOST_NUMBERS = 2_000_000  # of one answer
 MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
-DEEPEST = 64  # levels of a requested tree
+DEEPEST = 1_000  # levels of a requested tree
 _LOG = logging.getLogger(__name__)
 
 
@@ -295,7 +295,7 @@ def _refuse(kind: Refusal) -> tuple[bytes, str]:
 
 
 def _is_too_large(request: Request, n_classes: int) -> bool:
-    leaves = sum(tree.count(-1) for tree in request.trees)
+    leaves = sum(number < 0 for tree in request.trees for number in tree)
     sides = 2 * sum(len(splits) for splits in request.questions)
     if max(leaves, sides) * n_classes > MOST_NUMBERS or sum(map(len, request.trees)) > MOST_NODES:
         return True

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from steadytree._base.exceptions import RefusedError, StaleError
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
-from steadytree.federated.messages import BLOCKS, LARGEST, NAME, Answer, Request
+from steadytree.federated.messages import BLOCKS, CHOICES, LARGEST, NAME, Answer, Request
 from steadytree.privacy import budget, mechanisms, tree_mechanism
 from steadytree.privacy.budget import logged_refusal
 from steadytree.privacy.growers import RowsInMemory
@@ -22,6 +22,8 @@ from steadytree.privacy.tree_mechanism import (
     SampledTree,
     leaf_counts,
     leaves_of,
+    n_open,
+    open_rows,
     rows_by_leaf,
 )
 
@@ -170,7 +172,11 @@ class Holder:
         candidates = SplitTable.declared(self.schema.space, request.n_bins)
         try:
             n_splits = len(candidates)
-            trees = [tree_mechanism.from_numbers(tree, n_splits) for tree in request.trees]
+            closed = request.kind in CHOICES or request.kind == "side counts"
+            listed = request.trees
+            trees = [tree_mechanism.from_numbers(tree, n_splits, closed) for tree in listed]
+            if not all(map(n_open, trees)):
+                raise RefusedError("all leaves of a tree are closed: nothing is asked.")
             if request.kind in BLOCKS and request.depth == 0:
                 raise RefusedError("a block needs a depth of 1 to 3.")
             if request.kind == "side counts":
@@ -198,15 +204,14 @@ class Holder:
             exact = [leaf_counts(tree, block, candidates).ravel() for tree in trees]
             # every row is counted once for each tree
             return release_counts(np.concatenate(exact), epsilon, noise, len(trees))
-        leaves = rows_by_leaf(trees[0], block, candidates)
-        if request.kind == "choice":
-            limits = (candidates, "gini", epsilon, noise)
-            counts = (tree_mechanism.bin_counts(rows, candidates)[None] for rows in leaves)
-            return np.array([tree_mechanism.select_splits(leaf, *limits)[0] for leaf in counts])
+        leaves = open_rows(trees[0], block, candidates)
+        bins = (tree_mechanism.bin_counts(rows, candidates) for rows in leaves)
+        if request.kind in CHOICES:
+            limits = (candidates, CHOICES[request.kind], epsilon, noise)
+            return np.array([tree_mechanism.select_splits(leaf[None], *limits)[0] for leaf in bins])
         exact = [
-            tree_mechanism.side_counts(rows, candidates, split).ravel()
-            for rows, splits in zip(leaves, request.questions, strict=True)
-            for split in splits
+            tree_mechanism.side_counts(leaf, candidates, splits).ravel()
+            for leaf, splits in zip(bins, request.questions, strict=True)
         ]
         # a row is in one leaf, and is counted once for each split there
         most = max(len(splits) for splits in request.questions)
@@ -214,7 +219,7 @@ class Holder:
 
 
 def _check_splits(request: Request, trees: list[SampledTree], n_candidates: int) -> None:
-    if len(trees) != 1 or len(request.questions) != len(leaves_of(trees[0])):
+    if len(trees) != 1 or len(request.questions) != n_open(trees[0]):
         raise RefusedError("side counts need one tree and splits for each of its leaves.")
     for splits in request.questions:
         valid = all(type(k) is int and 0 <= k < n_candidates for k in splits)  # bool is no index
@@ -236,7 +241,7 @@ def _check_size(
     if request.kind in BLOCKS:
         budget.check_block(len(candidates), n_classes, request.depth, request.epsilon)
         budget.check_released(n_leaves * 2 ** (request.depth + 1))
-    elif request.kind == "choice":
+    elif request.kind in CHOICES:
         budget.check_scores(candidates.n_bins, n_classes, 1)
     elif request.kind == "leaf counts":
         budget.check_released(n_leaves * n_classes)

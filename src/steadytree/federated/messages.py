@@ -18,7 +18,8 @@ from steadytree.privacy.budget import MOST_RELEASED
 from steadytree.privacy.mechanisms import check_epsilon
 
 T = TypeVar("T")
-KINDS = ("rows", "block", "last block", "choice", "leaf counts", "side counts")
+CHOICES = {"choice": "gini", "entropy choice": "entropy"}  # and how splits are scored
+KINDS = ("rows", "block", "last block", *CHOICES, "leaf counts", "side counts")
 BLOCKS = ("block", "last block")
 MOST_TREES, MOST_BINS = 64, 1_000  # of one request
 LARGEST = 2**40
@@ -31,15 +32,16 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str  # names the training run: letters, digits, _.-
     round: int  # rises within a session; a holder answers each number once
     # "rows": their number. "block", "last block": a whole-tree block sampled below each leaf, for
-    # pure leaves, or for leaves that classify most rows correctly. "choice": one split chosen at
-    # each leaf. "leaf counts", "side counts": class counts of leaves, or of both sides of splits.
+    # pure leaves, or for leaves that classify most rows correctly. "choice", "entropy choice": one
+    # split chosen at each leaf. "leaf counts", "side counts": class counts of leaves, or of both
+    # sides of splits. Choices and side counts leave out closed leaves, -2 in a tree.
     kind: str
     epsilon: float  # what the answer may cost
     schema: str  # digest of the schema that both sides must share
     n_bins: int = 32  # of numeric columns, hence the list of candidate splits
     trees: tuple[tuple[int, ...], ...] = ((-1,),)  # so far; the cost is divided among them
     depth: int = 0  # levels of a block
-    questions: tuple[tuple[int, ...], ...] = ()  # for "side counts": splits of each leaf
+    questions: tuple[tuple[int, ...], ...] = ()  # for "side counts": splits of each open leaf
 
     def __post_init__(self) -> None:
         if not isinstance(self.session, str) or not NAME.fullmatch(self.session):

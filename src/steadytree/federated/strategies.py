@@ -1,8 +1,8 @@
 """Session, and six methods to grow one tree from the noised answers of several holders."""
 
-import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,35 @@ from numpy.typing import NDArray
 from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
+from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import SecureSum, schema_digest
-from steadytree.federated.messages import Answer, Request
+from steadytree.federated.messages import CHOICES, Answer, Request
 from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
 from steadytree.privacy import tree_mechanism
 from steadytree.privacy.budget import ROWS_SHARE, weighs_triples
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
-from steadytree.privacy.tree_mechanism import OPEN, SampledTree, leaves_of, size_gain
+from steadytree.privacy.topdown import (
+    CountedSplits,
+    PrivateSplit,
+    TopDown,
+    count_variance,
+    grow_top_down,
+)
+from steadytree.privacy.tree_mechanism import (
+    DEEPEST,
+    OPEN,
+    SampledTree,
+    leaves_of,
+    n_open,
+    sides_from_bins,
+    size_gains,
+    split_leaves,
+)
 
 _LOG = logging.getLogger(__name__)
 Trees = Mapping[int, SampledTree]  # by holder
-Grown = tuple[SampledTree, Integers]  # a tree and the noisy class counts of its leaves
+Grown = tuple[SampledTree, NDArray[Any]]  # a tree and the noisy class counts of its leaves
 ROUNDING = 1e-9
 LEAST_LABEL_SHARE = 0.3  # of each holder's epsilon, for the counts of the leaves
 # epsilon times rows of a holder, from which a third level is worthwhile, and a second block
@@ -45,8 +62,10 @@ class Session:
         n_bins: int,
         minimum: int | None = None,
         checkpoint: Checkpoint | None = None,
+        limits: TopDown | None = None,
     ) -> None:
         self.holders, self.schema, self.n_classes = holders, schema, len(schema.classes)
+        self.limits = limits or TopDown()
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = SplitTable.declared(schema.space, n_bins)
@@ -58,6 +77,7 @@ class Session:
         self.spent = np.zeros(len(holders.names))
         self._spent_on: list[dict[str, float]] = [{} for _ in holders.names]
         self.private = True  # until an answer with seeded noise arrives
+        self.numbers = 0  # in all answers
 
     @property
     def spent_on(self) -> dict[str, float]:
@@ -100,6 +120,7 @@ class Session:
                 self._drop(index, error)
                 continue
             found[index] = numbers
+            self.numbers += len(numbers)
             self.private &= getattr(outcome[name], "private", False)
             self.spent[index] += request.epsilon
             own_spent = self._spent_on[index]
@@ -173,18 +194,19 @@ def _check_answer(found: Answer | Exception, request: Request, size: int | None)
 
 def _check_grown(before: SampledTree, after: SampledTree, depth: int) -> None:
     """Refuse an answer that does more than add blocks below the leaves."""
-    if before.is_leaf:
-        if _depth(after) > depth:
-            raise RefusedError("a holder sent a block deeper than requested.")
-        return
-    if after.split != before.split or after.is_leaf:
-        raise RefusedError("a holder changed splits that were fixed.")
-    _check_grown(before.yes, after.yes, depth)
-    _check_grown(before.no, after.no, depth)
-
-
-def _depth(tree: SampledTree) -> int:
-    return 0 if tree.is_leaf else 1 + max(_depth(tree.yes), _depth(tree.no))
+    waiting = [(before, after, -1)]  # the last counts levels below a leaf
+    while waiting:
+        old, new, level = waiting.pop()
+        if level < 0 and not old.is_leaf:
+            if new.is_leaf or new.split != old.split:
+                raise RefusedError("a holder changed splits that were fixed.")
+            waiting += ((old.yes, new.yes, -1), (old.no, new.no, -1))
+            continue
+        level = max(level, 0)
+        if not new.is_leaf:
+            if level == depth:
+                raise RefusedError("a holder sent a block deeper than requested.")
+            waiting += ((old, new.yes, level + 1), (old, new.no, level + 1))
 
 
 # ---- block by block ----
@@ -264,60 +286,88 @@ def _impurity(noisy: Integers) -> float:
     return float((size - (counts**2).sum(axis=1) / size).sum())
 
 
-# ---- level by level ----
-def level_depth(strength: float) -> int:
-    """Levels for methods that pay for each: 2 to 5."""
-    return int(np.clip(round(np.log2(max(strength, 1.0)) - 8.5), 2, 5))
+# ---- DP-TopDown among holders ----
+@dataclass(frozen=True)
+class NoisyCounts:
+    """PrivateSplit by counting: all holders count both sides of every split.
+
+    A row is in one leaf, and there in one count of each of the m splits: added or removed it moves
+    m counts by 1, so noise of scale m / epsilon costs epsilon. As published, three kinds of counts
+    had a budget of 3 epsilon / m each for each split, which adds up to nine times the claim.
+    """
+
+    session: Session
+
+    def __call__(self, tree: SampledTree, epsilon: float) -> list[CountedSplits]:
+        every = tuple(range(len(self.session.candidates)))
+        return _count(self.session, tree, (every,) * n_open(tree), epsilon)
 
 
-def noisy_counts(session: Session, order: Sequence[int]) -> Grown:
-    """All holders count both sides of every split; a row is counted once a split."""
-    every = tuple(range(len(session.candidates)))
-    return _by_levels(session, lambda tree, _: [every] * len(leaves_of(tree)), 1.0)
+@dataclass(frozen=True)
+class LocalRNM:
+    """PrivateSplit by proposals: each holder selects one split a leaf, and only those are counted.
 
+    Half of epsilon selects, on the holder's own rows (`select`); half counts, with noise that grows
+    with the number of different proposals for a leaf, at most one for each holder.
+    """
 
-def local_rnm(session: Session, order: Sequence[int]) -> Grown:
-    """All holders select a split for each leaf by `select`; then only those are counted."""
+    session: Session
 
-    def propose(tree: SampledTree, epsilon: float) -> list[tuple[int, ...]]:
+    def __call__(self, tree: SampledTree, epsilon: float) -> list[CountedSplits]:
+        session, kinds = self.session, {criterion: kind for kind, criterion in CHOICES.items()}
+
         def check(_: int, chosen: Integers) -> None:
             if chosen.min() < 0 or chosen.max() >= len(session.candidates):
                 raise RefusedError("a holder chose a split that does not exist.")
 
-        each = dict.fromkeys(session.active, epsilon / 2)
-        found = session.ask(each, "choice", len(leaves_of(tree)), (tree,), check)
+        each, kind = dict.fromkeys(session.active, epsilon / 2), kinds[session.limits.criterion]
+        found = session.ask(each, kind, n_open(tree), (tree,), check)
         chosen = np.array(list(found.values()))
-        return [tuple(sorted(set(column.tolist()))) for column in chosen.T]
-
-    return _by_levels(session, propose, 0.5)
-
-
-def _by_levels(
-    session: Session,
-    propose: Callable[[SampledTree, float], list[tuple[int, ...]]],
-    count_share: float,
-) -> Grown:
-    depth = level_depth(session.epsilon * session.count_rows())
-    epsilon = (0.7 - ROWS_SHARE) * session.epsilon / depth
-    tree, n_classes = OPEN, session.n_classes
-    for _ in range(depth):
-        proposed = propose(tree, epsilon)
-        size = sum(len(splits) for splits in proposed) * 2 * n_classes
-        cost, splits_by_leaf = epsilon * count_share, tuple(proposed)
-        noisy = session.total("side counts", cost, size, tree, questions=splits_by_leaf)
-        sides = iter(np.maximum(noisy, 0).reshape(-1, 2, n_classes))
-        best = [splits[_highest_gain(itertools.islice(sides, len(splits)))] for splits in proposed]
-        tree = _split_leaves(tree, best)
-    return session.label(tree)
+        proposed = tuple(tuple(sorted(set(column.tolist()))) for column in chosen.T)
+        return _count(session, tree, proposed, epsilon / 2)
 
 
-def _highest_gain(sides: Iterable[NDArray[Any]]) -> int:
-    return int(np.argmax([size_gain(side, "gini") for side in sides]))
+def _count(
+    session: Session, tree: SampledTree, splits: tuple[tuple[int, ...], ...], epsilon: float
+) -> list[CountedSplits]:
+    """Noisy counts of the sides of some splits of each open leaf, summed over holders."""
+    sizes = np.array([len(listed) for listed in splits])
+    each = dict.fromkeys(session.active, epsilon)
+    size = int(sizes.sum()) * 2 * session.n_classes
+    found = session.ask(each, "side counts", size, (tree,), questions=splits)
+    noisy = np.sum(list(found.values()), axis=0).reshape(-1, 2, session.n_classes)
+    variance = count_variance(epsilon, int(sizes.max()), len(found))
+    parts = np.split(noisy, np.cumsum(sizes)[:-1])
+    return [CountedSplits(*both, variance) for both in zip(splits, parts, strict=True)]
 
 
-def _split_leaves(tree: SampledTree, splits: Sequence[int]) -> SampledTree:
-    leaves = (SampledTree(split, OPEN, OPEN) for split in splits)
-    return tree_mechanism.replace_leaves(tree, leaves)
+def noisy_counts(session: Session, order: Sequence[int]) -> Grown:
+    """DP-TopDown with `NoisyCounts`."""
+    return _top_down(session, NoisyCounts(session), len(session.candidates))
+
+
+def local_rnm(session: Session, order: Sequence[int]) -> Grown:
+    """DP-TopDown with `LocalRNM`."""
+    return _top_down(session, LocalRNM(session), min(len(order), len(session.candidates)))
+
+
+def _top_down(session: Session, private_split: PrivateSplit, n_counted: int) -> Grown:
+    """Grow the tree, then spend what is left on the counts of its leaves."""
+    epsilons = session.limits.epsilons(session.epsilon, 2 * SMALLEST_EPSILON)[:DEEPEST]
+    most_leaves = MOST_NUMBERS // (n_counted * 2 * session.n_classes)
+    how = (session.n_classes, session.limits, most_leaves)
+    grown = grow_top_down(private_split, epsilons, *how)
+    left = (session.epsilon - session.spent)[session.active]
+    if left.min() < SMALLEST_EPSILON:
+        return grown.tree, np.array([leaf.counts for leaf in grown.leaves])
+    counts = session.label(grown.tree)[1]
+    return grown.tree, grown.labelled(counts, sum(count_variance(part) for part in left.tolist()))
+
+
+# ---- sums ----
+def level_depth(strength: float) -> int:
+    """Levels of a tree that is paid for level by level: 2 to 5."""
+    return int(np.clip(round(np.log2(max(strength, 1.0)) - 8.5), 2, 5))
 
 
 def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> Grown:
@@ -327,8 +377,8 @@ def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> G
     share, tree = (0.7 - ROWS_SHARE) / depth, OPEN
     for _ in range(depth):
         bins = sums.ask(share, "bins", tree, candidates)
-        parts = (tree_mechanism.sides_from_bins(leaf, candidates) for leaf in bins)
-        tree = _split_leaves(tree, [_highest_gain(sides) for sides in parts])
+        gains = (size_gains(sides_from_bins(leaf, candidates), "gini") for leaf in bins)
+        tree = split_leaves(tree, [int(np.argmax(each)) for each in gains])
     return tree, sums.ask(0.3, "leaf counts", tree, candidates)
 
 

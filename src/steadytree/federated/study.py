@@ -6,7 +6,7 @@ import json
 import time
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,15 @@ from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusa
 from steadytree.federated.messages import NAME, Answer, Outcome, Request
 from steadytree.federated.transport import Transport
 from steadytree.privacy.mechanisms import check_epsilon
+from steadytree.privacy.topdown import PARAMETERS as TOP_DOWN
+from steadytree.privacy.topdown import TopDown
 
-METHODS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts")
+TOP_DOWN_METHODS = ("local_rnm", "noisy_counts")
+METHODS = ("delegate", "duel", "vote", *TOP_DOWN_METHODS)
 REQUIRED = ("study", "schema", "holders", "epsilon", "out")
 PLAN_KEYS = {
     *(*REQUIRED, "minimum", "method", "n_bins", "checkpoint", "deadline", "attempt", "join"),
-    *("keys", "superlink", "testing_seed"),
+    *("keys", "superlink", "testing_seed", *TOP_DOWN),
 }
 MOST_SKEW = 60.0  # seconds that clocks may differ
 NOTHING = "Nothing was spent."
@@ -53,6 +56,7 @@ class StudyConfig:
     superlink: str  # address of Flower's SuperLink, host:port
     testing_seed: int | None = None  # FOR TESTS ONLY
     files: tuple[UsedPath, ...] = ()  # what a study reads and writes
+    limits: TopDown = field(default_factory=TopDown)  # of "local_rnm" and "noisy_counts"
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "StudyConfig":
@@ -69,8 +73,10 @@ class StudyConfig:
     @property
     def digest(self) -> str:
         """Identifies plans that may share a checkpoint."""
-        parts = [self.study, self.schema.key(), self.holders, self.minimum, self.epsilon]
+        parts: list[Any] = [self.study, self.schema.key(), self.holders, self.minimum, self.epsilon]
         parts += [self.method, self.n_bins, self.testing_seed]
+        if self.method in TOP_DOWN_METHODS:
+            parts.append(asdict(self.limits))
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
@@ -116,6 +122,7 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
         join=_seconds(found, "join", 120.0, name),
         superlink=address,
         testing_seed=found.get("testing_seed"),
+        limits=_limits(found, method, name),
     )
     files = (
         UsedPath(path, "read", "the plan"),
@@ -144,6 +151,19 @@ def _holders(found: Mapping[str, Any], name: str) -> tuple[tuple[str, ...], int]
             "holders or lower it."
         )
     return tuple(holders), minimum
+
+
+def _limits(found: Mapping[str, Any], method: str, name: str) -> TopDown:
+    given = {key: found[key] for key in TOP_DOWN if key in found}
+    if given and method not in TOP_DOWN_METHODS:
+        raise ValueError(
+            f"{name!r}: {next(iter(given))!r} is for methods {TOP_DOWN_METHODS}, not {method!r}: "
+            "leave it out."
+        )
+    try:
+        return TopDown(**given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name!r}: {error}") from None
 
 
 def _integer(

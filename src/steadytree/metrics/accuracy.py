@@ -8,15 +8,17 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.notebook import Shown
 from steadytree.data.labels import UNKNOWN, label_array, match_labels, missing_labels
 from steadytree.data.table import Table, quote
 from steadytree.metrics.measurement import Measurement
-from steadytree.models.scorecard import as_scorecard
-from steadytree.models.sklearn import as_tree
+from steadytree.models.black_box import BlackBox, as_model
+from steadytree.models.scorecard import Scorecard
+from steadytree.models.tree import Tree
 
 
-@dataclass(frozen=True, eq=False)
-class Accuracy:
+@dataclass(frozen=True, eq=False, repr=False)
+class Accuracy(Shown):
     """Accuracy of a tree on given rows."""
 
     labels: tuple[Any, ...]  # the classes, in order of the rows and columns of `confusion`
@@ -101,23 +103,18 @@ def summarise_answers(found: Answers, level: float = 0.95) -> Accuracy:
 
 
 def answer_rows(model: Any, X: Any, y: Any) -> Answers:
-    """Predict rows whose classes are known, by a tree, a scorecard or any other classifier."""
-    scorecard = as_scorecard(model)
-    if scorecard is None and _is_other(model):
-        classes, shares = np.asarray(model.classes_), np.asarray(model.predict_proba(X), float)
-        truth, answer = label_indices(classes, y), label_indices(classes, model.predict(X))
-    elif scorecard is None:
-        tree = as_tree(model)
-        classes, truth, leaves = tree.classes, label_indices(tree.classes, y), tree.apply(X)
-        answer, shares = tree.label[leaves], tree.value[leaves]
+    """Predict rows whose classes are known, by a tree, a scorecard or a black box."""
+    searched = hasattr(model, "steps") or hasattr(model, "best_estimator_")
+    # a pipeline predicts by itself, which is quicker than mapping its tree back to raw columns
+    fitted = BlackBox(model, "") if searched else as_model(model)
+    classes, truth = fitted.classes, label_indices(fitted.classes, y)
+    if isinstance(fitted, Tree):
+        leaves = fitted.apply(X)
+        answer, shares = fitted.label[leaves], fitted.value[leaves]
+    elif isinstance(fitted, Scorecard):
+        answer, shares = predict_scorecard(fitted, X)
     else:
-        classes, truth = scorecard.classes, label_indices(scorecard.classes, y)
-        values = np.asarray(scorecard.space.encode(X), np.float64)
-        answer = scorecard.answer_encoded(values)
-        shares = np.eye(len(classes))[answer]
-        if scorecard.gives_risks:
-            totals = scorecard.holds_encoded(values) @ scorecard.points + scorecard.offset
-            shares = scorecard.risk(totals[:, 0] if scorecard.is_binary else totals)
+        shares, answer = fitted.predict_proba(X), label_indices(classes, fitted.predict(X))
     if len(answer) != len(truth):
         raise ValueError(f"X has {len(answer)} rows, but y has {len(truth)} labels.")
     if len(truth) == 0:
@@ -125,10 +122,17 @@ def answer_rows(model: Any, X: Any, y: Any) -> Answers:
     return Answers(classes, truth, answer, shares)
 
 
-def _is_other(model: Any) -> bool:
-    """Whether a fitted classifier is no tree, so that its own methods predict."""
-    methods = all(hasattr(model, name) for name in ("predict_proba", "classes_", "predict"))
-    return methods and not hasattr(model, "tree_")
+def predict_scorecard(
+    scorecard: Scorecard, X: Any
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Class of each row by its index, and the probability of each class."""
+    values = np.asarray(scorecard.space.encode(X), np.float64)
+    answer = scorecard.answer_encoded(values)
+    shares = np.eye(len(scorecard.classes))[answer]
+    if scorecard.gives_risks:
+        totals = scorecard.holds_encoded(values) @ scorecard.points + scorecard.offset
+        shares = scorecard.risk(totals[:, 0] if scorecard.is_binary else totals)
+    return answer, shares
 
 
 def label_indices(classes: NDArray[Any], y: Any) -> NDArray[np.int64]:

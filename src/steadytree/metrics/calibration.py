@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.notebook import Shown
 from steadytree._base.validation import Integer
 from steadytree.metrics.accuracy import answer_rows
 from steadytree.metrics.measurement import Measurement
@@ -23,8 +24,8 @@ class Bin:
     n_rows: int
 
 
-@dataclass(frozen=True, eq=False)
-class Calibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration(Shown):
     """Predicted probabilities beside the observed rates."""
 
     bins: tuple[Bin, ...]  # by rising probability
@@ -129,17 +130,18 @@ class CalibrationLine:
         inward = np.clip(risk, EXTREME / n, 1 - EXTREME / n)
         # rows with the same risk count as one with a weight: trees have few different risks
         values, index, rows = np.unique(logit(inward), return_inverse=True, return_counts=True)
-        events = np.bincount(index.ravel(), event, len(values))
+        events = np.bincount(index.ravel(), event, len(values)).astype(np.float64)
         ones = np.ones((len(values), 1))
-        weights, covariance = _newton(ones, values, rows, events)
-        found = float(weights[0])
+        weights, covariance = fit_logistic(ones, values, rows, events)
+        found = _settled(weights[0])
         half = z * float(np.sqrt(covariance[0, 0]))
         slope, within = None, None
-        if _overlaps(values, rows, events):
+        if overlaps(values, rows, events):
             design = np.column_stack([ones, values])
-            (_, slope), covariance = _newton(design, np.zeros(len(values)), rows, events)
+            (_, slope), covariance = fit_logistic(design, np.zeros(len(values)), rows, events)
             half_slope = z * float(np.sqrt(covariance[1, 1]))
-            slope, within = float(slope), (float(slope - half_slope), float(slope + half_slope))
+            slope = _settled(slope)
+            within = (slope - half_slope, slope + half_slope)
         return cls(
             slope=slope,
             slope_interval=within,
@@ -167,7 +169,12 @@ class CalibrationLine:
         return tuple(found)
 
 
-def _overlaps(
+def _settled(value: float) -> float:
+    """A weight to the digits that Newton's steps settle: no -9e-14 where it is 0."""
+    return round(float(value), 9) + 0.0
+
+
+def overlaps(
     values: NDArray[np.float64], rows: NDArray[np.int64], events: NDArray[np.float64]
 ) -> bool:
     """Whether a finite slope exists: neither class lies wholly on one side of the other."""
@@ -175,7 +182,7 @@ def _overlaps(
     return bool(own.min() < others.max() and others.min() < own.max())
 
 
-def _newton(
+def fit_logistic(
     design: NDArray[np.float64],
     offset: NDArray[np.float64],
     rows: NDArray[Any],

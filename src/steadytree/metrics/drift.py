@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
+from steadytree._base.notebook import Shown
 from steadytree.data.labels import label_array, missing_labels
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import CalibrationLine
@@ -30,8 +31,8 @@ class Stability:
     actual: tuple[float, ...]  # share of new rows
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
+@dataclass(frozen=True, eq=False, repr=False)
+class Drift(Shown):
     """New rows beside the training rows of a scorecard."""
 
     n_rows: int
@@ -57,8 +58,9 @@ class Drift:
             difference that chance explains is not counted.
         """
         found = []
-        for one in (self.score, *self.variables) if max_psi is not None else ():
-            if one.psi > max(max_psi, one.by_chance):  # type: ignore[type-var]
+        limit = math.inf if max_psi is None else max_psi
+        for one in (self.score, *self.variables):
+            if one.psi > max(limit, one.by_chance):
                 found.append(f"PSI of {one.name} is {one.psi:.3f}, and {max_psi:g} is allowed.")
         if max_miss is not None and self.observed is not None:
             missed = abs(self.observed - self.expected) > max_miss * self.expected  # type: ignore[operator]
@@ -173,7 +175,7 @@ def _score_stability(scorecard: Scorecard, totals: NDArray[np.int64]) -> Stabili
     group = np.minimum(middle * SCORE_BINS // counts.sum(), SCORE_BINS - 1)
     starts = known[np.flatnonzero(np.diff(group, prepend=-1))]
     bins = [np.searchsorted(starts[1:], values, side="right") for values in (known, totals)]
-    expected = np.bincount(bins[0], counts, len(starts))
+    expected = np.bincount(bins[0], counts, len(starts)).astype(np.float64)
     actual = np.bincount(bins[1], minlength=len(starts)).astype(float)
     ends = [*(starts[1:] - 1).tolist(), None]
     texts = [

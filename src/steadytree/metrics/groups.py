@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from steadytree._base.intervals import difference_interval, wilson_interval
+from steadytree._base.notebook import Shown
 from steadytree.data.table import Table, quote, value_text
 from steadytree.metrics.accuracy import Answers, answer_rows
 from steadytree.metrics.measurement import Measurement
@@ -69,8 +70,8 @@ class Gap:
         return self.interval[0] > 0
 
 
-@dataclass(frozen=True, eq=False)
-class Groups:
+@dataclass(frozen=True, eq=False, repr=False)
+class Groups(Shown):
     """A model on each of several groups."""
 
     column: str

@@ -3,9 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from steadytree._base.notebook import Shown
+
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(Shown):
     """A measured value that a person can read and a report can print.
 
     Parameters

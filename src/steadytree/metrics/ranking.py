@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
+from steadytree._base.notebook import Shown
 from steadytree.metrics.measurement import Measurement
 
 MOST_CUTOFFS = 12  # of a table; with more different risks, those nearest to these alerts
@@ -30,8 +31,8 @@ class Cutoff:
     is_own: bool = False  # whether the model itself predicts the event for these rows
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Shown):
     """Counts of rows and events at every cut-off, the highest first; both classes have rows."""
 
     risk: NDArray[np.float64]  # different risks, falling

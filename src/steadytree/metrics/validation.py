@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import quote
 from steadytree.metrics.accuracy import Answers, answer_rows
@@ -13,8 +14,8 @@ from steadytree.metrics.measurement import Measurement
 from steadytree.metrics.ranking import Cutoff, Ranking
 
 
-@dataclass(frozen=True, eq=False)
-class Validation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Validation(Shown):
     """Predicted risks of one class, the event, beside what was observed."""
 
     label: Any  # the class that is the event

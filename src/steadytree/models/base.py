@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from steadytree._base.notebook import html_of
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
@@ -36,6 +37,15 @@ class LearnerMixin:
             )
         kept = {name: value for name, value in state.items() if name != LAYOUT_KEY}
         super().__setstate__(kept)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What a notebook shows: scikit-learn's diagram and, once fitted, the model's picture."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        picture = html_of(self) if "text/html" in bundle else None
+        return bundle if picture is None else {**bundle, "text/html": bundle["text/html"] + picture}
+
+    def _repr_html_(self) -> str | None:
+        return self._repr_mimebundle_().get("text/html")
 
     def _check_rows(self, X: Any) -> Table:
         check_is_fitted(self)

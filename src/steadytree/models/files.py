@@ -1,4 +1,4 @@
-"""Models in ``*.tree.json`` and ``*.card.json`` files: hashed, written whole or not at all."""
+"""Models in files: ``*.tree.json`` and ``*.card.json``, hashed; skops, pickle and joblib."""
 
 import hashlib
 import json
@@ -11,12 +11,14 @@ from steadytree._base.documents import canonical_json, parse_json
 from steadytree._base.exceptions import TreeFileError
 from steadytree._base.files import write_text_atomically
 from steadytree.data.readers import CSV_ENDINGS, PARQUET_ENDINGS
+from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import (
     scorecard_from_dict,
     scorecard_to_dict,
     tree_from_dict,
     tree_to_dict,
 )
+from steadytree.models.estimator_files import is_pickle, is_skops, read_pickle, read_skops
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 
@@ -34,7 +36,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    model : Tree, Scorecard, fitted learner of steadytree, or fitted scikit-learn tree classifier
+    model : Tree, Scorecard, fitted learner of steadytree, or what `as_tree` reads
     path : str or path-like
 
     Examples
@@ -66,38 +68,47 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     write_text_atomically(path, text + "\n")
 
 
-def load(path: str | PathLike[str]) -> Any:
-    """Read a tree or risk score that `save` wrote; runs no code, whatever the file holds.
+def load(path: str | PathLike[str], trust: bool = False) -> Any:
+    """Read a model that `save` wrote, or a fitted estimator from a skops, pickle or joblib file.
+
+    Files of `save` and skops run no code, whatever they hold.
 
     Parameters
     ----------
     path : str or path-like
+    trust : bool, default=False
+        Read pickle and joblib files, which can run any code, and types that skops does not trust.
 
     Returns
     -------
-    model : Tree or Scorecard
+    model : Tree, Scorecard, or fitted estimator
 
     Raises
     ------
     TreeFileError
-        The file holds no model, was changed since it was written, or comes from a newer version.
+        The file holds no model, was changed since it was written, comes from another version, or
+        needs `trust`.
     OSError
         The file cannot be read.
     """
     path = Path(path)
     data = _read(path)
+    if is_skops(path):
+        return read_skops(path, trust)
+    if is_pickle(path, data):
+        return read_pickle(path, trust)
+    if len(data) > MAX_BYTES:
+        raise TreeFileError(
+            f"{path}: larger than the {MAX_BYTES >> 20} MB of a model file. Pass a file that "
+            "save() wrote."
+        )
     try:
         return _model(parse_json(data.decode("utf-8-sig")))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         fault = f"not whole JSON ({error.msg.lower()} at {where}). {SAVE_AGAIN}"
     except UnicodeDecodeError:
-        fault = "not text. Pass a file that save() wrote."
-        if data[:1] == b"\x80":  # how pickles begin
-            fault = (
-                "a pickle, which is not read, since reading one runs code. Fit the model again and "
-                "write it with save()."
-            )
+        fault = "not text. Pass a file that save(), skops, pickle or joblib wrote."
     except (ValueError, RecursionError) as error:
         fault = f"{str(error).rstrip('.')}. {SAVE_AGAIN}"
     if path.suffix.lower() in CSV_ENDINGS + PARQUET_ENDINGS:  # the most likely mistake of all
@@ -105,9 +116,14 @@ def load(path: str | PathLike[str]) -> Any:
     raise TreeFileError(f"{path}: {fault}") from None
 
 
+def opened(model: Any) -> Any:
+    """The model of a file where a path is given, else the model itself."""
+    return load(model) if isinstance(model, str | PathLike) else model
+
+
 def model_hash(model: Any) -> str:
-    """SHA-256 of a model, as it stands in the file that `save` writes."""
-    return _hash(_part(model)[1])
+    """SHA-256 of a model, as it stands in the file that `save` writes; empty for a black box."""
+    return "" if isinstance(model, BlackBox) else _hash(_part(model)[1])
 
 
 # ---- writing ----
@@ -149,16 +165,10 @@ def _read(path: Path) -> bytes:
         if path.exists() and not path.is_file():
             raise TreeFileError(f"{path}: not a file. Pass a file that save() wrote.")
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            return file.read(MAX_BYTES + 1)
     except OSError as error:
         fault = f"{error.strerror}, so no model was read; check the path"
         raise type(error)(error.errno, fault, str(path)) from None
-    if len(data) > MAX_BYTES:
-        raise TreeFileError(
-            f"{path}: larger than the {MAX_BYTES >> 20} MB of a model file. Pass a file that "
-            "save() wrote."
-        )
-    return data
 
 
 def _model(content: Any) -> Any:

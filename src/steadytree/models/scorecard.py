@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import pairwise
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Scorecard(ByKey):
+class Scorecard(ByKey, Shown):
     """A risk score: add up the points of the conditions that hold.
 
     With two classes the points are for the second one, `positive`. It is predicted where the
@@ -259,6 +261,12 @@ class Scorecard(ByKey):
                 for name, value in zip(found, (variable.name, text, *band.points), strict=True):
                     found[name].append(value)
         return found
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the scorecard to a ``*.card.json`` file; `steadytree.load` reads it back."""
+        from steadytree.models.files import save
+
+        save(self, path)
 
     def to_tree(self) -> "Tree":
         """The tree with the same predictions and risks, for at most 8 conditions, one a level."""

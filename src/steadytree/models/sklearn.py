@@ -5,22 +5,27 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.tree._tree import NODE_DTYPE
 from sklearn.tree._tree import Tree as SklearnTree
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
 from steadytree.models.one_hot import make_additive, one_hot_tree
+from steadytree.models.pipeline import pipeline_tree, widen
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.tree import LEAF, Tree
 
 UNDEFINED = -2  # scikit-learn's feature and threshold of a leaf
 MOST_ROWS = 2**53
+MOST_REGRESSION_NODES = 2_000  # a column of `value` for each prediction
+EXACT_DIGITS = 17
+REGRESSION = "regression tree: its classes are the values it predicts"
 LEAF_SPLIT, NUMERIC_SPLIT = -1, 0  # its kinds of split, from 1.10 on
 
 
@@ -36,6 +41,8 @@ def as_tree(model: Any, X: Any = None) -> Tree:
     Parameters
     ----------
     model : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
+        Also a fitted ``Pipeline`` that ends in one, whose splits are mapped back to the columns
+        that the pipeline is given, and a fitted search for settings such as ``GridSearchCV``.
     X : array-like or frame of shape (n_samples, n_features), optional
         For a scikit-learn tree: rows to read kinds, bounds and missing values off, as the estimator
         sees them; bounds are widened where a threshold lies outside. Other models have their own.
@@ -59,36 +66,73 @@ def as_tree(model: Any, X: Any = None) -> Tree:
     inside = getattr(model, "tree_", None)
     if isinstance(inside, Tree):
         return inside
+    model = getattr(model, "best_estimator_", model)  # of a search for settings
+    if isinstance(model, Pipeline):
+        return pipeline_tree(model, as_tree(model.steps[-1][1]), X)
     return from_sklearn(model, X)
 
 
 def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
     """A fitted scikit-learn tree as `as_tree` reads it."""
     _check_readable(estimator)
+    value = estimator.tree_.value[:, 0, :]
+    total = value.sum(axis=1, keepdims=True)
+    if not np.allclose(total, 1.0):  # counts, from before 1.3
+        value = value / total
+    return _read_nodes(estimator, X, estimator.classes_, value)
+
+
+def _read_nodes(estimator: Any, X: Any, classes: NDArray[Any], value: NDArray[np.float64]) -> Tree:
     inside = estimator.tree_
     leaf = inside.children_left == LEAF
     feature = np.where(leaf, LEAF, inside.feature)
     threshold = np.where(leaf, np.nan, inside.threshold)
-    value = inside.value[:, 0, :]
-    total = value.sum(axis=1, keepdims=True)
-    if not np.allclose(total, 1.0):  # counts, from before 1.3
-        value = value / total
     children, weight = (inside.children_left, inside.children_right), inside.weighted_n_node_samples
     space, sides = _space_of(estimator, feature, threshold, X), inside.missing_go_to_left
     arrays = (feature, threshold, *children, value, weight, sides)
-    return Tree(space, estimator.classes_, *arrays, single_precision=True)
+    return Tree(space, classes, *arrays, single_precision=True)
 
 
-def from_sklearn_for(estimator: DecisionTreeClassifier, table: Table) -> Tree:
+def regression_tree(estimator: DecisionTreeRegressor, X: Any = None, digits: int = 17) -> Tree:
+    """A fitted scikit-learn regression tree as a Tree whose classes are the values it predicts.
+
+    Distances and differences of regression trees are measured on it. `digits` rounds predictions
+    to that many decimals; 17 leaves them as they are.
+    """
+    if not isinstance(estimator, DecisionTreeRegressor):
+        raise TypeError(
+            f"a regression tree is needed, got {type(estimator).__name__}: pass a fitted "
+            "scikit-learn DecisionTreeRegressor."
+        )
+    _check_single(estimator)
+    inside = estimator.tree_
+    if inside.node_count > MOST_REGRESSION_NODES:
+        raise UnsuitableDataError(
+            f"a regression tree may have at most {MOST_REGRESSION_NODES:,} nodes here, got "
+            f"{inside.node_count:,}: limit it with max_leaf_nodes."
+        )
+    predicted = inside.value[:, 0, 0]
+    classes, label = np.unique(
+        predicted if digits == EXACT_DIGITS else predicted.round(digits), return_inverse=True
+    )
+    return _read_nodes(estimator, X, classes, np.eye(len(classes))[label]).with_note(REGRESSION)
+
+
+def from_sklearn_for(estimator: Any, table: Table) -> Tree:
     """The tree for rows of a table, of which it takes names (where it has none) and types alone.
 
     Nothing is read off the values, as what is said of one row must not depend on others.
     """
-    tree = from_sklearn(estimator)
+    tree = as_tree(estimator)
     table.check_not_empty()
-    names = _names_for(estimator, table)
+    names = tree.space.names
+    if isinstance(estimator, DecisionTreeClassifier):
+        names = _names_for(estimator, table)
     # scikit-learn keeps no kinds, so none is ruled out
-    columns = (replace(c, name=n, kind="integer") for c, n in zip(tree.space, names, strict=True))
+    columns = (
+        c if c.is_categorical else replace(c, name=n, kind="integer")
+        for c, n in zip(tree.space, names, strict=True)
+    )
     space = FeatureSpace(tuple(columns)).typed_like(table)
     return replace(tree, space=space)
 
@@ -146,7 +190,12 @@ def to_sklearn(model: Any) -> DecisionTreeClassifier:
 def _check_readable(estimator: Any) -> None:
     """Refuse what is no single fitted classification tree over numbers."""
     if not isinstance(estimator, DecisionTreeClassifier):
-        raise TypeError(f"a tree is needed, got {_what_instead(estimator)}")
+        raise NotATreeError(f"a tree is needed, got {_what_instead(estimator)}")
+    _check_single(estimator)
+
+
+def _check_single(estimator: Any) -> None:
+    """Refuse a tree that is not fitted, or for several targets, or over categories."""
     check_is_fitted(estimator)
     if estimator.n_outputs_ > 1:
         raise ValueError(
@@ -172,15 +221,10 @@ def _what_instead(model: Any) -> str:
         return f"{name}, which is a risk score: pass its to_tree(), a tree for up to 8 conditions."
     if isinstance(model, DecisionTreeRegressor):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
-    if hasattr(model, "steps"):
-        return (
-            f"{name}: pass the tree in it, model[-1], and with it the columns which that tree "
-            "sees, model[:-1].transform(X)."
-        )
-    if hasattr(model, "estimators_") or hasattr(model, "n_estimators"):
+    if hasattr(model, "estimators_"):
         return f"{name}, which holds many: pass one of its estimators_."
-    if hasattr(model, "best_estimator_"):
-        return f"{name}: pass its best_estimator_."
+    if hasattr(model, "n_estimators"):
+        return f"{name}, which holds many."
     if hasattr(model, "fit"):
         name += ", which holds none (is it fitted?)"
     return (
@@ -201,7 +245,7 @@ def _space_of(
         table = Table.read(X)
         names = _names_for(estimator, table)
         observed = FeatureSpace.observe(table.select(names))
-        return FeatureSpace(tuple(map(_widen, observed, names, thresholds)))
+        return FeatureSpace(tuple(map(widen, observed, names, thresholds)))
     missing = bool(get_tags(estimator).input_tags.allow_nan)
     columns = []
     for name, used in zip(_names_of(estimator), thresholds, strict=True):
@@ -226,15 +270,6 @@ def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ..
             "numbers: pass X as the tree saw it."
         )
     return names
-
-
-def _widen(column: Column, name: str, thresholds: NDArray[np.float64]) -> Column:
-    """The named column, reaching to every threshold; only one with missing values asks for them."""
-    finite = thresholds[np.isfinite(thresholds)]
-    missing = column.missing or len(finite) < len(thresholds)
-    low, high = min([column.low, *finite]), max([column.high, *finite])
-    kind = column.kind if (low, high) == (column.low, column.high) else "numeric"
-    return Column(name, kind, float(low), float(high), missing=missing)
 
 
 def _names_of(estimator: DecisionTreeClassifier) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from steadytree._base.notebook import Shown
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import Bins
@@ -28,7 +30,7 @@ _TYPES |= dict.fromkeys(("missing_left", "subset"), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(ByKey):
+class Tree(ByKey, Shown):
     """A binary tree as flat, read-only arrays; node 0 is the root, parents come first.
 
     A row goes left when ``x[feature] <= threshold``, or, where the feature is categorical, when
@@ -209,6 +211,12 @@ class Tree(ByKey):
     def with_note(self, note: str) -> "Tree":
         """The same tree with another note."""
         return replace(self, note=note)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tree to a ``*.tree.json`` file; `steadytree.load` reads it back."""
+        from steadytree.models.files import save
+
+        save(self, path)
 
     # ---- equality ----
     def key(self) -> tuple[Any, ...]:

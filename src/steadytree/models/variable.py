@@ -1,6 +1,6 @@
 """Variable: one column of a scorecard with its bands, of which a row is in exactly one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from steadytree.models.condition import Condition
 if TYPE_CHECKING:
     from steadytree.models.scorecard import Scorecard
 
+PointsOf = Callable[[NDArray[np.float64]], list[tuple[int, ...]]]
 MOST_NAMED = 8  # categories of a column of which no band is shown as "any other"
 
 
@@ -104,7 +105,7 @@ def _variable(scorecard: "Scorecard", feature: int) -> Variable:
     return Variable(feature, column, (*bands, missing), unit)
 
 
-def _groups(column: Column, points_of) -> list[Band]:
+def _groups(column: Column, points_of: PointsOf) -> list[Band]:
     given = points_of(np.arange(len(column.categories), dtype=float))
     return [
         Band(points, categories=tuple(k for k, own in enumerate(given) if own == points))
@@ -112,7 +113,7 @@ def _groups(column: Column, points_of) -> list[Band]:
     ]
 
 
-def _steps(conditions: Sequence[Condition], points_of) -> list[Band]:
+def _steps(conditions: Sequence[Condition], points_of: PointsOf) -> list[Band]:
     at = np.unique([c.threshold for c in conditions if not np.isnan(c.threshold)])
     lowest = np.nextafter(at[0], -np.inf) if len(at) else 0.0
     given = points_of(np.concatenate([[lowest], at]))

@@ -189,7 +189,12 @@ def greedy_leaf_share(strength: float, depth: int) -> float:
 
 
 def check_fit(
-    schema: Schema, method: str, epsilon: float, max_depth: int | None, max_splits: int
+    schema: Schema,
+    method: str,
+    epsilon: float,
+    max_depth: int | None,
+    max_splits: int,
+    n_bins: int | None = None,
 ) -> None:
     """Refuse a fit that would need too much memory or time; epsilon is its smallest part."""
     n_classes = len(schema.classes)
@@ -201,13 +206,13 @@ def check_fit(
             check_leaves(schema, 2 ** sum(depths))
         return
     depth = (max_depth or DEEPEST_GREEDY) if method == "greedy" else 1
-    check_scores(level_candidates(schema.space).n_bins, n_classes, 2 ** (depth - 1))
+    check_scores(level_candidates(schema.space, n_bins).n_bins, n_classes, 2 ** (depth - 1))
     check_leaves(schema, 2**depth if method == "greedy" else max_splits + 1)
 
 
-def level_candidates(space: FeatureSpace) -> SplitTable:
+def level_candidates(space: FeatureSpace, n_bins: int | None = None) -> SplitTable:
     """The candidate splits of methods that score them level by level."""
-    return SplitTable.at_most(space, LEVEL_BINS, LEVEL_CANDIDATES)
+    return SplitTable.at_most(space, n_bins or LEVEL_BINS, LEVEL_CANDIDATES)
 
 
 @contextlib.contextmanager

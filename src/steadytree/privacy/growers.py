@@ -1,6 +1,5 @@
 """Three ways to grow a private tree from the rows of one data set, and the `Tree` they make."""
 
-import heapq
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,12 +16,11 @@ from steadytree.data.table import is_dask
 from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 from steadytree.privacy import tree_mechanism
-from steadytree.privacy.mechanisms import Floats, Integers, Noise, release_counts
+from steadytree.privacy.mechanisms import Floats, Integers, Noise
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
 
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
 Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
-LEAST_GAIN = 0.01  # of a leaf's rows: below this a split is mostly noise
 
 
 class RowsInMemory:
@@ -129,72 +127,16 @@ def grow_greedy(
     class counts (leaves, classes) of its leaves, to be noised before they are released.
     """
     source.start()
-    chosen: list[int] = []  # splits of all nodes, level by level
+    tree, chosen = OPEN, list[int]()
     for depth, epsilon in enumerate(epsilons):
         if depth:
             yes = np.arange(2**depth, step=2)
-            source.advance(LevelSplits(np.array(chosen[-len(yes) :]), yes, yes + 1))
+            source.advance(LevelSplits(np.array(chosen), yes, yes + 1))
         counts = source.count(0, 2**depth).values
-        chosen += tree_mechanism.select_splits(counts, candidates, criterion, epsilon, noise)
-    below = child_counts(counts, source.splits.table, np.array(chosen[-len(counts) :]))[1]
-    leaves = below.transpose(1, 0, 2).reshape(-1, source.n_classes)
-    return _build(dict(enumerate(chosen)), 0), leaves
-
-
-def split_shares(budget: str, max_depth: int) -> Floats:
-    """Shares of the split budget by depth, summing to at most 1."""
-    if budget == "uniform":
-        return np.full(max_depth, 1.0 / max_depth)
-    return np.power(0.5, np.arange(1.0, max_depth + 1))
-
-
-def grow_top_down(
-    block: BlockRows,
-    candidates: SplitTable,
-    epsilons: Floats,
-    criterion: str,
-    noise: Noise,
-    max_splits: int,
-    error: float,
-) -> SampledTree:
-    """DP-TopDown: the leaf with the largest noisy gain is split next, `max_splits` times.
-
-    Each leaf costs the epsilon of its depth: half selects its split (`select`), half counts both
-    sides by class with fresh noise. The counts give the leaf's weight, its gain and its priority;
-    all of this is post-processing. Leaves of one depth share no row, so the tree costs the sum
-    over depths, in whatever order the leaves are split. Leaves with less than error / max_splits of
-    the rows (noisy) stay leaves.
-    """
-    node: dict[int, int] = {}  # index in the full binary tree -> split
-    queue: list[tuple[float, int, int, BlockRows]] = []
-
-    def push(index: int, rows: BlockRows, least: float) -> float:
-        """Select a leaf's split, queue it if it is worthwhile, and return its noisy size."""
-        half = epsilons[(index + 1).bit_length() - 1] / 2
-        counts = tree_mechanism.bin_counts(rows, candidates)[None]
-        (split,) = tree_mechanism.select_splits(counts, candidates, criterion, half, noise)
-        exact = tree_mechanism.side_counts(rows, candidates, split)
-        noisy = np.maximum(release_counts(exact, half, noise), 0)
-        size, gain = float(noisy.sum()), tree_mechanism.size_gain(noisy, criterion)
-        if size >= least and gain > LEAST_GAIN * size:
-            heapq.heappush(queue, (-gain, index, split, rows))
-        return size
-
-    least = error / max_splits * push(0, block, 0.0)
-    while queue and len(node) < max_splits:
-        _, index, split, rows = heapq.heappop(queue)
-        node[index] = split
-        if (2 * index + 2).bit_length() - 1 < len(epsilons):  # budget for deeper nodes
-            for child, part in enumerate(rows.sides(candidates, split), 2 * index + 1):
-                push(child, part, least)
-    return _build(node, 0)
-
-
-def _build(node: dict[int, int], index: int) -> SampledTree:
-    """The tree of splits by their index in the full binary tree."""
-    if index not in node:
-        return OPEN
-    return SampledTree(node[index], _build(node, 2 * index + 1), _build(node, 2 * index + 2))
+        chosen = tree_mechanism.select_splits(counts, candidates, criterion, epsilon, noise)
+        tree = tree_mechanism.split_leaves(tree, chosen)
+    below = child_counts(counts, source.splits.table, np.array(chosen))[1]
+    return tree, below.transpose(1, 0, 2).reshape(-1, source.n_classes)
 
 
 # ---- from released counts to a Tree ----
@@ -223,24 +165,16 @@ def build_tree(tree: SampledTree, candidates: SplitTable, schema: Schema, counts
 
     Sibling leaves with equal labels are merged. A leaf without counts takes its parent's shares.
     """
-    nodes: list[tuple[int, int, int]] = []  # split, yes, no; parents first
-    leaf_node: list[int] = []
-
-    def add(part: SampledTree) -> int:
-        here = len(nodes)
-        nodes.append((-1, LEAF, LEAF))
-        if part.is_leaf:
-            leaf_node.append(here)
-        else:
-            yes = add(part.yes)
-            nodes[here] = (part.split, yes, add(part.no))
-        return here
-
-    add(tree)
-    totals = np.zeros((len(nodes), counts.shape[1]))
-    totals[leaf_node] = counts
-    split, left, right = np.array(nodes).T.copy()
-    for here in np.flatnonzero(split >= 0)[::-1]:
-        totals[here] = totals[left[here]] + totals[right[here]]
+    parts = list(tree_mechanism.nodes_of(tree))  # parents first
+    split = np.array([part.split for part in parts])
+    left, right = np.full((2, len(parts)), LEAF)
+    totals = np.zeros((len(parts), counts.shape[1]))
+    totals[split < 0] = counts
+    done: list[int] = []  # whole trees, the last one first
+    for here in range(len(parts) - 1, -1, -1):
+        if split[here] >= 0:
+            left[here], right[here] = done.pop(), done.pop()
+            totals[here] = totals[left[here]] + totals[right[here]]
+        done.append(here)
     builder = TreeBuilder(candidates, np.array(schema.classes))
     return builder.build(split, left, right, totals, missing_right=True)

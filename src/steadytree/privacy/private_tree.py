@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import validate_data
 
-from steadytree._base.validation import Instance, Integer, OneOf, Parameters, Real, validate
+from steadytree._base.validation import Instance, Integer, OneOf, Parameters, validate
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.models.base import TreeClassifierMixin
@@ -18,19 +18,17 @@ from steadytree.privacy import budget, growers, mechanisms
 from steadytree.privacy.budget import PrivacyStatement, logged_refusal
 from steadytree.privacy.ledger import Ledger, charge
 from steadytree.privacy.mechanisms import Noise, release_counts
+from steadytree.privacy.topdown import PARAMETERS as TOP_DOWN
+from steadytree.privacy.topdown import ReportNoisyMax, TopDown, count_variance, grow_top_down
 from steadytree.privacy.tree_mechanism import MOST_ROWS, leaf_counts, leaves_of
 
 _LOG = logging.getLogger(__name__)
-DEEPEST, TOPDOWN_DEPTH = 16, 8
+DEEPEST = 16  # of "gibbs" and "greedy"
+LEAST_PART = 2 * mechanisms.SMALLEST_PART  # of a depth: half selects, half counts
 PARAMETERS: Parameters = {
     "method": OneOf("gibbs", "greedy", "topdown"),
-    "criterion": OneOf("gini", "entropy"),
-    "budget": OneOf("decay", "uniform"),
-    "max_depth": Integer(1, DEEPEST, also=(None,)),
-    "leaf_share": Real(0, 0.95, also=("auto",)),
-    "max_splits": Integer(1, 10_000),
-    "error": Real(0, 1),
     "public_rows": Integer(1, also=(None,)),
+    "n_bins": Integer(2, 1_000, also=(None,)),
     "ledger": Instance(Ledger, "a Ledger"),
 }
 
@@ -54,16 +52,18 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         "topdown" is DP-TopDown with its mechanisms corrected.
     max_depth : int, optional
         Maximum depth, 1 to 16; by default chosen from epsilon times the noisy number of rows and
-        the number of classes (for "topdown" 8).
+        the number of classes. "topdown" has no such limit: any number, by default none.
     criterion : {"gini", "entropy"}, default="gini"
         How "greedy" and "topdown" score a split. One row changes Gini scores by less than 2,
         entropy by up to 28.4: Gini needs far less noise.
     leaf_share : float or "auto", default="auto"
         Share of epsilon for class counts of the leaves, hence probabilities. With "gibbs", 0
         spends nothing: labels are sampled with the tree, probabilities are then 0 or 1 and
-        every leaf has the same weight; "auto" does so if epsilon times rows is small.
+        every leaf has the same weight; "auto" does so if epsilon times rows is small. With
+        "topdown" what the splits do not need is added, and 0 is allowed: labels then come from
+        the counts of the splits. 1 is refused.
     budget : {"decay", "uniform"}, default="decay"
-        How "topdown" divides its budget among depths: halved at each, or evenly.
+        How "topdown" divides its budget among depths: halved at each, or 1 / max_splits for each.
     max_splits : int, default=64
         Maximum number of splits of a "topdown" tree.
     error : float, default=0.1
@@ -74,6 +74,9 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         Charged with epsilon before anything is sampled; refuses a fit that it cannot cover.
     testing_seed : int, optional
         FOR TESTS ONLY: seeds the noise. The model is then not private, as ``privacy_`` states.
+    n_bins : int, optional
+        Bins of numeric columns for "greedy" and "topdown", with so many thresholds less one;
+        by default 32, or fewer if there were more than 4,000 candidate splits.
 
     Attributes
     ----------
@@ -111,6 +114,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         public_rows=None,
         ledger=None,
         testing_seed=None,
+        n_bins=None,
     ):
         self.epsilon = epsilon
         self.schema = schema
@@ -124,6 +128,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self.public_rows = public_rows
         self.ledger = ledger
         self.testing_seed = testing_seed
+        self.n_bins = n_bins
 
     def fit(self, X: Any, y: Any, client: Any = None) -> "PrivateTreeClassifier":
         """Fit the tree and spend `epsilon`.
@@ -199,54 +204,70 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
                 return growers.build_tree(sampled, candidates, schema, counts)
             exact = leaf_counts(sampled, block, candidates)
         else:
-            candidates = budget.level_candidates(schema.space)
-            sampled, exact, leaf = self._grow_levels(candidates, rows, noise, left, strength)
+            candidates = budget.level_candidates(schema.space, self.n_bins)
+            if self.method == "topdown":
+                return self._grow_top_down(candidates, schema, rows, noise, spent)
+            depth = self.max_depth or budget.greedy_depth(strength)
+            leaf = left * (budget.greedy_leaf_share(strength, depth) if share == "auto" else share)
+            parts, source = [(left - leaf) / depth] * depth, rows.source(candidates)
+            how = (source, candidates, parts, self.criterion, noise)
+            sampled, exact = growers.grow_greedy(*how)
             spent["questions"] = left - leaf
         spent["leaf counts"] = leaf  # a row is in one leaf and one class
         noisy = release_counts(exact, leaf, noise)
         counts = growers.plausible_counts(noisy, labels)
         return growers.build_tree(sampled, candidates, schema, counts)
 
-    def _grow_levels(
-        self, candidates: SplitTable, rows: Any, noise: Noise, left: float, strength: float
-    ) -> tuple[Any, Any, float]:
-        """A sampled tree, the EXACT class counts of its leaves, and the epsilon for them."""
-        share, criterion = self.leaf_share, self.criterion
-        if self.method == "greedy":
-            depth = self.max_depth or budget.greedy_depth(strength)
-            leaf = left * (budget.greedy_leaf_share(strength, depth) if share == "auto" else share)
-            epsilons = [(left - leaf) / depth] * depth
-            source = rows.source(candidates)
-            return *growers.grow_greedy(source, candidates, epsilons, criterion, noise), leaf
-        leaf = left * (0.5 if share == "auto" else share)
+    def _grow_top_down(
+        self,
+        candidates: SplitTable,
+        schema: Schema,
+        rows: Any,
+        noise: Noise,
+        spent: dict[str, float],
+    ) -> Tree:
+        """DP-TopDown; what its splits do not need is spent on the leaves."""
+        left, limits = float(self.epsilon) - sum(spent.values()), self._limits()
         block = rows.block(candidates)
-        shares = growers.split_shares(self.budget, self.max_depth or TOPDOWN_DEPTH)
-        limits = (criterion, noise, self.max_splits, self.error)
-        sampled = growers.grow_top_down(block, candidates, (left - leaf) * shares, *limits)
-        return sampled, leaf_counts(sampled, block, candidates), leaf
+        find = ReportNoisyMax(block, candidates, limits.criterion, noise)
+        parts = limits.epsilons(left, LEAST_PART)
+        grown = grow_top_down(find, parts, len(schema.classes), limits)
+        spent["questions"], leaf = grown.epsilon, left - grown.epsilon
+        counts = np.array([estimate.counts for estimate in grown.leaves])
+        if leaf >= mechanisms.SMALLEST_PART:
+            spent["leaf counts"] = leaf
+            noisy = release_counts(leaf_counts(grown.tree, block, candidates), leaf, noise)
+            counts = grown.labelled(noisy, count_variance(leaf))
+        counts = growers.plausible_counts(counts)
+        return growers.build_tree(grown.tree, candidates, schema, counts)
+
+    def _limits(self) -> TopDown:
+        return TopDown(**{name: getattr(self, name) for name in TOP_DOWN})
 
     def _validate(self) -> Schema:
         schema = check_schema(self.schema)
         mechanisms.check_epsilon(self.epsilon)
         validate(self, PARAMETERS)
-        if self.leaf_share == 0 and self.method != "gibbs":
-            raise ValueError(f"leaf_share must be more than 0 for method={self.method!r}.")
+        self._limits()
+        if self.method != "topdown":
+            Integer(1, DEEPEST, also=(None,)).check(self.max_depth, "max_depth")
+        if self.leaf_share == 0 and self.method == "greedy":
+            raise ValueError("leaf_share must be more than 0 for method='greedy'.")
         part = self._smallest_part()
         if part < mechanisms.SMALLEST_PART:
             raise ValueError(
                 f"epsilon must be more than {self.epsilon} to be divided as requested: increase "
                 "it, or use a smaller max_depth."
             )
-        budget.check_fit(schema, self.method, part, self.max_depth, self.max_splits)
+        budget.check_fit(schema, self.method, part, self.max_depth, self.max_splits, self.n_bins)
         return schema
 
     def _smallest_part(self) -> float:
         """The smallest part that epsilon may be divided into, for any number of rows."""
         share = 0.5 if self.leaf_share == "auto" else float(self.leaf_share)
         least = 1 / DEEPEST
-        if self.method == "topdown":
-            depth = self.max_depth or TOPDOWN_DEPTH
-            least = float(growers.split_shares(self.budget, depth).min()) / 2
+        if self.method == "topdown":  # it stops where its parts become too small
+            least = self._limits().epsilons(1.0, 0.0)[0] / 2 / (1 - share)
         leaf = share if self.leaf_share not in ("auto", 0) else budget.LEAST_LEAF_SHARE
         after_rows = (1 - budget.ROWS_SHARE) * min((1 - share) * least, leaf)
         return float(self.epsilon) * min(budget.ROWS_SHARE, after_rows)

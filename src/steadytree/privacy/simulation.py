@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from steadytree._base.notebook import Shown
 from steadytree._base.optional import require
 from steadytree._base.validation import Integer
 from steadytree.data.dataset import hold_out
@@ -26,8 +27,8 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 SEEDS = 3
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(Shown):
     """Expected accuracy at each epsilon."""
 
     epsilons: tuple[float, ...]

@@ -30,9 +30,8 @@ factor within e^(2 eta), on each of two neighbours: 4 q eta in all. The tree is 
 epsilon minus this.
 """
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +51,7 @@ from steadytree.privacy.mechanisms import Floats, Integers, Noise, _library, che
 
 MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs a public one
 MOST_NODES = 200_000
-DEEPEST = 64  # trees are walked by recursion, so one from outside must not be a chain
+DEEPEST = 1_000  # levels of a tree from outside
 DEEPEST_BLOCK = 3
 STOP = 0.2  # prior probability of a leaf
 UTILITIES = {"correct": CORRECT, "pure": PURE}
@@ -64,7 +63,10 @@ SCORE_SENSITIVITY = {"gini": 2.0, "entropy": float(np.log2(MOST_ROWS + 1) + np.l
 
 
 class SampledTree(NamedTuple):
-    """A split with two trees below, or a leaf with a label (-1: none was sampled)."""
+    """A split with two trees below, or a leaf with a label (-1: none was sampled).
+
+    The split of a leaf is -1, or -2 for a closed one, which nothing is asked about.
+    """
 
     split: int
     yes: "SampledTree" = None  # type: ignore[assignment]  # leaves have none
@@ -76,7 +78,7 @@ class SampledTree(NamedTuple):
         return self.yes is None
 
 
-OPEN = SampledTree(-1)
+OPEN, CLOSED = SampledTree(-1), SampledTree(-2)
 
 
 class BlockRows(NamedTuple):
@@ -187,30 +189,63 @@ def whole_tree_measurement(
     )
 
 
-# ---- sampled trees ----
+# ---- sampled trees, walked without recursion: one from outside may be a chain ----
+def nodes_of(tree: SampledTree) -> Iterator[SampledTree]:
+    """Splits and leaves in preorder, the yes side first."""
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if not part.is_leaf:
+            waiting += (part.no, part.yes)
+
+
+def assemble(parts: Iterable[SampledTree | int]) -> SampledTree:
+    """The tree of splits (integers) and leaves, or trees instead of leaves, in preorder."""
+    done: list[SampledTree] = []
+    for part in reversed(list(parts)):  # children are complete before their parent is reached
+        done.append(SampledTree(part, done.pop(), done.pop()) if isinstance(part, int) else part)
+    return done[0]
+
+
 def leaves_of(tree: SampledTree) -> list[SampledTree]:
     """Leaves, the yes side first."""
-    return [tree] if tree.is_leaf else [*leaves_of(tree.yes), *leaves_of(tree.no)]
+    return [part for part in nodes_of(tree) if part.is_leaf]
+
+
+def n_open(tree: SampledTree) -> int:
+    """Leaves that are not closed."""
+    return sum(part.split == OPEN.split for part in nodes_of(tree))
 
 
 def rows_by_leaf(
     tree: SampledTree, block: BlockRows, candidates: SplitTable
 ) -> Iterator[BlockRows]:
     """Rows of each leaf, in the order of `leaves_of`."""
-    if tree.is_leaf:
-        yield block
-        return
-    yes, no = block.sides(candidates, tree.split)
-    yield from rows_by_leaf(tree.yes, yes, candidates)
-    yield from rows_by_leaf(tree.no, no, candidates)
+    waiting = [(tree, block)]
+    while waiting:
+        part, rows = waiting.pop()
+        if part.is_leaf:
+            yield rows
+            continue
+        yes, no = rows.sides(candidates, part.split)
+        waiting += ((part.no, no), (part.yes, yes))
+
+
+def open_rows(tree: SampledTree, block: BlockRows, candidates: SplitTable) -> Iterator[BlockRows]:
+    """Rows of each leaf that is not closed."""
+    parts = zip(leaves_of(tree), rows_by_leaf(tree, block, candidates), strict=True)
+    return (rows for leaf, rows in parts if leaf.split == OPEN.split)
 
 
 def replace_leaves(tree: SampledTree, leaves: Iterator[SampledTree]) -> SampledTree:
     """The tree with every leaf replaced by the next of `leaves`, the yes side first."""
-    if tree.is_leaf:
-        return next(leaves)
-    yes = replace_leaves(tree.yes, leaves)
-    return SampledTree(tree.split, yes, replace_leaves(tree.no, leaves))
+    return assemble(next(leaves) if part.is_leaf else part.split for part in nodes_of(tree))
+
+
+def split_leaves(tree: SampledTree, splits: Sequence[int]) -> SampledTree:
+    """The tree with every leaf split."""
+    return replace_leaves(tree, (SampledTree(split, OPEN, OPEN) for split in splits))
 
 
 def extend(
@@ -229,18 +264,16 @@ def extend(
 
 
 def to_numbers(tree: SampledTree) -> tuple[int, ...]:
-    """Splits in preorder, the yes side first; -1 for a leaf. Labels are left out.
+    """Splits in preorder, the yes side first; -1 for a leaf, -2 for a closed one; no labels.
 
     >>> to_numbers(SampledTree(4, OPEN, SampledTree(2, OPEN, OPEN)))
     (4, -1, 2, -1, -1)
     """
-    if tree.is_leaf:
-        return (-1,)
-    return (tree.split, *to_numbers(tree.yes), *to_numbers(tree.no))
+    return tuple(part.split for part in nodes_of(tree))
 
 
-def from_numbers(numbers: Sequence[int], n_splits: int) -> SampledTree:
-    """The tree that `to_numbers` wrote; anything else is refused."""
+def from_numbers(numbers: Sequence[int], n_splits: int, closed: bool = False) -> SampledTree:
+    """The tree that `to_numbers` wrote; anything else is refused, and closed leaves by default."""
     wrong = ValueError("tree: splits must be integers that make up one tree.")
     if not 0 < len(numbers) <= MOST_NODES:
         raise wrong
@@ -248,15 +281,15 @@ def from_numbers(numbers: Sequence[int], n_splits: int) -> SampledTree:
     for number in reversed(numbers):  # children are complete before their parent is reached
         if isinstance(number, bool) or not isinstance(number, int | np.integer):
             raise wrong
-        if not -1 <= number < n_splits or (number >= 0 and len(done) < 2):
+        if not -1 - closed <= number < n_splits or (number >= 0 and len(done) < 2):
             raise wrong
         if number < 0:
-            done.append((OPEN, 0))
+            done.append((OPEN if number == OPEN.split else CLOSED, 0))
             continue
         (yes, one), (no, other) = done.pop(), done.pop()
         depth = 1 + max(one, other)
         if depth > DEEPEST:
-            raise ValueError(f"tree: may have at most {DEEPEST} levels.")
+            raise ValueError(f"tree: may have at most {DEEPEST:,} levels.")
         done.append((SampledTree(int(number), yes, no), depth))
     if len(done) != 1:
         raise wrong
@@ -269,17 +302,23 @@ def leaf_counts(tree: SampledTree, block: BlockRows, candidates: SplitTable) -> 
     return np.array([rows.class_counts() for rows in rows_by_leaf(tree, block, candidates)])
 
 
-def side_counts(block: BlockRows, candidates: SplitTable, split: int) -> Integers:
-    """Exact class counts (2, n_classes) of both sides of a split, yes first."""
-    return np.array([side.class_counts() for side in block.sides(candidates, split)])
-
-
 def bin_counts(block: BlockRows, candidates: SplitTable) -> Integers:
     """Exact class counts (bins of all features, n_classes); a row counts once a feature."""
     node_of_row = np.full(block.binned.shape[1], -1, np.int32)
     node_of_row[block.rows] = 0
     shape = (1, candidates.space.bin_offsets, block.n_classes)
     return count_classes(block.binned, block.labels, node_of_row, *shape)[0]
+
+
+def side_counts(bins: NDArray[Any], candidates: SplitTable, splits: Sequence[int]) -> NDArray[Any]:
+    """Class counts (splits, 2, n_classes) of both sides, yes first, from counts of bins."""
+    running = np.concatenate([np.zeros_like(bins[:1]), bins.cumsum(axis=0)])
+    offsets = candidates.space.bin_offsets
+    feature, bin_, by_value = (array[np.asarray(splits, np.int64)] for array in candidates.arrays)
+    start = offsets[feature]
+    yes = running[start + bin_ + 1] - running[start + np.where(by_value, bin_, 0)]
+    both = running[offsets[feature + 1]] - running[start]
+    return np.stack([yes, both - yes], axis=1)
 
 
 def score_splits(counts: Integers, candidates: SplitTable, criterion: str) -> Floats:
@@ -297,29 +336,26 @@ def select_splits(
     return [select(node, *limits, n_terms=counts.shape[2]) for node in scores]
 
 
-def size_gain(sides: NDArray[Any], criterion: str) -> float:
-    """Rows times gain in purity of a split with class counts (2, n_classes)."""
+def size_gains(sides: NDArray[Any], criterion: str) -> Floats:
+    """Rows times gain in purity of splits with class counts (splits, 2, n_classes), none negative.
 
-    def impurity(counts: NDArray[Any]) -> float:
-        size = counts.sum()
-        if size == 0:
-            return 0.0
-        share = counts[counts > 0] / size
+    >>> size_gains(np.array([[[4, 0], [0, 4]]]), "gini")
+    array([4.])
+    """
+
+    def impurity(counts: NDArray[Any]) -> Any:
+        size = counts.sum(axis=-1)
+        share = counts / np.maximum(size, 1e-300)[..., None]
         if criterion == "entropy":
-            return float(-size * (share * np.log2(share)).sum())
-        return float(size * (1.0 - (share**2).sum()))
+            return -size * (share * np.log2(np.where(share > 0, share, 1.0))).sum(axis=-1)
+        return size * (1.0 - (share**2).sum(axis=-1))
 
-    return impurity(sides.sum(axis=0)) - impurity(sides[0]) - impurity(sides[1])
+    return np.asarray(impurity(sides.sum(axis=1)) - impurity(sides).sum(axis=1))
 
 
-def sides_from_bins(bins: Floats, candidates: SplitTable) -> list[Floats]:
-    """Class counts (2, n_classes) of every split from counts of bins, exact or noisy."""
-    offsets = candidates.space.bin_offsets
-    totals = np.array([bins[a:b].sum(axis=0) for a, b in itertools.pairwise(offsets)])
+def sides_from_bins(bins: NDArray[Any], candidates: SplitTable) -> Floats:
+    """Plausible class counts (splits, 2, n_classes) of every split from noisy counts of bins."""
+    totals = np.add.reduceat(bins, candidates.space.bin_offsets[:-1], axis=0)
     node = np.maximum(totals.mean(axis=0), 0.0)  # every feature counts the same rows
-    found = []
-    for feature, bin_, by_value in zip(*candidates.arrays, strict=True):
-        first = offsets[feature] + (bin_ if by_value else 0)
-        yes = np.clip(bins[first : offsets[feature] + bin_ + 1].sum(axis=0), 0.0, node)
-        found.append(np.array([yes, node - yes]))
-    return found
+    yes = np.clip(side_counts(bins, candidates, range(len(candidates)))[:, 0], 0.0, node)
+    return np.stack([yes, node - yes], axis=1)

@@ -6,19 +6,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.dataset import hash_data
+from steadytree._base.exceptions import NotATreeError
+from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
 from steadytree.metrics.accuracy import Accuracy, accuracy, label_indices
 from steadytree.metrics.complexity import Complexity, complexity
+from steadytree.models.black_box import BlackBox, as_model
 from steadytree.models.export import MOST_CONDITIONS
 from steadytree.models.files import model_hash
-from steadytree.models.scorecard import Scorecard, as_scorecard
-from steadytree.models.sklearn import as_tree
+from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
+from steadytree.reporting.findings.rules import make_findings
+from steadytree.reporting.findings.screening import protected_groups, screen
 from steadytree.reporting.formatting import (
     label_text,
     one_line,
@@ -27,12 +30,13 @@ from steadytree.reporting.formatting import (
     plain_measurements,
     rows_text,
 )
+from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.validation import build_validation
 from steadytree.reporting.wording import build_nodes
 
 FORMAT = 1  # raised when the meaning of a field changes
-NOUNS = {"tree": "decision tree", "card": "risk score"}
+NOUNS = {"tree": "decision tree", "card": "risk score", "black_box": "model"}
 
 
 def build_report(
@@ -42,22 +46,29 @@ def build_report(
     options = options or ReportOptions()
     table = Table.read(X)
     table.check_not_empty()
-    fitted = as_scorecard(model) or as_tree(model, table)
+    fitted = as_model(model, X)
     if options.previous is not None:
         _check_change(fitted)
-    found, size = accuracy(fitted, table, y), complexity(fitted, table)
+    given: Any = Dataset.of(X)
+    if isinstance(fitted, BlackBox):
+        found, size = accuracy(fitted, X, y), None
+    else:
+        given = table.select(fitted.space.names)
+        found, size = accuracy(fitted, table, y), complexity(fitted, table)
     truth = label_indices(fitted.classes, y)
     origin = options.origin
+    named = protected_groups(table, options.groups)
+    options = replace(options, groups={**options.groups, **named}, protected=tuple(named))
     if origin.seen is None and _looks_like_training(fitted, truth):
         origin = replace(origin, seen=True)
-    kind = "tree" if isinstance(fitted, Tree) else "card"
+    kind = {Tree: "tree", Scorecard: "card", BlackBox: "black_box"}[type(fitted)]
     data = {
         "format": FORMAT,
-        "title": one_line(options.title or origin.data or f"A {NOUNS[kind]}"),
+        "title": one_line(_title(options, origin, kind)),
         "headline": _headline(found, size, origin, kind),
         "readings": {
             "accuracy": plain_measurements(found.measurements()),
-            "complexity": plain_measurements(size.measurements()),
+            "complexity": [] if size is None else plain_measurements(size.measurements()),
         },
         "confusion": {
             "labels": [label_text(label) for label in found.labels],
@@ -66,14 +77,17 @@ def build_report(
         "kind": kind,
         "tree": build_nodes(fitted, table, truth) if isinstance(fitted, Tree) else None,
         "model": {
-            "kind": type(model).__name__,
+            "kind": _kind_text(model),
             "sha256": model_hash(fitted),
             "learned": _how_learned(model),
+            **({"reason": fitted.reason} if isinstance(fitted, BlackBox) else {}),
+            "settings": _settings(model, options.learner),
         },
         "data": _data(fitted, table, truth, hash_data(table, y)),
         "origin": origin.to_dict(),
         "made": made_with(options.date),
-        **_sections(model, fitted, table.select(fitted.space.names), y, options),
+        "sign_off": None if options.sign_off is None else options.sign_off.to_dict(),
+        **_sections(model, fitted, given, y, options),
     }
     # measurements of all sections together, where limits look them up
     for section in ("stability", "robustness", "separation", "calibration", "validation"):
@@ -81,8 +95,50 @@ def build_report(
             data["readings"][section] = data[section]["readings"]
     if data["stability"] is not None:
         data["readings"]["refits"] = data["stability"]["refit_readings"]
+    if isinstance(fitted, BlackBox):
+        data["cases"] = None
+    else:
+        is_private = data["privacy"] is not None
+        data["cases"] = build_cases(fitted, table, truth, options, is_private)
+    data["screening"] = screen(
+        fitted,
+        table,
+        truth,
+        data["confusion"]["counts"],
+        replace(options, origin=origin),
+        data["robustness"],
+    )
+    data["findings"] = make_findings(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
     return data
+
+
+def _kind_text(model: Any) -> str:
+    """Name of a model's class, and of what a search or pipeline ends in."""
+    inside = getattr(model, "best_estimator_", model)
+    last = inside.steps[-1][1] if hasattr(inside, "steps") else inside
+    names = dict.fromkeys(type(one).__name__ for one in (model, inside, last))
+    return " of ".join(names)
+
+
+def _title(options: ReportOptions, origin: Origin, kind: str) -> str:
+    signed = "" if options.sign_off is None else options.sign_off.title
+    return signed or options.title or origin.data or f"A {NOUNS[kind]}"
+
+
+def _settings(model: Any, learner: Any) -> dict[str, str]:
+    """Every setting of the learner as text; empty where the model is a file."""
+    source = model if hasattr(model, "get_params") else learner
+    if not hasattr(source, "get_params"):
+        return {}
+    found = source.get_params(deep=False)
+    plain_types = (str, int, float, bool, list, tuple, dict, type(None))
+    return {
+        name: one_line(repr(value) if isinstance(value, plain_types) else type(value).__name__)[
+            :200
+        ]
+        for name, value in found.items()
+    }
 
 
 def _how_learned(model: Any) -> str:
@@ -99,8 +155,10 @@ def _how_learned(model: Any) -> str:
     return str(reason)
 
 
-def _check_change(fitted: Tree | Scorecard) -> None:
-    """Refuse a risk score with too many conditions to be written as a tree."""
+def _check_change(fitted: Tree | Scorecard | BlackBox) -> None:
+    """Refuse a black box, and a risk score with too many conditions to be written as a tree."""
+    if isinstance(fitted, BlackBox):
+        raise NotATreeError(f"previous: changes are shown between trees. {fitted.reason}")
     if isinstance(fitted, Scorecard) and fitted.n_conditions > MOST_CONDITIONS:
         raise ValueError(
             f"previous: changes are shown for trees and for risk scores of up to {MOST_CONDITIONS} "
@@ -109,21 +167,31 @@ def _check_change(fitted: Tree | Scorecard) -> None:
 
 
 def _sections(
-    model: Any, fitted: Tree | Scorecard, table: Table, y: Any, options: ReportOptions
+    model: Any, fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> dict[str, Any]:
     """The sections that need options; None for those left out."""
-    rows, again = (table, label_array(y)), sections.build_stability
+    rows, again = (X, label_array(y)), sections.build_stability
     if isinstance(fitted, Scorecard):
         options, again = replace(options, scorecard=model), sections.build_scorecard_stability
     full = not options.quick
-    robustness = None
-    if full or options.perturbation is not None:  # one that is stated is always measured
+    robustness = stability = change = None
+    if not isinstance(fitted, BlackBox) and (
+        full or options.perturbation is not None
+    ):  # a stated one is always measured
+        options.on_progress("measuring robustness", 0.55)
         robustness = sections.build_robustness(model, fitted, *rows, options)
+    options.on_progress("measuring separability", 0.6)
+    separation = sections.build_separation(*rows, options) if full else None
+    options.on_progress("measuring stability under retraining", 0.65)
+    if not isinstance(fitted, BlackBox):
+        stability = again(options, fitted, *rows) if full else None
+        change = sections.build_change(model, fitted, *rows, options)
+    options.on_progress("measuring validity", 0.9)
     return {
         "robustness": robustness,
-        "separation": sections.build_separation(*rows, options) if full else None,
-        "stability": again(options) if full else None,
-        "change": sections.build_change(model, fitted, *rows, options),
+        "separation": separation,
+        "stability": stability,
+        "change": change,
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),
         "privacy": sections.build_privacy(model, *rows, options),
@@ -133,7 +201,7 @@ def _sections(
     }
 
 
-def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> str:
+def _headline(found: Accuracy, size: Complexity | None, origin: Origin, kind: str) -> str:
     correct, baseline, *_ = plain_measurements(found.measurements())
     rows = {
         True: f"the {rows_text(found.n_rows)} it was fitted to",
@@ -141,27 +209,35 @@ def _headline(found: Accuracy, size: Complexity, origin: Origin, kind: str) -> s
         None: f"the {rows_text(found.n_rows)} given",
     }[origin.seen]
     label = label_text(found.baseline_label)
-    leaves = f"{size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'}"
-    size_text = {
-        "card": f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
-        f"{size.n_leaves:,} different totals.",
-        "tree": f"It has {leaves} and depth {size.depth}; a row passes {size.mean_questions:.1f} "
-        "splits on average.",
-    }[kind]
     return (
         f"The {NOUNS[kind]} is correct on {correct['shown']} of {rows} (95 % interval "
         f"{correct['shown_interval']}); always predicting “{label}” would be correct on "
-        f"{baseline['shown']}. {size_text}"
+        f"{baseline['shown']}. {_size_text(size, kind)}"
+    )
+
+
+def _size_text(size: Complexity | None, kind: str) -> str:
+    if size is None:
+        return "It is no single tree or risk score, so its decisions are not shown."
+    if kind == "card":
+        return (
+            f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
+            f"{size.n_leaves:,} different totals."
+        )
+    leaves = f"{size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'}"
+    return (
+        f"It has {leaves} and depth {size.depth}; a row passes {size.mean_questions:.1f} "
+        "splits on average."
     )
 
 
 def _data(
-    fitted: Tree | Scorecard, table: Table, truth: NDArray[np.int64], sha256: str
+    fitted: Tree | Scorecard | BlackBox, table: Table, truth: NDArray[np.int64], sha256: str
 ) -> dict[str, Any]:
-    names = table.names or fitted.space.names
+    names = table.names or _names_of(fitted, table)
     missing = [int(is_missing(column).sum()) for column in table.columns]
     rows = np.bincount(truth, minlength=len(fitted.classes)).tolist()
-    kinds = {column.name: column.kind for column in fitted.space}
+    kinds = _kinds_of(fitted, table)
     return {
         "n_rows": table.n_rows,
         "n_columns": table.n_columns,
@@ -179,8 +255,26 @@ def _data(
     }
 
 
-def _looks_like_training(fitted: Tree | Scorecard, truth: NDArray[np.int64]) -> bool:
+def _names_of(fitted: Tree | Scorecard | BlackBox, table: Table) -> tuple[str, ...]:
+    if isinstance(fitted, BlackBox):
+        return fitted.names or tuple(f"x{j}" for j in range(table.n_columns))
+    return fitted.space.names
+
+
+def _kinds_of(fitted: Tree | Scorecard | BlackBox, table: Table) -> dict[str, str]:
+    """Kinds of the columns that the model was fitted to; of a black box's, as far as rows tell."""
+    if not isinstance(fitted, BlackBox):
+        return {column.name: column.kind for column in fitted.space}
+    names = table.names or _names_of(fitted, table)
+    kinds = ("categorical" if column.dtype == object else "numeric" for column in table.columns)
+    own = fitted.names or names
+    return {name: kind for name, kind in zip(names, kinds, strict=True) if name in own}
+
+
+def _looks_like_training(fitted: Tree | Scorecard | BlackBox, truth: NDArray[np.int64]) -> bool:
     """Whether there are as many rows of each class as in fitting: most likely the same rows."""
+    if isinstance(fitted, BlackBox):  # which keeps no counts
+        return False
     counts = np.bincount(truth, minlength=len(fitted.classes))
     if isinstance(fitted, Tree):
         return len(truth) > 1 and bool(np.allclose(fitted.value[0] * fitted.weight[0], counts))

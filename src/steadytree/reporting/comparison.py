@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.progress import Progress, following
 from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
 from steadytree.data.dataset import hash_data
@@ -77,7 +78,7 @@ def compare(
     n_jobs: int | None = None,
     random_state: int = 0,
     path: str | PathLike[str] | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: bool | Callable[[str], None] | Progress | None = None,
 ) -> Comparison:
     """Compare learners on the same folds.
 
@@ -114,8 +115,9 @@ def compare(
     random_state : int, default=0
     path : str or path-like, optional
         Where to write the comparison as one offline HTML page.
-    progress : callable, optional
-        Called with what is done next.
+    progress : bool or callable, optional
+        True shows a bar with the time left, False none; by default one is shown in a terminal or
+        notebook after 2 seconds. A function is called with what is done next.
 
     Returns
     -------
@@ -137,7 +139,8 @@ def compare(
     settings = Settings(
         max_depth, perturbation, epsilon, schema, time_limit, random_state, max_leaf_nodes
     )
-    found = compare_learners(models, X, y, settings, n_folds, n_jobs, progress)
+    with following(progress) as on_progress:
+        found = compare_learners(models, X, y, settings, n_folds, n_jobs, on_progress)
     made = Comparison(*(getattr(found, item.name) for item in fields(found)))
     if path is not None:
         data = page_data(made, "", hash_data(X, y), None)

@@ -15,6 +15,8 @@ from steadytree._base.files import write_text_atomically
 from steadytree.distance.alignment import STATUSES, NodeChange
 from steadytree.distance.diff import ClassChange, RowChanges, TreeChanges, find_changes
 from steadytree.distance.subtrees import NONE
+from steadytree.models.files import opened
+from steadytree.models.sklearn import REGRESSION
 from steadytree.models.tree import Tree
 from steadytree.reporting.formatting import one_line, percent_text, plain_text, rows_text
 from steadytree.reporting.svg.diff import plot_diff, upper_levels
@@ -210,13 +212,13 @@ def _node_text(tree: Tree, node: int, numbers: dict[int, int]) -> dict[str, Any]
             "full": split.full,
         }
     label = one_line(tree.classes.tolist()[tree.label[node]])
-    share = percent_text(float(tree.value[node].max()))
+    share = "" if tree.note == REGRESSION else f" {percent_text(float(tree.value[node].max()))}"
     rule = " and ".join(conditions(tree, node))
     return {
         "question": False,
         "number": numbers[node],
         "label": label,
-        "text": f"{label} {share}",
+        "text": label + share,
         "full": f"{label} if {rule}" if rule else label,
     }
 
@@ -363,8 +365,9 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
 
     Parameters
     ----------
-    old, new : Tree, fitted learner of steadytree, or fitted scikit-learn tree classifier
-        Over the same features.
+    old, new : Tree, fitted learner, fitted scikit-learn tree or pipeline, or path of a file
+        Over the same features. Predictions of regression trees are compared after rounding to a
+        power of ten that is 0.1 to 1 % of their range; the path distance is that of exact ones.
     X : array-like or frame of shape (n_rows, n_features), optional
         Rows whose predictions are compared.
     y : array-like of shape (n_rows,), optional
@@ -389,5 +392,5 @@ def diff(old: Any, new: Any, X: Any = None, y: Any = None) -> TreeDiff:
     >>> found.rows.flipped.tolist()
     [1]
     """
-    changes = find_changes(old, new, X, y)
+    changes = find_changes(opened(old), opened(new), X, y)
     return TreeDiff(*(getattr(changes, item.name) for item in fields(changes)))

@@ -1,5 +1,8 @@
 """HTML: reports, comparisons and studies as offline pages."""
 
+import base64
+import hashlib
+import re
 from functools import cache
 from typing import Any
 
@@ -9,14 +12,20 @@ from markupsafe import Markup, escape
 from steadytree.models.documents import scorecard_from_dict
 from steadytree.reporting.formatting import percent_text, rows_text, shorten
 from steadytree.reporting.svg import figures
-from steadytree.reporting.svg.canvas import N_COLOURS, bar_parts, class_colours, colour_style
+from steadytree.reporting.svg.canvas import (
+    N_COLOURS,
+    bar_parts,
+    class_colours,
+    colour_style,
+    read_style,
+)
 from steadytree.reporting.svg.diff import plot_diff
 from steadytree.reporting.svg.scorecard import plot_scorecard
 from steadytree.reporting.svg.tree import leaf_line, picture_size, plot_tree
 from steadytree.reporting.text import indented_rules, leaf_rules
 
 LONGEST_NAME = 40
-NOUNS = {"tree": "tree", "card": "risk score"}
+NOUNS = {"tree": "tree", "card": "risk score", "black_box": "model"}
 UNMEASURED = {
     "stability": "how much the {noun} changes when it is retrained on slightly different data "
     "(this needs the learner and its training rows).",
@@ -27,11 +36,21 @@ UNMEASURED = {
     "comparison": "what other learners achieve (name some with --learners).",
     "privacy": "what the {noun} reveals about single rows; it gives no privacy guarantee.",
 }
+OF_A_BLACK_BOX = {  # what is not measured of it, whatever is passed
+    "stability": "how much the model changes when it is retrained: that is measured for single "
+    "trees and for risk scores.",
+    "robustness": "whether small changes of a row change its prediction: certificates need a "
+    "single tree or a risk score.",
+    "change": "what changed since the previous model: changes are shown between trees.",
+}
 WIDEST_PRINTED, TALLEST_PRINTED = 1100, 1300  # up to which a picture is legible on paper
 
 
 def render_html(data: dict[str, Any]) -> str:
-    """One page with style, picture and data in it; it needs no scripts and fetches nothing."""
+    """One page with style, pictures, data and a script in it; it fetches nothing.
+
+    Without the script the page reads whole; the policy in its head lets no other one run.
+    """
     classes = data["data"]["classes"]
     scorecard = scorecard_from_dict(data["card"]["card"]) if data["card"] else None
     counts = [one["n_rows"] for one in classes]
@@ -48,7 +67,36 @@ def render_html(data: dict[str, Any]) -> str:
         card_picture=plot_scorecard(scorecard) if scorecard else "",
         narrow_card=plot_scorecard(scorecard, narrow=True) if scorecard else "",
         unmeasured=unmeasured(data),
+        example=_example(data["cases"]),
+        script=Markup(_script()),
+        policy=content_policy(_script()),
     )
+
+
+@cache
+def _script() -> str:
+    return read_style("report.js")
+
+
+def content_policy(script: str = "") -> str:
+    """What a page may load: this script, styles and pictures within it, and nothing else."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = f"script-src 'sha256-{digest}'; " if script else ""
+    return (
+        f"default-src 'none'; {allowed}style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _example(cases: dict[str, Any] | None) -> Markup:
+    found = (cases or {}).get("example")
+    return Markup("" if found is None else render_explanation(found))
+
+
+def headings(sections: str) -> list[tuple[str, str]]:
+    """Ids and titles of the sections of a page, for its contents."""
+    found = re.findall(r'<section id="([a-z-]+)"[^>]*>\s*<h2>(.*?)</h2>', str(sections))
+    return [(name, Markup(title)) for name, title in found]
 
 
 def render_comparison(data: dict[str, Any]) -> str:
@@ -69,6 +117,11 @@ def render_picture(svg: str, title: str, narrow: str = "") -> str:
     return _render("picture", svg=Markup(svg), title=title, narrow=Markup(narrow))
 
 
+def render_explanation(data: dict[str, Any]) -> str:
+    """The explanation of one row, for a notebook and for the page of a report."""
+    return _render("explanation", found=data)
+
+
 def _render(template: str, **values: Any) -> str:
     return _environment().get_template(f"{template}.html.j2").render(**values)
 
@@ -76,7 +129,7 @@ def _render(template: str, **values: Any) -> str:
 def framed(page: str, title: str) -> str:
     """A page in a frame of its own, so that its styles and those of a notebook do not mix."""
     return (
-        f'<iframe srcdoc="{escape(page)}" sandbox title="{title}" '
+        f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" title="{title}" '
         'style="width:100%;height:760px;border:0"></iframe>'
     )
 
@@ -84,7 +137,8 @@ def framed(page: str, title: str) -> str:
 def unmeasured(data: dict[str, Any]) -> list[str]:
     """Sentences on the sections that were not measured, and what they need."""
     noun = NOUNS[data["kind"]]
-    return [text.format(noun=noun) for name, text in UNMEASURED.items() if not data[name]]
+    texts = UNMEASURED | (OF_A_BLACK_BOX if data["kind"] == "black_box" else {})
+    return [text.format(noun=noun) for name, text in texts.items() if not data[name]]
 
 
 def _tree_parts(tree: dict[str, Any]) -> dict[str, Any]:
@@ -111,10 +165,13 @@ def _environment() -> Environment:
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "ensure_ascii": False}
     environment.filters |= {"percent": percent_text, "rows": rows_text, "short": _short}
     environment.globals |= {
+        "content_policy": content_policy,
         "leaf_line": leaf_line,
         "bar_parts": bar_parts,
         "plot_tree": plot_tree,
         "figures": figures,
+        "headings": headings,
+        "indented_rules": indented_rules,
     }
     return environment
 

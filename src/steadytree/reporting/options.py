@@ -1,13 +1,15 @@
-"""ReportOptions: the one list of the options of a report, and the limits a model has to meet."""
+"""ReportOptions: the one list of the options of a report, its limits and its sign-off."""
 
+import datetime
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from steadytree._base.progress import OnProgress
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
 from steadytree.privacy.ledger import Ledger
@@ -70,6 +72,21 @@ RULES = {
     "min_group_accuracy": Rule("accuracy of the worst group"),
     "max_group_gap": Rule("difference in accuracy between groups"),
     "max_epsilon": Rule("privacy budget spent", is_share=False),
+    "max_recall_gap": Rule("difference in recall between groups"),
+    "max_false_positive_gap": Rule("difference in the false-positive rate between groups"),
+    "max_precision_gap": Rule("difference in precision between groups"),
+    "max_calibration_gap": Rule("difference in calibration between groups"),
+    "min_recall": Rule("lowest recall of a class"),
+    "min_leaf_rows": Rule("training rows of the smallest leaf", is_share=False),
+    "max_tiny_leaf_share": Rule("rows decided by leaves of fewer than 5 training rows"),
+    "max_changed_decisions": Rule("rows that a retrained model decides otherwise"),
+    "max_robustness_loss": Rule("accuracy lost under the worst perturbation"),
+    "max_protected_columns": Rule("columns used that look protected", is_share=False),
+    "max_single_column_auc": Rule("AUC of the best column by itself"),
+    "max_outlier_noise": Rule(
+        "default perturbation against a column's usual spread", is_share=False
+    ),
+    "max_drift": Rule("population stability index against the training rows", is_share=False),
 }
 
 
@@ -93,10 +110,7 @@ class Limits:
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> "Limits":
         """Read a file of lines such as ``min_accuracy = "90%"``."""
-        try:
-            given = tomllib.loads(Path(path).read_text("utf-8-sig"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
+        given = _read_toml(path)
         table = given.pop("limits", {})
         if not isinstance(table, dict):
             raise ValueError(f"{path}: limits must be a table of limits, got {table!r}.")
@@ -135,6 +149,7 @@ def _number(name: str, value: Any, source: str) -> float:
 def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
     """Figures that are no measurement of a section, by their limit; None without the section."""
     change, privacy, groups = data["change"] or {}, data["privacy"] or {}, data["groups"]
+    screened = data["screening"]
     rows = change.get("rows")
     return {
         "max_flips": None if rows is None else rows["n_flipped"] / rows["n_rows"],
@@ -142,7 +157,26 @@ def _figures(data: Mapping[str, Any]) -> dict[str, float | None]:
         "max_epsilon": privacy.get("epsilon"),
         "min_group_accuracy": min((one["readings"][0]["value"] for one in groups), default=None),
         "max_group_gap": max((one["gap"] for one in groups), default=None),
+        "max_recall_gap": _gap(groups, "recall"),
+        "max_false_positive_gap": _gap(groups, "false-positive rate"),
+        "max_precision_gap": _gap(groups, "precision"),
+        "max_calibration_gap": _gap(groups, "calibration"),
+        "min_recall": (screened["recall"] or {}).get("value"),
+        "min_leaf_rows": screened["leaf_rows"],
+        "max_tiny_leaf_share": screened["tiny_leaf_share"],
+        "max_changed_decisions": (data["stability"] or {}).get("changed_decisions"),
+        "max_robustness_loss": (screened["robustness"] or {}).get("value"),
+        "max_protected_columns": len(screened["protected"]),
+        "max_single_column_auc": (screened["leakage"] or {}).get("value"),
+        "max_outlier_noise": (screened["outliers"] or {}).get("value"),
+        "max_drift": (screened["drift"] or {}).get("value"),
     }
+
+
+def _gap(groups: list[dict[str, Any]], metric: str) -> float | None:
+    """The largest gap of a metric over all groupings; None where no two groups are large enough."""
+    gaps = [gap["value"] for one in groups for gap in one["gaps"] if gap["name"] == metric]
+    return max(gaps, default=None)
 
 
 def _verdict(name: str, limit: float, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,6 +206,72 @@ def _text(value: float, rule: Rule) -> str:
     return f"{100 * value:.1f} %" if rule.is_share else f"{value:.3g}"
 
 
+@dataclass(frozen=True)
+class Signature:
+    """Who signs; the date is empty until it is signed."""
+
+    name: str
+    role: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True)
+class SignOff:
+    """What a committee writes on a report: for what the model is used, and who decided so."""
+
+    title: str = ""
+    owner: str = ""
+    intended_use: str = ""
+    version: str = ""
+    decision: str = ""
+    signatures: tuple[Signature, ...] = ()
+
+    @classmethod
+    def of(cls, given: Any) -> "SignOff | None":
+        """From a mapping, a TOML file, or as it is; None stays None."""
+        if given is None or isinstance(given, SignOff):
+            return given
+        if isinstance(given, Mapping):
+            return cls._checked(given, "sign_off")
+        if not isinstance(given, str | PathLike):
+            kind = type(given).__name__
+            raise TypeError(f"sign_off must be a mapping or a TOML file, got {kind}.")
+        return cls._checked(_read_toml(given), str(given))
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any], source: str) -> "SignOff":
+        texts = _texts(given, cls, source, skip="signatures")
+        listed = given.get("signatures", [])
+        if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+            raise ValueError(f"{source}: signatures must be tables [[signatures]], got {listed!r}.")
+        signed = [_texts(one, Signature, f"{source}: signatures") for one in listed]
+        if any("name" not in one for one in signed):
+            raise ValueError(f"{source}: each of the signatures needs a name.")
+        return cls(**texts, signatures=tuple(Signature(**one) for one in signed))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
+def _texts(given: Mapping[str, Any], kind: Any, source: str, skip: str = "") -> dict[str, str]:
+    """Texts and dates of a table, whose keys are checked."""
+    known = [item.name for item in fields(kind)]
+    for name, value in given.items():
+        if name not in known:
+            raise ValueError(f"{source}: unknown key {name!r}: known are {', '.join(known)}.")
+        if name != skip and not isinstance(value, str | int | float | datetime.date):
+            raise ValueError(f"{source}: {name} must be text, got {value!r}.")
+    return {name: str(value).strip() for name, value in given.items() if name != skip}
+
+
+def _read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{str(path)!r} is not a valid TOML file: {error}") from None
+
+
 @dataclass(frozen=True, eq=False)
 class ReportOptions:
     """Everything besides model and rows; made by `report` and the command, read by the sections.
@@ -188,12 +288,15 @@ class ReportOptions:
     perturbation: Perturbation | None = None  # by default 2 % of each column's range
     limits: Limits | None = None
     groups: Mapping[str, Any] = field(default_factory=dict)  # labels of the rows, by name
+    protected: Sequence[str] = ()  # groups that nobody asked for
+    sign_off: "SignOff | None" = None
     scorecard: Any = None  # Scorecard or fitted RiskScoreClassifier, shown beside the tree
     ledger: Ledger | None = None
     schema: Schema | None = None  # declared columns, for accuracy against epsilon
     comparison: Mapping[str, Any] | None = None  # `Comparison.formatted`
     quick: bool = False  # leave out the slow sections
     seed: int = 0
+    on_progress: OnProgress = field(default=lambda message, share=None: None)
     # for `report_file`, which fits what was not given
     learner_name: str | None = None  # "greedy", or a learner that `compare` knows
     max_leaf_nodes: int = 8  # of a steady tree

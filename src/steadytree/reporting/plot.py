@@ -16,6 +16,7 @@ from steadytree.distance.diff import TreeChanges
 from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.calibration import Calibration
+from steadytree.metrics.validation import Validation
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.sklearn import as_tree
 from steadytree.privacy.simulation import Simulation
@@ -101,8 +102,8 @@ def plot(
     ----------
     thing : model or result
         A tree, a fitted learner, a scikit-learn tree or a scorecard; or what `certify`,
-        `calibration`, `compare`, `diff`, `refits`, `stability_curve`, `collection_facts` or
-        `simulate` returned.
+        `calibration`, `validate`, `compare`, `diff`, `refits`, `stability_curve`,
+        `collection_facts` or `simulate` returned.
     X, y : rows and their classes, optional
         For a tree: the rows it shows; without them, those it was fitted on.
     kind : {"model", "frontier"}, default="model"
@@ -271,6 +272,7 @@ def _plot_simulation(found: Simulation) -> Markup:
 
 RESULTS: dict[type, tuple[str, Callable[[Any], Markup]]] = {
     Certificate: ("Certified accuracy", _plot_certificate),
+    Validation: ("ROC curve", lambda found: figures.roc_chart(plain(found.to_dict()), "model")),
     Calibration: ("Calibration", lambda found: figures.calibration_chart(plain(found.to_dict()))),
     Results: (
         "Comparison of learners",

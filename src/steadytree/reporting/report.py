@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
+from steadytree._base.progress import Progress, following
 from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
+from steadytree.models.black_box import BlackBox, as_model
+from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard
+from steadytree.models.tree import Tree
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.build import build_report
 from steadytree.reporting.comparison import compare
 from steadytree.reporting.data_set import DataSet, Origin
 from steadytree.reporting.html import framed, render_html
-from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions
+from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions, SignOff
 from steadytree.reporting.text import render_text
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 from steadytree.robustness.perturbation import Perturbation
@@ -83,6 +87,7 @@ def report(
     learner: Any = None,
     perturbation: Perturbation | None = None,
     limits: Any = None,
+    sign_off: Any = None,
     by: Any = (),
     card: Any = None,
     ledger: Ledger | None = None,
@@ -92,6 +97,7 @@ def report(
     random_state: int = 0,
     date: str | None = None,
     origin: Origin | None = None,
+    progress: bool | Callable[[str], None] | None = None,
 ) -> Report:
     """Evaluate a tree or risk score on given rows: one page that answers "can I trust it?".
 
@@ -102,7 +108,9 @@ def report(
 
     Parameters
     ----------
-    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner, fitted scikit-learn tree or pipeline, or path of a file
+        Any other fitted classifier with ``predict_proba`` is measured as a black box: the sections
+        that apply are shown. A path is read by `load`, which refuses pickles.
     X : array-like or frame of shape (n_rows, n_features)
         Rows to evaluate the model on, preferably held out from fitting.
     y : array-like of shape (n_rows,)
@@ -120,6 +128,8 @@ def report(
         How far inputs may change. By default every number by 2 % of its column's range.
     limits : mapping or path of a TOML file, optional
         Limits such as ``{"min_accuracy": 0.9}``, each of which passes, fails or is not measured.
+    sign_off : mapping or path of a TOML file, optional
+        Title, owner, intended_use, version, decision and signatures, which the page shows.
     by : names of columns of X, or mapping of name to labels of the rows
         Groups in which the model is evaluated separately.
     card : Scorecard or fitted RiskScoreClassifier, optional
@@ -139,6 +149,9 @@ def report(
         same file, byte for byte.
     origin : Origin, optional
         Where data and model came from.
+    progress : bool or callable, optional
+        True shows a bar with the time left, False none; by default one is shown in a terminal or
+        notebook after 2 seconds. A function is called with what is measured next.
 
     Returns
     -------
@@ -153,9 +166,11 @@ def report(
     '66.7 %'
     """
     if path is not None:
-        if isinstance(limits, str | PathLike):
-            check_apart([UsedPath(limits, "read", "limits"), UsedPath(path, "write", "path")])
+        for name, read in (("limits", limits), ("sign_off", sign_off)):
+            if isinstance(read, str | PathLike):
+                check_apart([UsedPath(read, "read", name), UsedPath(path, "write", "path")])
         check_can_write(path)
+    model, previous = opened(model), opened(previous)
     if learner is None and hasattr(model, "fit"):
         learner = model
     data = Dataset.of(X, y)
@@ -168,6 +183,7 @@ def report(
         train=None if train is None else Dataset.of(*train),
         perturbation=perturbation,
         limits=Limits.of(limits),
+        sign_off=SignOff.of(sign_off),
         groups=_groups(by, data.table),
         scorecard=card,
         ledger=ledger,
@@ -176,7 +192,9 @@ def report(
         quick=quick,
         seed=random_state,
     )
-    made = Report(build_report(model, data, y, options))
+    with following(progress) as on_progress:
+        options = replace(options, on_progress=on_progress)
+        made = Report(build_report(model, data, y, options))
     if path is not None:
         made.write(path)
     return made
@@ -195,12 +213,13 @@ def _groups(by: Any, table: Table) -> dict[str, Any]:
 
 
 def report_file(
-    rows: DataSet, model: Any, options: ReportOptions, on_progress: Callable[[str], None]
-) -> Report:
+    rows: DataSet, model: Any, options: ReportOptions, progress: Progress
+) -> tuple[Report, Any]:
     """Report on a model on all rows; without one, fit a tree to 70 % of them and hold out the rest.
 
-    `on_progress` is called with the next step.
+    Also returns the model that was measured.
     """
+    options = replace(options, on_progress=progress.update)
     if options.comparison_file is not None:
         comparison = read_comparison(options.comparison_file, rows)
         options = replace(options, comparison=comparison, compared_learners=())
@@ -208,34 +227,36 @@ def report_file(
     if model is None:
         rows.check()
         fitting, rows = rows.split(options.seed)
-        model, options = _fit(fitting, options, on_progress)
+        model, options = _fit(fitting, options)
         seen = False
     else:
-        if isinstance(model, Scorecard) and name is not None:
+        fitted = as_model(model, rows.features)
+        if not isinstance(fitted, Tree) and name is not None:
+            kind = "a risk score" if isinstance(fitted, Scorecard) else type(model).__name__
             raise ValueError(
-                "--learner names the learner of a tree, but --model is a risk score: omit "
-                "--learner."
+                f"--learner names the learner of a tree, but --model is {kind}: omit --learner."
             )
-        fitting = rows = replace(rows, features=rows.features.select(model.space.names))
+        names = fitted.names if isinstance(fitted, BlackBox) else fitted.space.names
+        if names is not None:
+            rows = replace(rows, features=rows.features.select(names))
+        fitting = rows
         if name is not None:  # else it is not known how the model was fitted
             train = Dataset.of(rows.features, rows.labels)
             options = replace(options, learner=_learner(name, rows, options), train=train)
-    options = _with_comparison(fitting, options, on_progress)
-    on_progress("measuring the model")
+    options = _with_comparison(fitting, options, progress)
+    progress.update("measuring the model", 0.5)
     origin = rows.origin(options.command, seen)
     options = replace(options, title=rows.title, groups=rows.groups, origin=origin)
-    return Report(build_report(model, rows.features, rows.labels, options))
+    return Report(build_report(model, rows.features, rows.labels, options)), model
 
 
-def _fit(
-    rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
-) -> tuple[Any, ReportOptions]:
+def _fit(rows: DataSet, options: ReportOptions) -> tuple[Any, ReportOptions]:
     """A fitted tree, and the options with all that was fitted."""
-    on_progress("fitting a tree")
+    options.on_progress("fitting a tree", 0.0)
     learner = _learner(options.learner_name or "steady", rows, options)
     model, scorecard = learner.fit(rows.features, rows.labels), None
     if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
-        on_progress("fitting a risk score")
+        options.on_progress("fitting a risk score", 0.2)
         scorecard = RiskScoreClassifier(
             noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
         ).fit(rows.features, rows.labels)
@@ -255,9 +276,7 @@ def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
     return make_learner(name, rows.features, rows.labels, settings)
 
 
-def _with_comparison(
-    rows: DataSet, options: ReportOptions, on_progress: Callable[[str], None]
-) -> ReportOptions:
+def _with_comparison(rows: DataSet, options: ReportOptions, progress: Progress) -> ReportOptions:
     """The options with a comparison of learners, where some are named and two classes have rows."""
     classes, counts = np.unique(rows.labels, return_counts=True)
     rare = classes[counts < FOLDS]
@@ -275,7 +294,7 @@ def _with_comparison(
         schema=options.schema,
         n_jobs=options.n_jobs,
         random_state=options.seed,
-        progress=on_progress,
+        progress=progress,
     )
     comparison = dict(found.formatted)
     if len(rare):

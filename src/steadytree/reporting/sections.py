@@ -13,6 +13,7 @@ from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
 from steadytree.metrics.accuracy import accuracy, label_indices
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
+from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
@@ -22,6 +23,12 @@ from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
+from steadytree.reporting.interactive.sliders import (
+    attacked_columns,
+    candidates,
+    changed_decisions,
+    noise_steps,
+)
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
 from steadytree.reporting.wording import build_nodes
@@ -36,7 +43,7 @@ from steadytree.stability.refits import (
     refits,
     thresholds,
 )
-from steadytree.stability.removal import is_repeatable
+from steadytree.stability.removal import affordable, is_repeatable
 from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
@@ -46,8 +53,7 @@ MOST_SEPARATED = 3_000  # rows of which all pairs are compared
 MOST_ATTACKS = 5
 MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
-MOST_ROWS = 10_000
-REPEATS = 20
+MOST_ROWS, REPEATS = 10_000, 20
 SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
@@ -57,7 +63,7 @@ SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
 def build_groups(
-    fitted: Tree | Scorecard, X: Any, y: Any, options: ReportOptions
+    fitted: Tree | Scorecard | BlackBox, X: Any, y: Any, options: ReportOptions
 ) -> list[dict[str, Any]]:
     """Accuracy and rates in each group of each grouping."""
     found = []
@@ -69,18 +75,19 @@ def build_groups(
         for gap in shown["gaps"]:
             gap["low"], gap["high"] = label_text(gap["low"]), label_text(gap["high"])
         measurements = plain_measurements(groups.measurements())
-        found.append(shown | {"label": _label(shown, fitted), "readings": measurements})
+        own = {"label": _label(shown, fitted), "by_name": name in options.protected}
+        found.append(shown | own | {"readings": measurements})
     return found
 
 
-def build_calibration(fitted: Tree | Scorecard, X: Any, y: Any) -> dict[str, Any]:
+def build_calibration(fitted: Tree | Scorecard | BlackBox, X: Any, y: Any) -> dict[str, Any]:
     """Predicted probabilities beside observed frequencies."""
     found = calibration(fitted, X, y)
     shown, measurements = plain(found.to_dict()), plain_measurements(found.measurements())
     return shown | {"label": _label(shown, fitted), "readings": measurements}
 
 
-def _label(shown: dict[str, Any], fitted: Tree | Scorecard) -> str:
+def _label(shown: dict[str, Any], fitted: Tree | Scorecard | BlackBox) -> str:
     """The class that figures are about; empty above two classes, where they are about none."""
     return label_text(shown["label"]) if len(fitted.classes) == 2 else ""
 
@@ -161,9 +168,9 @@ def build_robustness(
     The model itself is certified, since the tree of a scikit-learn model has kinds from these rows.
     """
     rows = Sampled.of(X, y, MOST_CERTIFIED, options.seed)
-    noise = options.perturbation or usual_perturbation(rows.features)
-    if options.perturbation is None and not noise.radius:
-        return None  # only text and 0/1 columns: there is no default perturbation
+    noise = _noise(rows.features, options)
+    if noise is None:
+        return None
     found = certify(model, rows.features, rows.labels, noise)
     sizes, shares = thin_curve(found.right, found.distance)
     return {
@@ -174,7 +181,9 @@ def build_robustness(
         "perturbation": plain(noise.to_dict()),
         "readings": plain_measurements(found.measurements()),
         "n_attacked": len(found.attacked) if noise.budget is not None else None,
+        "attacked_columns": [] if noise.budget is None else attacked_columns(found),
         "curve": {"size": plain(sizes), "certified_accuracy": plain(shares)},
+        "steps": None if options.quick else noise_steps(found, fitted),
         "attacks": [
             {
                 "row": example.row,
@@ -186,6 +195,12 @@ def build_robustness(
             for example in found.counterexamples(MOST_ATTACKS)
         ],
     }
+
+
+def _noise(X: Any, options: ReportOptions) -> Perturbation | None:
+    """The stated perturbation or the default one; None for text and 0/1 columns alone."""
+    noise = options.perturbation or usual_perturbation(X)
+    return noise if options.perturbation is not None or noise.radius else None
 
 
 def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
@@ -235,13 +250,14 @@ def _refitted(
     if learner is None or options.train is None:
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
-    again = refits(learner, rows.features, rows.labels, repeats, random_state=options.seed)
+    n = affordable(learner, len(rows.labels), repeats)
+    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
     return rows, again, shown
 
 
-def build_stability(options: ReportOptions) -> dict[str, Any] | None:
+def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict[str, Any] | None:
     """Leave-one-out, refits, first splits, thresholds and alternative trees."""
     refitted = _refitted(options, MOST_ROWS, REPEATS, "tree")
     if refitted is None:
@@ -251,9 +267,12 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    repeats = None if is_repeatable(options.learner) else SAMPLED
+    sampled = affordable(options.learner, len(rows.labels), SAMPLED)
+    repeats = None if is_repeatable(options.learner) else sampled
     found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
     return shown | {
+        "changed_decisions": changed_decisions(again.whole, again.trees, X),
+        "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
         "exact": found.exact,
         "n_removals": int(found.distances.shape[1]),
         "readings": plain_measurements(found.measurements),
@@ -271,7 +290,9 @@ def build_stability(options: ReportOptions) -> dict[str, Any] | None:
     }
 
 
-def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
+def build_scorecard_stability(
+    options: ReportOptions, fitted: Any, X: Any, y: Any
+) -> dict[str, Any] | None:
     """How many predictions and columns stay when a scorecard is refitted to part of the rows."""
     refitted = _refitted(options, MOST_SCORECARD_ROWS, SCORECARD_REPEATS, "risk score")
     if refitted is None:
@@ -282,6 +303,7 @@ def build_scorecard_stability(options: ReportOptions) -> dict[str, Any] | None:
     return (
         shown
         | {
+            "changed_decisions": changed_decisions(again.whole, again.scorecards, X),
             "n_cards": len(again.scorecards),
             "kept": KEPT,
             "readings": [],  # single rows are not left out

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from steadytree._base.files import write_text_atomically
+from steadytree.reporting.claims import ClaimList
 from steadytree.reporting.data_set import made_with
 from steadytree.reporting.html import render_study
 
@@ -43,6 +44,7 @@ def study_page(
     command: str = "",
     seconds: float | None = None,
     kept: str = "",
+    claims: ClaimList | None = None,
     date: str | None = None,
 ) -> str:
     r"""One page of tables and pictures that needs no scripts and fetches nothing."""
@@ -54,6 +56,7 @@ def study_page(
         "made": made_with(date),
         "output": list(output),
         "pictures": [Path(path).name for path in pictures],
+        "claims": None if claims is None else claims.to_dict(),
     }
     return render_study(data, blocks(output), [_embedded(Path(path)) for path in pictures], kept)
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from steadytree.models.scorecard import Scorecard
 from steadytree.reporting.formatting import percent_text, rows_text
-from steadytree.reporting.sheet import RiskLine, Sheet, risk_text
+from steadytree.reporting.svg.sheet import RiskLine, Sheet, risk_text
 
 
 def branch_stems(nodes: list[dict[str, Any]]) -> list[str]:
@@ -116,20 +116,32 @@ SECTIONS = {
 }
 
 
+BRIEF = {"accuracy": "Accuracy", "calibration": "Calibration", "complexity": "Size"} | {
+    "stability": "One row left out",
+    "refits": "A tenth left out",
+    "robustness": "Robustness",
+    "separation": "Separability",
+}
+MOST_LINES = 38  # of the command's output, besides the line that names the page
+MOST_UNMET, MOST_FOUND = 6, 6  # limits and findings that are listed
+
+
 def terminal_view(data: dict[str, Any]) -> RenderableType:
     """What a rich console shows for a report."""
     parts: list[RenderableType] = [Text(data["title"], style="bold"), Text(data["headline"])]
     if data["origin"]["seen"]:
-        noun = "risk score" if data["kind"] == "card" else "tree"
+        noun = {"tree": "tree", "card": "risk score"}.get(data["kind"], "model")
         seen = f"These appear to be the rows the {noun} was fitted to."
         parts.append(Text(seen, style="yellow"))
+    parts += _titled("Findings", _findings(data["findings"]))
     if data["verdict"]:
         parts += _titled("Limits", _verdict(data["verdict"]))
     parts += _titled("Accuracy", _measurements(data["readings"]["accuracy"]))
     if len(data["confusion"]["labels"]) <= MOST_CLASSES:
         title = "Confusion matrix, actual (down) and predicted (across)"
         parts += _titled(title, _confusion(data["confusion"]))
-    parts += _titled("Complexity", _measurements(data["readings"]["complexity"]))
+    if data["readings"]["complexity"]:
+        parts += _titled("Complexity", _measurements(data["readings"]["complexity"]))
     for section, title in SECTIONS.items():
         if data["readings"].get(section):
             parts += _titled(title, _measurements(data["readings"][section]))
@@ -141,15 +153,63 @@ def terminal_view(data: dict[str, Any]) -> RenderableType:
     if data["comparison"] is not None:
         view = comparison_view(data["comparison"], NARROW)
         parts += _titled("Comparison with other learners", view)
+    return Group(*parts, *_model_parts(data))
+
+
+def _model_parts(data: dict[str, Any]) -> list[RenderableType]:
+    """Rules of a tree, points of a risk score, or why neither is shown."""
+    if data["kind"] == "black_box":
+        return _titled("The model is not shown", Text(data["model"]["reason"]))
     if data["tree"] is None:
-        return Group(*parts, *_titled("Risk score", Text(data["card"]["text"], no_wrap=True)))
+        return _titled("Risk score", Text(data["card"]["text"], no_wrap=True))
     rules = Text(indented_rules(data["tree"]), no_wrap=True, overflow="ellipsis")
-    parts += _titled("Rules", rules)
+    parts = _titled("Rules", rules)
     if data["model"]["learned"]:
         parts += [Text(f"How it was learned: {data['model']['learned']}", style="dim")]
     if data["tree"]["note"]:
         parts += [Text(data["tree"]["note"], style="bold")]
-    return Group(*parts)
+    return parts
+
+
+def brief_view(data: dict[str, Any], width: int = WIDTH) -> RenderableType:
+    """A report in at most 38 lines: the figures without their meanings, and the first rules."""
+    parts: list[RenderableType] = [Text(data["title"], style="bold"), Text(data["headline"])]
+    if data["origin"]["seen"]:
+        parts.append(Text("These appear to be the rows it was fitted to.", style="yellow"))
+    if data["verdict"]:
+        unmet = [one for one in data["verdict"] if one["verdict"] != "pass"]
+        n_met = len(data["verdict"]) - len(unmet)
+        parts.append(Text(f"Limits: {n_met} of {len(data['verdict'])} passed."))
+        parts += [_verdict(unmet[:MOST_UNMET])] if unmet else []
+    raised = [one for one in data["findings"] if one["level"] != "green"]
+    for one in raised[:MOST_FOUND]:
+        style = "bold red" if one["level"] == "red" else "yellow"
+        parts.append(Text(f"{one['level']}: {one['sentence']}", style=style))
+    if len(raised) > MOST_FOUND:
+        parts.append(Text(f"and {len(raised) - MOST_FOUND} more findings in the page"))
+    figures = _table()
+    figures.show_header = False
+    for section, title in BRIEF.items():
+        listed = data["readings"].get(section) or []
+        shown = ", ".join(f"{one['name']} {one['shown']}" for one in listed)
+        if shown:
+            figures.add_row(Text(title, style="dim"), Text(shown))
+    parts += [Text(), figures]
+    if data["change"] is not None:
+        parts += [Text(), Text(data["change"]["headline"])]
+    if data["comparison"] is not None:
+        parts += [Text(), _comparison_table(data["comparison"], NARROW)]
+    left = MOST_LINES - len(_plain(Group(*parts), width).splitlines())
+    lines = _plain(Group(*_model_parts(data)), width).splitlines()
+    if len(lines) > left:
+        kept = max(left - 1, 0)
+        lines = [*lines[:kept], f"... {len(lines) - kept} more lines in the page"]
+    return Group(*parts, Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
+
+
+def render_brief(data: dict[str, Any]) -> str:
+    """The same as plain text."""
+    return _plain(brief_view(data), WIDTH)
 
 
 def render_text(data: dict[str, Any], width: int = WIDTH) -> str:
@@ -166,17 +226,7 @@ def _plain(view: RenderableType, width: int) -> str:
 
 def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> RenderableType:
     """What a rich console shows for a comparison; some columns of it, or all."""
-    table = _table(gap=2)
-    table.add_column("learner", no_wrap=True)
-    shown = [not keys or column["key"] in keys for column in formatted["columns"]]
-    for column in compress(formatted["columns"], shown):
-        table.add_column(column["head"], justify="right")
-    for row in formatted["rows"]:
-        texts = [
-            Text(cell["shown"] + "*", style="bold green") if cell["best"] else Text(cell["shown"])
-            for cell in compress(row["cells"], shown)
-        ]
-        table.add_row(Text(row["name"], style="bold"), *texts)
+    table = _comparison_table(formatted, keys)
     folds = f"{formatted['n_folds']}-fold cross-validation on {rows_text(formatted['n_rows'])}."
     notes = [
         Text(f"{row['name']}: {note}.", style="dim")
@@ -188,6 +238,21 @@ def comparison_view(formatted: dict[str, Any], keys: Collection[str] = ()) -> Re
     cautions = [Text(caution) for caution in formatted.get("cautions", ())]
     headline = Text(formatted["headline"])
     return Group(table, Text(), headline, *cautions, Text(below, style="dim"), *notes)
+
+
+def _comparison_table(formatted: dict[str, Any], keys: Collection[str]) -> Table:
+    table = _table(gap=2)
+    table.add_column("learner", no_wrap=True)
+    shown = [not keys or column["key"] in keys for column in formatted["columns"]]
+    for column in compress(formatted["columns"], shown):
+        table.add_column(column["head"], justify="right")
+    for row in formatted["rows"]:
+        texts = [
+            Text(cell["shown"] + "*", style="bold green") if cell["best"] else Text(cell["shown"])
+            for cell in compress(row["cells"], shown)
+        ]
+        table.add_row(Text(row["name"], style="bold"), *texts)
+    return table
 
 
 def comparison_text(formatted: dict[str, Any], width: int = 140) -> str:
@@ -215,6 +280,21 @@ def _measurements(measurements: list[dict[str, Any]]) -> Table:
         if with_interval:
             cells.insert(2, measurement["shown_interval"])
         table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _findings(findings: list[dict[str, Any]]) -> RenderableType:
+    """Red and amber findings with what to do; green ones by their names."""
+    styles = {"red": "bold red", "amber": "yellow"}
+    table = _table(gap=2)
+    table.show_header = False
+    for one in findings:
+        if one["level"] in styles:
+            text = Text(one["sentence"]).append(f" {one['why']} {one['do']}", style="dim")
+            table.add_row(Text(one["level"], style=styles[one["level"]]), text)
+    green = [one["name"] for one in findings if one["level"] == "green"]
+    if green:
+        table.add_row(Text("green", style="green"), Text(", ".join(green)))
     return table
 
 

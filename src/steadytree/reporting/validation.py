@@ -11,7 +11,7 @@ from steadytree.reporting.formatting import label_text, plain, plain_measurement
 from steadytree.reporting.options import ReportOptions
 from steadytree.stability.optimism import optimism
 
-MOST_ROWS, REFITS = 2_000, 8  # the budget of refits for the optimism
+MOST_ROWS, REFITS = 1_000, 5  # the budget of refits for the optimism
 SEVERAL = (
     "The model has {} classes. Ranking, cut-offs and usefulness are about one event: "
     "steadytree.metrics.validation.validate(model, X, y, positive=...) measures one class against "

@@ -153,6 +153,7 @@ def _category_phrase(tree: Tree, column: Column, nodes: list[tuple[int, bool]]) 
     return f"{one_line(column.name)} {_category_tests(column, flags)[0]}"
 
 
+N_BINS, MOST_BARS = 16, 40  # of a node's histogram
 MOST_LEAVES = 64  # a picture with more cannot be read
 DEEPEST = 10
 
@@ -164,15 +165,22 @@ def build_nodes(tree: Tree, X: Any, truth: NDArray[np.int64]) -> dict[str, Any]:
     number of leaves that a node stands for. `truth` holds the index of each row's class.
     """
     shown, original = upper_levels(tree)
-    counts = count_rows(shown, X, truth)
+    values = np.asarray(tree.space.encode(X), np.float64)
+    leaves = shown.apply_encoded(values)
+    counts = count_rows(shown, leaves, truth)
     n_leaves = sum_over_leaves(tree, tree.is_leaf.astype(np.int64))[original]
     indices = {int(node): index for index, node in enumerate(shown.preorder)}
+    nodes = []
+    for node in shown.preorder.tolist():
+        own = _node(shown, node, indices, counts, int(original[node]), int(n_leaves[node]))
+        if "left" in own:
+            rows = np.isin(leaves, _leaves_below(shown, node))
+            x = values[rows, shown.feature[node]]
+            own["histogram"] = _histogram(shown, node, x, truth[rows])
+        nodes.append(own)
     return {
         "classes": [label_text(label) for label in tree.classes.tolist()],
-        "nodes": [
-            _node(shown, int(node), indices, counts, int(original[node]), int(n_leaves[node]))
-            for node in shown.preorder
-        ],
+        "nodes": nodes,
         "n_leaves": tree.n_leaves,
         "n_leaves_shown": shown.n_leaves,
         "depth": tree.depth,
@@ -192,10 +200,49 @@ def upper_levels(tree: Tree) -> tuple[Tree, NDArray[np.int64]]:
     return tree, np.arange(tree.n_nodes)
 
 
-def count_rows(tree: Tree, X: Any, truth: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows that reach each node, by class: (n_nodes, n_classes)."""
+def _leaves_below(tree: Tree, node: int) -> NDArray[np.int64]:
+    flags = np.zeros(tree.n_nodes, bool)
+    flags[node] = True
+    for above in range(node, tree.n_nodes):  # children come later
+        if flags[above] and not tree.is_leaf[above]:
+            flags[[tree.left[above], tree.right[above]]] = True
+    return np.flatnonzero(flags & tree.is_leaf)
+
+
+def _histogram(
+    tree: Tree, node: int, x: NDArray[np.float64], truth: NDArray[np.int64]
+) -> dict[str, Any] | None:
+    """Rows of a node by class in bins of its column, and where the split divides them (0 to 1).
+
+    Categories on the yes side come first. None where no value is known.
+    """
+    known = ~np.isnan(x)
+    x, truth = x[known], truth[known]
+    if not len(x):
+        return None
+    column, at = tree.space[int(tree.feature[node])], float(tree.threshold[node])
+    if column.is_categorical:
+        order = np.argsort(~tree.subset[node][: len(column.categories)], kind="stable")
+        position = np.argsort(order)[x.astype(np.int64)]
+        n_bins, divided = len(order), int(tree.subset[node].sum()) / len(order)
+    else:
+        low, high = np.quantile(x, [0.01, 0.99])  # outliers would leave one bar
+        if np.isfinite(at):
+            low, high = min(low, at), max(high, at)
+        width = (high - low) or 1.0
+        n_bins, divided = N_BINS, float(np.clip((at - low) / width, 0.0, 1.0))
+        position = np.clip(((x - low) / width * N_BINS).astype(np.int64), 0, N_BINS - 1)
+    counts = np.zeros((n_bins, len(tree.classes)), np.int64)
+    np.add.at(counts, (position, truth), 1)
+    return {"counts": counts[:MOST_BARS].tolist(), "at": divided}
+
+
+def count_rows(
+    tree: Tree, leaves: NDArray[np.int64], truth: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Rows that reach each node, by class: (n_nodes, n_classes); `leaves` holds each row's leaf."""
     n_classes = len(tree.classes)
-    counts = np.bincount(tree.apply(X) * n_classes + truth, minlength=tree.n_nodes * n_classes)
+    counts = np.bincount(leaves * n_classes + truth, minlength=tree.n_nodes * n_classes)
     return sum_over_leaves(tree, counts.reshape(tree.n_nodes, n_classes))
 
 

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from steadytree.models.condition import Condition
 from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.riskscore._kernels.bands import points_spread, polish_steps
-from steadytree.riskscore.banded import RIDGE, Bands, BinnedRows
+from steadytree.riskscore.banded import Bands, BinnedRows
 
 SEARCHED = 0.35  # part of a split's price that its gain is too high by
 NEAR = 0.5  # log likelihood that smaller points may cost
@@ -79,13 +79,13 @@ def round_bands(
     )
     span = max(steps.height[steps.owner == v].sum() for v in found.used)
     scales = np.arange(1, most + 0.1, 0.5) / span if scale is None else [scale]
-    data = steps.owner, steps.held, found.weight, found.events, RIDGE
+    data = steps.owner, steps.held, found.weight, found.events, found.ridge
 
     def polished(
         given: NDArray[np.int64], slope: float
     ) -> tuple[NDArray[np.int64], float, float, float]:
         tops = max(most, 1) if scale is None else 10**6
-        return polish_steps(given.copy(), *data, tops, least.astype(np.int64), slope, found.start)
+        return polish_steps(given, *data, tops, least.astype(np.int64), slope, found.start)
 
     tried = [(np.maximum(steps.rounded(one), least), 1 / one) for one in scales]
     runs = [polished(*each) for each in tried]

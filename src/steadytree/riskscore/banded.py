@@ -16,17 +16,21 @@ from steadytree.riskscore._kernels.bands import (
 )
 from steadytree.riskscore.band_bins import ColumnBins
 
-RIDGE = 2.0  # a normal prior of variance 1/2 on the log odds of each band
+# a normal prior on the log odds of each band: of variance 1/2 in the search, at most 10 after it
+RIDGE, LEAST_RIDGE = 2.0, 0.1
 TURN = 10.0  # twice the log likelihood that a change of direction must gain
 # prices in twice the log likelihood: chance alone gains about this much by the best split
 THRESHOLD_PRICE = 1.0  # times the logarithm of the number of thresholds
-CATEGORY_PRICE = 1.5  # for each category after the first
+CATEGORY_PRICE = 1.0  # times the part of the gain that chance has
 TAIL, INNER = 0.005, 0.05  # least share of the weight in a band at an end, and between others
 LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
 
+
+# exchanges of splits: at most for each condition, splits tried, and least gain
+EXCHANGES, WEAKEST, GAINED = 1, 4, 1.0
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +42,7 @@ class BandSettings:
     max_conditions: int
     max_variables: int
     forced: tuple[int, ...] = ()
+    excluded: frozenset[int] = frozenset()  # columns left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +89,7 @@ class Bands:
     plain_loss: float  # without the penalty
     null_loss: float  # of the share of events alone
     spent: float = 0.0  # prices of all splits
+    ridge: float = RIDGE
 
     def levels(self) -> Floats:
         """Log odds of each pattern."""
@@ -105,26 +111,76 @@ def least_weights(total: float) -> tuple[float, float]:
 def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
     """Split bands one by one, each time where the loss falls most, and refit all of them."""
     found, weight_of_bins = _no_bands(rows), rows.weight_of_bins()
-    limits = RIDGE, *least_weights(float(rows.weights.sum()))
-    thresholds = np.array([max(len(one.thresholds), 1) for one in rows.bins])
-    price = np.where(rows.categorical, CATEGORY_PRICE, THRESHOLD_PRICE * np.log(thresholds))
     beats_chance = bool(settings.forced)
     for _ in range(settings.max_conditions):
-        allowed = _allowed(rows, found, settings)
-        table = BandTable(
-            rows.size, rows.categorical, weight_of_bins, allowed,
-            rows.sign, rows.turn, price, found.band, found.value,
-        )  # fmt: skip
-        first, second = _gradients(rows, found)
-        gain, paid, v, leave = best_split(table, first, second, limits)
-        if v < 0 or (gain + paid <= WORTH * paid and not _waiting(rows, found, settings)):
+        gain, paid, other = _split_best(rows, found, settings, weight_of_bins)
+        if other is None or (gain <= WORTH * paid and not _waiting(rows, found, settings)):
             break
-        found = _refit(rows, _with_split(rows, found, v, leave))
-        found = replace(found, spent=found.spent + 1 + paid)
+        found = other
         # what chance gains by the choice of splits and of columns, and seldom more than
         chance = found.spent + 2 * len(found.used) * np.log(len(rows.bins)) + SELDOM
         beats_chance |= 2 * (found.null_loss - found.plain_loss) > chance
-    return straighten(rows, found) if beats_chance else _no_bands(rows)
+    if not beats_chance:
+        return _no_bands(rows)
+    found = _exchange(rows, found, settings, weight_of_bins)
+    # the prior's variance is that of the log odds found, where that is larger (empirical Bayes)
+    values = np.concatenate([found.values_of(v) for v in found.used])
+    ridge = float(np.clip(len(values) / (values @ values), LEAST_RIDGE, RIDGE))
+    return straighten(rows, _refit(rows, replace(found, ridge=ridge)))
+
+
+def _split_best(
+    rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
+) -> tuple[float, float, Bands | None]:
+    """The best split's expected gain and price, and the bands refitted with it; None for none."""
+    thresholds = np.array([max(len(one.thresholds), 1) for one in rows.bins])
+    price = np.where(rows.categorical, CATEGORY_PRICE, THRESHOLD_PRICE * np.log(thresholds))
+    table = BandTable(
+        rows.size, rows.categorical, weight_of_bins, _allowed(rows, found, settings),
+        rows.sign, rows.turn, price, found.band, found.value,
+    )  # fmt: skip
+    limits = RIDGE, *least_weights(float(rows.weights.sum()))
+    gain, paid, v, leave = best_split(table, *_gradients(rows, found), limits)
+    if v < 0:
+        return 0.0, 0.0, None
+    other = _refit(rows, _with_split(rows, found, v, leave))
+    return gain + paid, paid, replace(other, spent=found.spent + 1 + paid)
+
+
+def _exchange(
+    rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
+) -> Bands:
+    """Join the weakest split and make the best one instead, while that lowers the loss."""
+    for _ in range(EXCHANGES * settings.max_conditions):
+        for pair in _weakest(rows, found)[:WEAKEST]:
+            joined = _refit(rows, _joined(found, *pair))
+            n_splits = sum(int(found.band[v].max()) for v in found.used)
+            joined = replace(joined, spent=found.spent * (1 - 1 / n_splits))
+            _, _, other = _split_best(rows, joined, settings, weight_of_bins)
+            if other is None:
+                continue
+            if 2 * other.loss + other.spent < 2 * found.loss + found.spent - GAINED:
+                found = other
+                break
+        else:
+            break
+    return found
+
+
+def _weakest(rows: BinnedRows, found: Bands) -> list[tuple[int, int, int]]:
+    """Neighbouring bands (variable and both), those first whose difference matters least."""
+    curve = found.weight * expit(found.levels()) * expit(-found.levels())
+    listed = []
+    for at, v in enumerate(found.used):
+        values = found.values_of(v)
+        mass = np.bincount(found.members[:, at], curve, minlength=len(values))
+        order = list(dict.fromkeys(found.band[v, : rows.size[v] + 1].tolist()))
+        if rows.categorical[v]:
+            order = np.argsort(values, kind="stable").tolist()
+        for one, two in pairwise(order):
+            shared = mass[one] * mass[two] / max(mass[one] + mass[two], 1e-300)
+            listed.append((float(shared * (values[one] - values[two]) ** 2), (v, one, two)))
+    return [pair for _, pair in sorted(listed)]
 
 
 def _no_bands(rows: BinnedRows) -> Bands:
@@ -147,9 +203,8 @@ def _allowed(rows: BinnedRows, found: Bands, settings: BandSettings) -> NDArray[
         return np.isin(rows.feature, waiting)
     if len(taken) >= settings.max_variables:
         return used
-    return used | ~np.isin(
-        rows.feature, list(taken)
-    )  # one direction of a column excludes the other
+    # one direction of a column excludes the other
+    return used | ~np.isin(rows.feature, [*taken, *settings.excluded])
 
 
 def _waiting(rows: BinnedRows, found: Bands, settings: BandSettings) -> list[int]:
@@ -172,13 +227,14 @@ def _with_split(rows: BinnedRows, found: Bands, v: int, leave: NDArray[np.bool_]
     band, used = found.band.copy(), found.used
     band[v, leave] = band[v].max() + 1
     key = 2 * found.pattern_of_row + leave[rows.binned[v]]
-    seen, pattern = np.unique(key, return_inverse=True)
+    seen = np.flatnonzero(np.bincount(key))
+    pattern = np.searchsorted(seen, np.arange(key.max() + 1))[key]
     members = found.members[seen // 2]
     if v not in used:
         used, members = (*used, v), np.column_stack([members, np.zeros(len(seen), np.int64)])
     members[seen % 2 == 1, used.index(v)] = band[v].max()
-    weight = np.bincount(pattern, rows.weights)
-    events = np.bincount(pattern, rows.weights * rows.events)
+    weight: Floats = np.bincount(pattern, rows.weights).astype(np.float64)
+    events: Floats = np.bincount(pattern, rows.weights * rows.events).astype(np.float64)
     return replace(
         found, band=band, used=used, pattern_of_row=pattern, members=members,
         weight=weight, events=events,
@@ -193,7 +249,7 @@ def _refit(rows: BinnedRows, found: Bands) -> Bands:
     parts = [found.members[:, [k]] == own for k, own in enumerate(bands)]
     design = np.column_stack([np.ones(len(found.weight)), *parts]).astype(np.float64)
     theta = np.concatenate([[found.start], *(found.values_of(v) for v in found.used)])
-    ridge = np.append(0.0, np.full(len(theta) - 1, RIDGE))
+    ridge = np.append(0.0, np.full(len(theta) - 1, found.ridge))
     theta, loss = _newton(design, found.weight, found.events, ridge, theta)
     value, at = np.zeros_like(found.value), 1
     for v, own in zip(found.used, bands, strict=True):
@@ -225,7 +281,7 @@ def _newton(
         if found > now:
             break
         theta, now = theta - size * step, found
-        if np.abs(step).max() < 1e-6:
+        if np.abs(step).max() < 1e-4:
             break
     return theta, now
 

@@ -19,6 +19,7 @@ from steadytree.riskscore.banded import Bands, BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
 from steadytree.riskscore.candidates import SLACK, LabelledRows, allowed_directions, check_forced
 from steadytree.riskscore.logistic import joint_scorecard
+from steadytree.riskscore.pool import ScorecardPool, search_pool
 
 MOST_POINTS, NO_LIMIT = 10, 10**6
 FOLDS, MOST_ROWS = 5, 10_000  # for the choice of the noise
@@ -28,10 +29,11 @@ Floats = NDArray[np.float64]
 
 
 class BandedScore(NamedTuple):
-    """A scorecard and the noise it was fitted with."""
+    """A scorecard, the noise it was fitted with, and others that are nearly as good."""
 
     scorecard: Scorecard
     noise: float
+    pool: ScorecardPool | None
 
 
 def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -> BandedScore:
@@ -39,14 +41,24 @@ def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -
     noise = estimator.noise
     if noise == "1se":
         noise = _choose_noise(estimator, data, fitting, seed)
-    found = _binary if len(data.classes) == 2 else _several
-    return BandedScore(found(estimator, data, fitting, float(noise)), float(noise))
+    noise = float(noise)
+    if len(data.classes) > 2:
+        return BandedScore(_several(estimator, data, fitting, noise), noise, None)
+    settings, rows = _settings(estimator, data), _rows(estimator, data, fitting, 1, noise)
+
+    def fit(excluded: frozenset[int]) -> Scorecard:
+        own = replace(settings, excluded=excluded)
+        return scorecard_of(estimator, data, rows, banded.grow_bands(rows, own), own)
+
+    first = fit(frozenset())
+    pool = search_pool(first, fit, lambda one: log_loss_of(one, data), estimator.pool_size)
+    return BandedScore(first, noise, pool)
 
 
 def _settings(estimator: Any, data: LabelledRows) -> BandSettings:
     limits = (estimator.max_conditions, estimator.max_variables)
-    most = [NO_LIMIT if limit is None else int(limit) for limit in limits]
-    return BandSettings(*most, check_forced(estimator, data))
+    conditions, variables = (NO_LIMIT if limit is None else int(limit) for limit in limits)
+    return BandSettings(conditions, variables, check_forced(estimator, data))
 
 
 def _rows(estimator: Any, data: LabelledRows, fitting: Floats, event: int, noise: float):
@@ -98,11 +110,12 @@ def scorecard_of(
     """The card of grown bands: integer points, the curve of risks, and the decision."""
     found = round_bands(rows, bands, most_points(estimator), settings.forced)
     given = conditions_of(rows, found)
-    plain = Scorecard(data.space, data.classes, list(given), list(given.values()), 0, decision=1)
+    points = np.array(list(given.values()), np.int64)
+    plain = Scorecard(data.space, data.classes, list(given), points, 0, decision=1)
     totals = data.totals(plain)
     counts = np.bincount(totals, data.weights)
     hits = np.bincount(totals, data.weights * (data.labels == 1))
-    slope, _, _ = fit_line(counts, hits, banded.RIDGE * found.spread, found.slope, found.start)
+    slope, _, _ = fit_line(counts, hits, bands.ridge * found.spread, found.slope, found.start)
     slope = max(slope, 0.0) * shrinkage(bands)
     share = float(np.clip(hits.sum() / counts.sum(), 1e-9, 1 - 1e-9))
     start = start_for(totals, data.weights, slope, share)
@@ -196,14 +209,16 @@ def described(scorecard: Scorecard, data: LabelledRows, provenance: Mapping[str,
     for variable in scorecard.variables:
         key = variable.band_of(data.values[:, variable.feature]) * n_classes + data.labels
         size = len(variable.bands) * n_classes
-        counts.append(np.bincount(key, data.weights, minlength=size).reshape(-1, n_classes))
+        summed = np.bincount(key, data.weights, minlength=size).astype(np.float64)
+        counts.append(summed.reshape(-1, n_classes))
     groups: tuple[RiskGroup, ...] = ()
     if scorecard.is_binary:
         risk = scorecard.risk(totals)[:, 1]
         mean = float(np.average(risk, weights=data.weights))
         groups = risk_groups(scorecard, float(np.clip(mean, 1e-9, 1 - 1e-9)))
-    more = {"risk_table": table, "profile": counts, "risk_groups": groups}
-    return replace(scorecard, provenance=provenance, **more)
+    return replace(
+        scorecard, risk_table=table, profile=counts, risk_groups=groups, provenance=provenance
+    )
 
 
 # ---- noise ----

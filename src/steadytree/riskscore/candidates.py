@@ -37,8 +37,8 @@ class LabelledRows(NamedTuple):
 
     def take(self, rows: NDArray[np.int64]) -> "LabelledRows":
         """Some of the rows."""
-        values, labels, weights = (part[rows] for part in self[2:])
-        return self._replace(values=values, labels=labels, weights=weights)
+        values, labels = self.values[rows], self.labels[rows]
+        return self._replace(values=values, labels=labels, weights=self.weights[rows])
 
 
 def names_of(estimator: Any, parameter: str) -> list[str]:

@@ -23,6 +23,7 @@ from steadytree.riskscore import candidates
 from steadytree.riskscore.banded_score import check_decision, described, fit_banded
 from steadytree.riskscore.candidates import LabelledRows
 from steadytree.riskscore.condition_score import NO_LIMIT, fit_conditions
+from steadytree.riskscore.pool import ScorecardPool
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 
@@ -34,6 +35,7 @@ PARAMETERS: Parameters = {
     "max_conditions": Integer(1, also=(None,)),
     "max_variables": Integer(1, also=(None,)),
     "max_points": Integer(1, also=(None,)),
+    "pool_size": Integer(1, 100),
     "prevalence": Real(above=0, below=1, also=(None,)),
     "directions": OneOf("both", "up"),
     "gamma": Real(above=0, below=0.5, also=("cv",)),
@@ -86,6 +88,9 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         10, for "logistic" 5.
     forced, forbidden : sequence of str, optional
         Columns that must be used, or must not. A forced column needs two values.
+    pool_size : int, default=1
+        Number of scorecards in ``pool_``: the fitted one, and others by different variables whose
+        log loss on the training rows is at most 2 % higher. For two classes and "log_loss".
     directions : {"both", "up"}, default="both"
         Whether points are given for small values too, or for large ones only.
     gamma : float in (0, 0.5) or "cv", default="cv"
@@ -104,6 +109,9 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         Totals with counts, shares and intervals on the training rows.
     certified_accuracy_ : float
         Share of training weight that is correct under every noise of size `noise_`.
+    pool_ : ScorecardPool or None
+        Scorecards that are nearly as good: which variables they share, and their spread of risk
+        for a row. None above two classes, and for objectives other than "log_loss".
     noise_ : float
     gamma_, n_rounds_ : settings that were used; None unless the objective is "majority"
     classes_ : ndarray of shape (n_classes,)
@@ -120,6 +128,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     """
 
     card_: Scorecard
+    pool_: ScorecardPool | None
     noise_: float
     gamma_: float | None
     n_rounds_: int | None
@@ -138,6 +147,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         max_points=None,
         forced=None,
         forbidden=None,
+        pool_size=1,
         directions="both",
         gamma="cv",
         n_rounds="cv",
@@ -157,6 +167,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         self.max_points = max_points
         self.forced = forced
         self.forbidden = forbidden
+        self.pool_size = pool_size
         self.directions = directions
         self.gamma = gamma
         self.n_rounds = n_rounds
@@ -203,7 +214,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
         if self.objective == "log_loss":
             self._fit_bands(data, rows, fitting, seed)
         else:
-            found = fit_conditions(self, data, seed)
+            found, self.pool_ = fit_conditions(self, data, seed), None
             self.card_, self.certified_accuracy_, self.noise_, self.gamma_, self.n_rounds_ = found
             totals = data.totals(self.card_)
             table = RiskTable.of(self.card_, totals, data.labels, data.weights)
@@ -237,8 +248,10 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
     def _fit_bands(
         self, data: LabelledRows, rows: Dataset, fitting: NDArray[np.float64], seed: int
     ) -> None:
-        plain, self.noise_ = fit_banded(self, data, fitting, seed)
+        plain, self.noise_, self.pool_ = fit_banded(self, data, fitting, seed)
         made = {"objective": "log_loss", "noise": self.noise_, "rows": float(data.weights.sum())}
+        if self.prevalence is not None:
+            made["prevalence"] = float(self.prevalence)
         self.card_ = described(plain, data, made)
         self.gamma_ = self.n_rounds_ = None
         moved = {
@@ -262,7 +275,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("objective='published' needs directions='up': use as_published().")
         if self.objective != "log_loss":
             usual = dict.fromkeys(("max_variables", "class_weight", "prevalence"))
-            usual |= {"decision": 0.5}
+            usual |= {"decision": 0.5, "pool_size": 1}
             given = [name for name, value in usual.items() if getattr(self, name) != value]
             if given:
                 raise ValueError(
@@ -298,6 +311,7 @@ class RiskScoreClassifier(LearnerMixin, ClassifierMixin, BaseEstimator):
             )
         binary = {"positive": self.positive, "prevalence": self.prevalence}
         binary["decision"] = None if self.decision == 0.5 else self.decision
+        binary["pool_size"] = None if self.pool_size == 1 else self.pool_size
         given = [name for name, value in binary.items() if value is not None]
         if given and len(classes) > 2:
             raise ValueError(

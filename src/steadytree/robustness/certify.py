@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
@@ -14,6 +15,7 @@ from steadytree.metrics.accuracy import label_indices
 from steadytree.metrics.measurement import Measurement
 from steadytree.models.boxes import exact_thresholds
 from steadytree.models.condition import Condition
+from steadytree.models.files import opened
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.sklearn import as_tree, from_sklearn_for
 from steadytree.models.tree import Tree
@@ -132,8 +134,8 @@ def thin_curve(
     return sizes, (len(kept) - np.searchsorted(kept, sizes, side="right")) / len(right)
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Shown):
     """Exact distances of rows to another prediction, and what follows from them."""
 
     perturbation: Perturbation
@@ -261,7 +263,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
 
     Parameters
     ----------
-    model : Tree, Scorecard, fitted learner or fitted scikit-learn tree
+    model : Tree, Scorecard, fitted learner, fitted scikit-learn tree or pipeline, or path of a file
     X : array-like or frame of shape (n_rows, n_features)
         Which columns move in whole steps is described at `Perturbation`, parameter `whole`.
     y : array-like of shape (n_rows,)
@@ -285,7 +287,7 @@ def certify(model: Any, X: Any, y: Any, perturbation: Perturbation) -> Certifica
     """
     if not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
-    table = Table.read(X)
+    table, model = Table.read(X), opened(model)
     found = as_scorecard(model) or _tree_of(model, table)
     # scikit-learn's trees, of single precision, keep no kinds of columns
     learned = isinstance(found, Scorecard) or not found.single_precision

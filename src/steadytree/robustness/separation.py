@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
+from steadytree._base.notebook import Shown
 from steadytree.metrics.accuracy import distinct_labels
 from steadytree.metrics.measurement import Measurement
 from steadytree.robustness import conflict_graph
@@ -66,8 +67,8 @@ class LinearSeparation:
         return math.ceil(math.log(1 / error) / (2 * self.edge**2))
 
 
-@dataclass(frozen=True, eq=False)
-class Separation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Separation(Shown):
     """How far rows of different classes are apart."""
 
     # rows of different classes shall be at least 2 r apart; None: they shall differ

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from sklearn.utils import check_random_state
 
+from steadytree._base.notebook import Shown
 from steadytree._base.validation import Integer, Real
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
@@ -24,8 +25,8 @@ LEAST_CERTAINTY = 0.01
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class ShiftAccuracy:
+@dataclass(frozen=True, eq=False, repr=False)
+class ShiftAccuracy(Shown):
     """Accuracy of a tree when inputs shift at random."""
 
     stays_right: Floats  # (n,): exact probability that a row is correct after a shift

@@ -233,7 +233,7 @@ def _area(
 
 Columns = Mapping[str, NDArray[Any]]
 Select = str | float | Callable[[Columns], Any]
-NAMED = ("knee", "tolerance")
+NAMED = ("knee", "tolerance", "relative-tolerance", "mean")
 
 
 def on_frontier(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -261,9 +261,11 @@ def choose(
     """Index of the chosen candidate, one of those on the frontier.
 
     "knee" is the point farthest from the line between the ends of the frontier; "tolerance" the
-    nearest tree within `max_score_loss` of the best score; a number the weight of closeness in a
-    sum of closeness and score, both scaled to the frontier; a callable maps the columns to values,
-    of which the largest wins.
+    nearest tree within `max_score_loss` of the best score, "relative-tolerance" within that share
+    of it (eq. 4, first form); "mean" the largest (score - distance) / 2 (eq. 4, second form), the
+    distance divided by the largest one of trees of the greatest depth (Proposition 2); a number the
+    weight of closeness in a sum of closeness and score, both scaled to the frontier; a callable
+    maps the columns to values, of which the largest wins.
     """
     # by decisions where they were measured; between equal ones the nearer tree
     changed = columns.get("changed", columns["distance"])[frontier]
@@ -278,6 +280,12 @@ def choose(
         return int(frontier[values[frontier].argmax()])
     if select == "tolerance":
         utility = np.where(score >= score.max() - max_score_loss - 1e-12, -changed, -np.inf)
+    elif select == "relative-tolerance":
+        enough = score >= score.max() - max_score_loss * abs(score.max()) - 1e-12
+        utility = np.where(enough, -distance, -np.inf)
+    elif select == "mean":
+        depth = max(int(columns["depth"].max()), 1)
+        utility = (score - distance / (2**depth * (2 * depth + 1))) / 2
     else:
         weight = 0.5 if select == "knee" else float(select)
         steady = 1 - (_unit(changed) + _unit(distance)) / 2

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
+from steadytree._base.notebook import Shown
 from steadytree._base.validation import Integer, Real
 from steadytree.data.labels import label_array
 from steadytree.data.table import Table
@@ -37,8 +38,8 @@ class CurvePoint:
     test_accuracy_interval: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class StabilityCurve:
+@dataclass(frozen=True, repr=False)
+class StabilityCurve(Shown):
     """Points by rising epsilon; epsilon 0 is the greedy tree."""
 
     points: tuple[CurvePoint, ...]
@@ -178,8 +179,8 @@ def _point(epsilon: float, rows: np.ndarray) -> CurvePoint:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class DistributionalSensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class DistributionalSensitivity(Shown):
     """Earth mover's distance between the trees with and without a row, over many seeds.
 
     `transported` is the mean distance under the best pairing of trees with and trees without the

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.notebook import Shown
 from steadytree._base.parallel import fan_out
 from steadytree._base.validation import Integer
 from steadytree.data.dataset import Dataset
@@ -23,8 +24,8 @@ MEANINGS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Optimism:
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimism(Shown):
     """Figures on the training rows, and how much of them is optimism (Harrell 1996)."""
 
     apparent: NDArray[np.float64]  # AUC, Brier score and calibration slope on the training rows

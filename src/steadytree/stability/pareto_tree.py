@@ -82,11 +82,15 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     previous : None
         Gone: `RetrainedTreeClassifier` learns near a tree in use.
     max_score_loss : float, default=0.01
-        Score that may be given up for steadiness with ``select="tolerance"``.
-    select : {"tolerance", "knee"}, float, or callable, default="tolerance"
-        The steadiest within `max_score_loss` of the best score; the knee of the
-        frontier; a weight of steadiness between 0 and 1; or a function of the candidates, a dict of
-        arrays, that returns a value for each, of which the largest on the frontier wins.
+        Score that may be given up for steadiness with ``select="tolerance"``, the share of it with
+        "relative-tolerance".
+    select : {"tolerance", "knee", "relative-tolerance", "mean"}, float, or callable, \
+            default="tolerance"
+        The steadiest within `max_score_loss` of the best score; the knee of the frontier; the two
+        choices of the paper's eq. 4: the nearest within a share of the best score, and the largest
+        mean of score and closeness, the distance as a share of its bound; a weight of steadiness
+        between 0 and 1; or a function of the candidates, a dict of arrays, that returns a value for
+        each, of which the largest on the frontier wins.
     complexity : bool, default=False
         Use the number of leaves as a third objective of the frontier.
     scoring : str, callable or None, default=None

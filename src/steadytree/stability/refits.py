@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.notebook import Shown
 from steadytree._base.parallel import fan_out
+from steadytree._base.progress import following
 from steadytree._base.validation import Integer
 from steadytree.data.dataset import Dataset
 from steadytree.data.feature_space import FeatureSpace
@@ -29,8 +31,8 @@ from steadytree.stability.sensitivity import mean_interval
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 
-@dataclass(frozen=True, eq=False)
-class ScorecardRefits:
+@dataclass(frozen=True, eq=False, repr=False)
+class ScorecardRefits(Shown):
     """A scorecard and those fitted again on parts of the rows."""
 
     whole: Scorecard  # from all rows
@@ -91,8 +93,8 @@ def thresholds(scorecard: Scorecard, name: str) -> NDArray[np.float64]:
 KEPT = 0.9  # share of the rows that each refit gets
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
+@dataclass(frozen=True, eq=False, repr=False)
+class Refits(Shown):
     """A tree and those fitted again on parts of the rows."""
 
     whole: Tree  # from all rows
@@ -141,6 +143,7 @@ def refits(
     kept: float = KEPT,
     n_jobs: int | None = None,
     random_state: int = 0,
+    progress: bool | Callable[[str], None] = False,
 ) -> Refits | ScorecardRefits:
     """Fit a learner again on parts of its rows, and measure how much the trees differ.
 
@@ -161,6 +164,8 @@ def refits(
         Processes, as in joblib.
     random_state : int, default=0
         Which rows.
+    progress : bool or callable, default=False
+        True shows a bar with the time left; a function is called with each step.
 
     Returns
     -------
@@ -184,12 +189,18 @@ def refits(
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(repeats)]
     whole = fit_model(np.arange(n_rows), estimator, data)
-    found = tuple(fan_out(fit_model, sets, estimator, data, n_jobs=n_jobs))
+    with following(progress) as on_progress:
+        heard = None if progress is False else on_progress
+        jobs = fan_out(fit_model, sets, estimator, data, n_jobs=n_jobs, on_progress=heard)
+        found = tuple(jobs)
     own = whole.predict(data)
     agreement = np.array([float(np.mean(one.predict(data) == own)) for one in found])
     if isinstance(whole, Scorecard):
         return ScorecardRefits(whole, found, agreement)
-    return Refits(whole, found, tree_distance([whole], found, space=data)[0], agreement)
+    # a pipeline may take numbers as categories: then its own columns are the space
+    kinds = [column.dtype == object for column in data.table.select(whole.space.names).columns]
+    space = data if kinds == whole.space.categorical.tolist() else None
+    return Refits(whole, found, tree_distance([whole], found, space=space)[0], agreement)
 
 
 GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from steadytree._base.exceptions import NotATreeError
 from steadytree._base.parallel import fan_out
+from steadytree._base.progress import OnProgress
 from steadytree.data.dataset import Dataset
 from steadytree.distance._kernels import node_distance
 from steadytree.distance.tree_distance import Distance, TreeNumbers, measure_distance
@@ -40,6 +42,9 @@ class Alternative:
         return self.grow()
 
 
+FITTED_ROWS, FEWEST_REFITS = 20_000, 5  # rows that slow refits are fitted to, taken together
+
+
 @dataclass(frozen=True, eq=False)
 class Removal:
     """Trees without each of several sets of rows, or after other changes, for one seed."""
@@ -53,6 +58,13 @@ class Removal:
 def is_repeatable(estimator: Any) -> bool:
     """Whether an estimator can prepare its fit once and repeat it on some of its rows."""
     return all(callable(getattr(estimator, name, None)) for name in ("prepare", "grow"))
+
+
+def affordable(estimator: Any, n_rows: int, most: int) -> int:
+    """Refits that are worth their time: fewer of a learner that is slow to repeat on many rows."""
+    if is_repeatable(estimator):
+        return most
+    return min(most, max(FEWEST_REFITS, FITTED_ROWS // max(n_rows, 1)))
 
 
 def fresh(estimator: Any) -> Any:
@@ -148,11 +160,13 @@ def refit(
     distance: Distance,
     n_alternatives: int,
     n_jobs: int | None,
+    on_progress: OnProgress | None = None,
 ) -> Removal:
     """Clone and refit any procedure that learns a tree; bins are then those of the new rows."""
     every = np.arange(data.n_rows)
     whole = _fit_variant(Variant(every, every), estimator, data)
-    trees = fan_out(_fit_variant, list(variants), estimator, data, n_jobs=n_jobs)
+    shared = (estimator, data)
+    trees = fan_out(_fit_variant, list(variants), *shared, n_jobs=n_jobs, on_progress=on_progress)
     depth = max(tree.depth for tree in (whole, *trees))
     return _compare(whole, trees, affected, distance, n_alternatives, depth)
 
@@ -191,11 +205,17 @@ def fit_again(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
 
 
 def _tree_of(fitted: Any, data: Dataset) -> Tree:
-    """The tree inside a fitted procedure, over the columns that it sees."""
+    """The tree inside a fitted procedure, over the columns of the data where they are followed.
+
+    Behind a step that mixes columns, it is over the columns that it sees.
+    """
     if hasattr(fitted, "best_estimator_"):
         return _tree_of(fitted.best_estimator_, data)
     if hasattr(fitted, "steps"):
-        return as_tree(fitted.steps[-1][1])
+        try:
+            return as_tree(fitted, data)
+        except NotATreeError:
+            return as_tree(fitted.steps[-1][1])
     # scikit-learn's trees do not keep whether there were missing values: the rows show it
     is_ours = isinstance(getattr(fitted, "tree_", None), Tree)
     return fitted.tree_ if is_ours else from_sklearn(fitted, data)

@@ -1,6 +1,6 @@
 """Average sensitivity: how the removal of rows changes a tree."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.utils import check_random_state
 
+from steadytree._base.notebook import Shown
 from steadytree._base.parallel import fan_out
+from steadytree._base.progress import following
 from steadytree._base.validation import Integer, OneOf
 from steadytree.data.dataset import Dataset
 from steadytree.distance.tree_distance import Distance
@@ -39,8 +41,8 @@ CHANGES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Sensitivity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensitivity(Shown):
     """How a tree changes when rows are removed from its training data, or changed.
 
     Alternatives are the most frequent trees without some rows, for the first seed; the tree on all
@@ -127,6 +129,7 @@ def average_sensitivity(
     sample_weight: Any = None,
     change: str = "remove",
     bins: str = "shared",
+    progress: bool | Callable[[str], None] = False,
 ) -> Sensitivity:
     """Mean distance between the tree on all rows and the trees without some of them.
 
@@ -167,6 +170,9 @@ def average_sensitivity(
     bins : {"shared", "own"}, default="shared"
         For StableTreeClassifier: "own" refits it from scratch, which moves thresholds too. The
         result's `bins` says what was measured.
+    progress : bool or callable, default=False
+        True shows a bar with the time left while an estimator is refitted; a function is called
+        with each step.
 
     Returns
     -------
@@ -202,13 +208,15 @@ def average_sensitivity(
     if shared:
         removals = fan_out(_repeat, jobs, data, distance, change, seed, n_jobs=n_jobs)
     else:
-        removals = [
-            refit(
-                one, data, _variants(change, sets, data, seed), sets, distance, N_ALTERNATIVES,
-                n_jobs,
-            )
-            for one, sets, _ in jobs
-        ]  # fmt: skip
+        with following(progress) as on_progress:
+            heard = None if progress is False else on_progress
+            removals = [
+                refit(
+                    one, data, _variants(change, sets, data, seed), sets, distance, N_ALTERNATIVES,
+                    n_jobs, heard,
+                )
+                for one, sets, _ in jobs
+            ]  # fmt: skip
     scale = 1.0
     if normalise and distance in ("node", "node-features"):
         scale = 2.0 ** (max(removal.depth for removal in removals) + 2) - 2

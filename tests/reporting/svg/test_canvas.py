@@ -8,6 +8,7 @@ from steadytree.reporting.svg.canvas import (
     colour_style,
     fit_text,
     text_width,
+    wrap_text,
 )
 
 
@@ -43,3 +44,15 @@ def test_a_text_fits_into_a_box_made_for_it():
 
 def test_ticks_are_round():
     assert Axis.over([0.93, 0.96], "accuracy").ticks == (0.93, 0.94, 0.95, 0.96)
+
+
+def test_lines_fit_their_width_and_lose_no_word():
+    text = "a group of categories with names of several words each, one after the other"
+    lines = wrap_text(text, 120, 12, most=20)
+    assert " ".join(lines) == text
+    assert all(text_width(line, 12) <= 120 for line in lines)
+    short = wrap_text(text, 120, 12, most=2)
+    assert len(short) == 2
+    assert "…" in short[1]
+    assert wrap_text("x" * 200, 120, 12) == [fit_text("x" * 200, 120, 12)]
+    assert wrap_text("", 120, 12) == [""]

@@ -181,7 +181,7 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     frame["y"] = np.where(frame["a"] > 0.5, "yes", "no")
     data, card = tmp_path / "d.csv", tmp_path / "d.card.json"
     frame.to_csv(data, index=False)
-    fit = ["--target", "y", "--tau", "0", "--save", card, "--svg", tmp_path / "d.svg"]
+    fit = ["--target", "y", "--noise", "0", "--save", card, "--svg", tmp_path / "d.svg"]
     fit += ["--html", tmp_path / "d.html"]
     code, printed, _ = run(data, *fit)
     assert code == 0
@@ -191,8 +191,11 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     out = tmp_path / "scores.csv"
     assert run(data, "--card", card, "--out", out)[0] == 0
     scored = pd.read_csv(out)
-    assert scored.columns.tolist() == ["total", "answer", "risk yes"]
-    assert (scored["answer"] == frame["y"]).all()
+    assert scored.columns.tolist() == [
+        *("a", "b", "y", "total", "risk yes", "prediction", "risk group"),
+        *("reason 1", "reason 2", "reason 3", "remarks"),
+    ]
+    assert (scored["prediction"] == frame["y"]).all()
     np.testing.assert_allclose(scored["risk yes"], load(card).predict_proba(frame)[:, 1], 1e-5)
     assert load(card).predict(frame).tolist() == frame["y"].tolist()
 
@@ -254,7 +257,7 @@ def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
         assert code == 0
         return printed, svg.read_text(), html.read_text()
 
-    fitted = shown("one", "--target", "y", "--tau", "0", "--save", card)
+    fitted = shown("one", "--target", "y", "--noise", "0", "--save", card)
     loaded = shown("two", "--card", card, "--out", tmp_path / "o.csv")
     text = str(plot(load(card)))
     assert "observed" in text
@@ -280,7 +283,8 @@ def test_command_says_that_a_card_is_empty_and_scores_each_class(run, tmp_path):
     assert code == 0
     assert "no conditions: every row gets the same prediction" in printed
     assert "UserWarning" not in warned
-    heads = ["total p", "total q", "total r", "answer", "risk p", "risk q", "risk r"]
+    heads = ["total p", "total q", "total r", "risk p", "risk q", "risk r", "prediction"]
+    heads = ["a", "y", *heads, "remarks"]
     assert pd.read_csv(out).columns.tolist() == heads
     np.testing.assert_allclose(pd.read_csv(out)["risk q"], 1 / 3, atol=1e-3)
 
@@ -289,7 +293,7 @@ def test_command_says_that_a_card_is_empty_and_scores_each_class(run, tmp_path):
     ("arguments", "message"),
     [
         ([], "pass --target to fit a risk score"),
-        (["--target", "y", "--tau", "much"], "--tau must be 1se or a number"),
+        (["--target", "y", "--noise", "much"], "--noise must be 1se or a number"),
         (["--target", "z"], "'z'"),
     ],
 )

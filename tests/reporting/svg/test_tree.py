@@ -1,3 +1,4 @@
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -27,7 +28,10 @@ def test_picture_is_xml_with_every_node(seed):
     tree = collected(seed)
     root = ET.fromstring(plot_tree(tree))
     assert len(list(root.iter("title"))) == len(tree["nodes"])
-    assert len(list(root.iter("path"))) == len(tree["nodes"]) - 1
+    branches = [path for path in root.iter("path") if path.get("class") == "edge"]
+    assert len(branches) == len(tree["nodes"]) - 1
+    groups = [group.get("data-node") for group in root.iter("g") if group.get("data-node")]
+    assert groups == [str(node["id"]) for node in tree["nodes"]]
     sides = [element.text for element in root.iter("text") if "side" in element.get("class", "")]
     assert sides.count("yes") == sides.count("no") == len(tree["nodes"]) // 2
 
@@ -57,9 +61,13 @@ def test_a_single_leaf_is_drawn():
 def test_many_classes_share_one_colour_for_the_rest():
     tree = collected(0, n_classes=3)
     many = tree | {"classes": [f"class {k}" for k in range(40)]}
-    many["nodes"] = [node | {"counts": list(range(40))} for node in tree["nodes"]]
-    kinds = {element.get("class") for element in ET.fromstring(plot_tree(many)).iter("rect")}
-    assert kinds <= {"box", "empty", *(f"c{k}" for k in range(8))}
+    bars = {"counts": [list(range(40))] * 16, "at": 0.5}
+    many["nodes"] = [
+        node | {"counts": list(range(40)), "histogram": bars} for node in tree["nodes"]
+    ]
+    root = ET.fromstring(plot_tree(many))
+    kinds = {element.get("class") for tag in ("rect", "path") for element in root.iter(tag)}
+    assert kinds <= {"box", "empty", "edge", *(f"c{k}" for k in range(8))}
 
 
 def test_names_are_escaped():
@@ -79,6 +87,8 @@ def test_bars_show_the_shares():
     tree = collected(3)
     groups = ET.fromstring(plot_tree(tree)).find("g").findall("g")
     for node, group in zip(tree["nodes"], groups, strict=True):
+        if node.get("histogram"):
+            continue
         bars = [rect for rect in group.iter("rect") if rect.get("height") == "9"]
         frame, parts = float(bars[0].get("width")), bars[1:]
         for rect in parts:
@@ -86,6 +96,25 @@ def test_bars_show_the_shares():
             share = node["counts"][label] / node["n_rows"]
             assert float(rect.get("width")) == pytest.approx(frame * share, abs=0.06)
         assert len(parts) == np.count_nonzero(node["counts"])
+
+
+def test_histograms_show_the_rows_of_a_node_by_class():
+    tree = collected(3)
+    groups = ET.fromstring(plot_tree(tree)).find("g").findall("g")
+    shown = 0
+    for node, group in zip(tree["nodes"], groups, strict=True):
+        if not node.get("histogram"):
+            continue
+        counts = np.array(node["histogram"]["counts"])
+        heights = {}
+        for path in group.iter("path"):
+            bars = re.findall(r"v-([\d.]+)h", path.get("d"))
+            heights[int(path.get("class")[1:])] = sum(map(float, bars))
+        for label in np.flatnonzero(counts.sum(axis=0)):
+            expected = 16 * counts[:, label].sum() / counts.sum(axis=1).max()
+            assert heights[label] == pytest.approx(expected, abs=0.06 * len(counts))
+        shown += 1
+    assert shown > 3
 
 
 @pytest.mark.parametrize("name", ["x" * 200, "W" * 50, "größe_" * 30, "変数" * 40])

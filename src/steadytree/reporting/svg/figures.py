@@ -9,7 +9,7 @@ from steadytree.reporting.svg.canvas import N_COLOURS, Axis, frame_picture
 from steadytree.reporting.svg.charts import Point, Series, Strip, curve, heat, scatter, strips
 
 SPLITS = {"root": "first split", "left": "next, if yes", "right": "next, if no"}
-FARTHEST = 4.0  # times the budget that a curve is drawn to
+FARTHEST = 4.0  # times the budget that a curve reaches to
 GREY = 7
 FEW_DOTS = 20  # points of a curve up to which each is marked
 
@@ -110,26 +110,26 @@ def roc_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
     """Sensitivity against false-positive rate."""
     x = [0.0, *found["curves"]["false_positive_rate"]]
     y = [0.0, *found["curves"]["sensitivity"]]
-    drawn = [
+    series = [
         Series(f"this {kind}", x, y, dots=len(x) <= FEW_DOTS),
         Series("by chance", (0.0, 1.0), (0.0, 1.0), colour=GREY),
     ]
     across = Axis.over([0.0, 1.0], "false-positive rate", percent=True)
     up = Axis.over([0.0, 1.0], "sensitivity", percent=True)
-    return frame_picture(curve(drawn, across, up), "ROC curve")
+    return frame_picture(curve(series, across, up), "ROC curve")
 
 
 def precision_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
     """Share of alerts with the event against share of events with an alert."""
     x, y = found["curves"]["sensitivity"], found["curves"]["precision"]
     share = found["n_events"] / found["n_rows"]
-    drawn = [
+    series = [
         Series(f"this {kind}", x, y, dots=len(x) <= FEW_DOTS),
         Series("by chance", (0.0, 1.0), (share, share), colour=GREY),
     ]
     across = Axis.over([0.0, 1.0], "sensitivity (recall)", percent=True)
     up = Axis.over([0.0, 1.0], "PPV (precision)", percent=True)
-    return frame_picture(curve(drawn, across, up), "Precision-recall curve")
+    return frame_picture(curve(series, across, up), "Precision-recall curve")
 
 
 def decision_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
@@ -137,16 +137,16 @@ def decision_chart(found: dict[str, Any], kind: str = "tree") -> Markup:
     risks = found["decision_curve"]["threshold"]
     most = found["n_events"] / found["n_rows"]
     floor = -0.15 * most  # what lies below is not worth drawing
-    drawn = []
+    series = []
     for name, key, colour in ((f"this {kind}", "model", 0), ("all rows", "all", 1)):
         pairs = zip(risks, found["decision_curve"][key], strict=True)
         kept = [(x, y) for x, y in pairs if y >= floor] or [(risks[0], floor)]
         x, y = zip(*kept, strict=True)
-        drawn.append(Series(name, x, y, colour=colour))
-    drawn.append(Series("no row", (0.0, risks[-1]), (0.0, 0.0), colour=GREY))
+        series.append(Series(name, x, y, colour=colour))
+    series.append(Series("no row", (0.0, risks[-1]), (0.0, 0.0), colour=GREY))
     across = Axis.over([0.0, risks[-1]], "risk from which one acts", percent=True)
     up = Axis.over([floor, most], "net benefit")
-    return frame_picture(curve(drawn, across, up), "Decision curve")
+    return frame_picture(curve(series, across, up), "Decision curve")
 
 
 CAPTIONS = {
@@ -154,7 +154,7 @@ CAPTIONS = {
     "A larger point is a larger model.",
     "changed answers": "All learners: how often predictions change on retraining.",
 }
-FARTHEST_COMPARED = 3.0  # times the budget that a curve is drawn to
+FARTHEST_COMPARED = 3.0  # times the budget that a curve reaches to
 
 
 def comparison_pictures(formatted: dict[str, Any]) -> list[tuple[str, Markup]]:

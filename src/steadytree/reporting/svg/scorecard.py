@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from steadytree.models.scorecard import Scorecard
-from steadytree.reporting.sheet import Block, RiskLine, Sheet
 from steadytree.reporting.svg.canvas import (
     BOLD,
     RECT,
@@ -20,6 +19,7 @@ from steadytree.reporting.svg.canvas import (
     titled,
     wrap_text,
 )
+from steadytree.reporting.svg.sheet import Block, RiskLine, Sheet
 
 # a column of 352 is legible on a phone, and two of them fill the width of an A4 page
 COLUMN, GUTTER, MARGIN = 352, 28, 16

@@ -11,7 +11,7 @@ from steadytree.reporting.formatting import percent_text, rows_text
 from steadytree.reporting.svg import canvas
 from steadytree.reporting.svg.canvas import RECT, Part, fit_text, text_at, text_width
 
-BOX_HEIGHT = 58
+BOX_HEIGHT = 66
 LEAF_STEP = 35  # from leaf to leaf
 GAP = 40  # between columns
 PADDING = 9
@@ -83,6 +83,7 @@ NARROWEST_LEAF, WIDEST_LEAF = 64, 160
 THICKEST = 9.0
 LEAF_HEIGHT = 26
 BAR_HEIGHT = 9
+HISTOGRAM_HEIGHT = 16
 
 
 def plot_tree(tree: dict[str, Any]) -> Markup:
@@ -140,8 +141,8 @@ def branches(
             continue
         path, x, y = layout.edge(nodes[node["parent"]], node)
         dashes = Markup(' stroke-dasharray="5 4"' if is_dashed else "")
-        line = Markup('<path class="edge" stroke-width="{:.1f}"{} d="{}"/>')
-        parts.append(line.format(1 + (THICKEST - 1) * share, dashes, path))
+        line = Markup('<path class="edge" data-node="{}" stroke-width="{:.1f}"{} d="{}"/>')
+        parts.append(line.format(node.get("id", ""), 1 + (THICKEST - 1) * share, dashes, path))
         labels.append(text_at(x, y + 4, node["side"], "small side"))
     return Markup("").join(parts + labels)
 
@@ -157,13 +158,14 @@ def _split(node: dict[str, Any], layout: Layout, classes: list[str], colours: li
     top, room = y - BOX_HEIGHT / 2, width - 2 * PADDING
     rows = rows_text(node["n_rows"]) if node["n_rows"] < 10_000 else f"{node['n_rows']:,}"
     bar = room - text_width(rows, SMALL) - 6
-    return Markup("<g>{}{}{}{}{}{}</g>").format(
+    return Markup('<g data-node="{}">{}{}{}{}{}{}</g>').format(
+        node["id"],
         _title(node, classes),
         RECT.format("box", x, top, width, BOX_HEIGHT, 5),
         text_at(x + PADDING, top + 18, fit_text(node["feature"], room, TEXT, bold=True), "name"),
         text_at(x + PADDING, top + 34, fit_text(split_line(node), room, TEXT)),
-        _bar(x + PADDING, top + 42, bar, node["counts"], colours),
-        text_at(x + width - PADDING, top + 50, rows, "small", anchor="end"),
+        _histogram(x + PADDING, top + 42, bar, node, colours),
+        text_at(x + width - PADDING, top + 57, rows, "small", anchor="end"),
     )
 
 
@@ -174,7 +176,8 @@ def _leaf(
     top, inner, height = y - LEAF_HEIGHT / 2, x + PADDING, LEAF_HEIGHT
     line = fit_text(leaf_line(node, classes), width - 10, TEXT, bold=True)
     rows = f"{node['n_rows']:,} · {percent_text(node['share'])}"
-    return Markup("<g>{}{}{}{}{}{}</g>").format(
+    return Markup('<g class="leaf" data-node="{}">{}{}{}{}{}{}</g>').format(
+        node["id"],
         _title(node, classes),
         RECT.format("box", x, top, width + BAR + ROWS + PADDING, height, 5),
         RECT.format(f"c{colours[node['answer']]}", x, top, 5, height, 2),
@@ -191,6 +194,32 @@ def _bar(x: float, y: float, width: float, counts: list[int], colours: list[int]
         parts.append(RECT.format(f"c{colour}", x, y, width * share, BAR_HEIGHT, 0))
         x += width * share
     return Markup("").join(parts)
+
+
+def _histogram(
+    x: float, y: float, width: float, node: dict[str, Any], colours: list[int]
+) -> Markup:
+    """The column's values in the node, stacked by class, and the threshold between them."""
+    found = node.get("histogram")
+    if found is None:
+        return _bar(x, y + HISTOGRAM_HEIGHT - BAR_HEIGHT, width, node["counts"], colours)
+    bars, bottom = found["counts"], y + HISTOGRAM_HEIGHT
+    step, most = width / len(bars), max(map(sum, bars))
+    paths: dict[int, list[str]] = {}
+    for k, counts in enumerate(bars):
+        below = 0.0
+        for colour, share in canvas.bar_parts(counts, colours) if sum(counts) else ():
+            height = HISTOGRAM_HEIGHT * sum(counts) / most * share
+            start = f"M{x + k * step:.1f} {bottom - below:.1f}"
+            paths.setdefault(colour, []).append(f"{start}v{-height:.1f}h{step:.1f}v{height:.1f}z")
+            below += height
+    shapes = [
+        Markup('<path class="c{}" d="{}"/>').format(colour, "".join(parts))
+        for colour, parts in sorted(paths.items())
+    ]
+    at = x + width * found["at"]
+    lines = canvas.line_at(x, bottom, x + width, bottom, "axis")
+    return Markup("").join(shapes) + lines + canvas.line_at(at, y - 1, at, bottom + 1, "own")
 
 
 def _title(node: dict[str, Any], classes: list[str]) -> Markup:

@@ -18,7 +18,7 @@ class BandTable(NamedTuple):
     allowed: np.ndarray  # (p,) bool: may be split
     sign: np.ndarray  # (p,) int64: 1 and -1 for risks that may only rise or fall, else 0
     turn: np.ndarray  # (p,) float64: price of each change of direction
-    price: np.ndarray  # (p,) float64: price of a threshold, or of each further category
+    price: np.ndarray  # (p,) float64: price of a threshold; of categories, times chance's spread
     band: np.ndarray  # (p, b) int64: band of each bin
     value: np.ndarray  # (p, b) float64: log odds of the bin's band
 
@@ -65,14 +65,23 @@ def split_gain(g, h, others_g, others_h, value, ridge):
 
 
 @kernel
-def group_price(g, h, price):
+def weighted_spread(odds, weight):
+    """Weighted sum of squares around the weighted mean."""
+    mean = (odds * weight).sum() / max(weight.sum(), 1e-300)
+    return (weight * (odds - mean) ** 2).sum()
+
+
+@kernel
+def group_price(table, v, bins, first, second):
     """Price of a split of categories: high where chance alone would part them as well."""
-    # with m categories chance gives their differences a chi-squared sum of m - 1; a part of the
-    # best split's gain is due to chance in proportion to chance's share of the sum
-    m, total, mean = len(g), 0.0, g.sum() / max(h.sum(), 1e-300)
-    for k in range(m):
-        total += (g[k] - h[k] * mean) ** 2 / max(h[k], 1e-300)
-    return price * (m - 1) * min(1.0, (m - 1) / max(total, 1e-300))
+    # chance gives the log odds of m categories a chi-squared spread of m - 1. Its share of the
+    # spread of all categories is its share of what a split within a band gains, too
+    known = np.flatnonzero((table.weight[v] > 0) & (second[v] > 0))
+    odds = table.value[v][known] - first[v][known] / second[v][known]
+    whole = weighted_spread(odds, second[v][known])
+    part = bins[second[v][bins] > 0]
+    own = weighted_spread(first[v][part] / second[v][part], second[v][part])
+    return table.price[v] * own * min(1.0, (len(known) - 1) / max(whole, 1e-300))
 
 
 @kernel
@@ -123,7 +132,7 @@ def split_band(table, v, bins, first, second, limits, best):
     size, categorical, value = table.size[v], table.categorical[v], table.value[v, bins[0]]
     price = table.price[v]
     if categorical:
-        price = group_price(first[v][bins], second[v][bins], price)
+        price = group_price(table, v, bins, first, second)
     n_known = len(bins) - (not categorical and bins[-1] == size)
     total = first[v][bins].sum(), second[v][bins].sum(), table.weight[v][bins].sum()
     lost = (0.0, 0.0, 0.0)  # missing values of numbers
@@ -260,8 +269,8 @@ def polish_steps(steps, owner, held, weight, events, ridge, most, least, slope, 
 
     A variable's steps add up to at most `most` points, and to at least `least[k]` for step k.
     """
+    steps, moved = steps.copy(), True
     slope, start, loss = points_loss(steps, owner, held, weight, events, ridge, slope, start)
-    moved = True
     while moved:
         moved = False
         for k in range(len(steps)):

@@ -5,7 +5,7 @@ with replacement, a risk score is fitted to the sample, and for every total the 
 among all rows of the world with that total is the truth. Coverage is the share of the world's rows
 whose total has an interval that holds it.
 
-``python studies/risk/coverage.py --out coverage.txt``; STEADYTREE_DATA names the data folder.
+``python studies/risk/intervals.py --out intervals.txt``; STEADYTREE_DATA names the data folder.
 """
 
 import argparse
@@ -13,10 +13,12 @@ import pathlib
 import warnings
 
 import numpy as np
+from scipy.special import expit, logit
 
 import data
 from steadytree import RiskScoreClassifier
 from steadytree._base.intervals import wilson_interval
+from steadytree.metrics.calibration import fit_logistic, overlaps
 
 WORLDS = ("adult", "bank-additional", "fico_sep", "higgs_sample", "cod-rna_train", "adult 5.0%")
 SIZES = (300, 1000, 4000)
@@ -27,6 +29,19 @@ Z = 1.959963984540054
 def share_interval(row, card):
     """Wilson's interval of the share among the training rows with the total."""
     return wilson_interval(row.n_label, row.n_rows)
+
+
+def moved_interval(row, card):
+    """The same, moved by the log odds from the curve of the training rows to the stated risk."""
+    keys = ("total", "n_rows", "n_label")
+    columns = [[getattr(one, key) for one in card.risk_table.rows] for key in keys]
+    totals, counts, events = np.array(columns, float)
+    if not overlaps(totals, counts, events):
+        return share_interval(row, card)
+    design = np.stack([np.ones(len(totals)), totals], axis=1)
+    (start, slope), _ = fit_logistic(design, np.zeros(len(totals)), counts, events)
+    shift = card.intercept - start + (card.slope - slope) * row.total
+    return tuple(expit(logit(np.array(share_interval(row, card))) + shift))
 
 
 def curve_interval(row, card):
@@ -42,12 +57,7 @@ def curve_interval(row, card):
     return tuple(1 / (1 + np.exp(-np.array([level - Z * error, level + Z * error]))))
 
 
-def joint_interval(row, card, most=20.0):
-    """Wilson's interval, to which the curve adds some rows at the stated risk."""
-    return wilson_interval(row.n_label + most * row.risk, row.n_rows + most)
-
-
-KINDS = {"share": share_interval, "curve": curve_interval, "share and curve": joint_interval}
+KINDS = {"share": share_interval, "share, moved": moved_interval, "curve": curve_interval}
 
 
 def measure(frame, y, size, seed):
@@ -75,7 +85,7 @@ def measure(frame, y, size, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("coverage.txt"))
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("intervals.txt"))
     parser.add_argument("--samples", type=int, default=SAMPLES)
     given = parser.parse_args()
     heads = "".join(f"{kind:>24}" for kind in KINDS)

@@ -1,0 +1,107 @@
+"""Fitted estimators of other packages in skops, pickle and joblib files."""
+
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from sklearn.exceptions import InconsistentVersionWarning
+
+from steadytree._base.exceptions import TreeFileError
+from steadytree._base.optional import require
+
+PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
+# hold numbers and settings alone and run nothing; not every version of skops trusts them
+HARMLESS = {
+    "collections.OrderedDict",
+    "numpy.dtype",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.tree._tree.Tree",
+}
+RISK = (
+    "a pickle, and reading one can run any code: pass --trust (in Python, load(path, trust=True)) "
+    "if you know who made it, or have it saved with skops"
+)
+
+
+def is_skops(path: Path) -> bool:
+    """Whether a file is an archive that skops wrote."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return "schema.json" in archive.namelist()
+
+
+def is_pickle(path: Path, start: bytes) -> bool:
+    """Whether a file is a pickle, by its first byte or its name; nothing of it is run."""
+    return start[:1] == b"\x80" or path.suffix.lower() in PICKLE_ENDINGS
+
+
+def read_skops(path: Path, trust: bool) -> Any:
+    """The estimator of a skops file; types that skops does not trust are refused by name."""
+    io = require("skops.io", extra="skops", purpose="reading a skops file")
+    try:
+        unknown = io.get_untrusted_types(file=path)
+        refused = sorted(set(unknown) - HARMLESS)
+        if refused and not trust:
+            listed = ", ".join(refused)
+            raise TreeFileError(
+                f"{path}: holds types that are not trusted: {listed}. Nothing was loaded: pass "
+                "--trust (in Python, load(path, trust=True)) if you know who made it."
+            )
+        return _read(path, lambda: io.load(path, trusted=unknown))
+    except TreeFileError:
+        raise
+    except Exception as error:  # whatever a damaged archive makes skops raise
+        raise _unreadable(path, error) from None
+
+
+def read_pickle(path: Path, trust: bool) -> Any:
+    """The estimator of a pickle or joblib file; nothing is run unless the file is trusted."""
+    if not trust:
+        raise TreeFileError(f"{path}: {RISK}.")
+    import joblib
+
+    try:
+        return _read(path, lambda: joblib.load(path))
+    except TreeFileError:
+        raise
+    except Exception as error:  # a pickle may raise anything
+        raise _unreadable(path, error) from None
+
+
+def _read(path: Path, read: Any) -> Any:
+    """What a file holds; another version of scikit-learn and what is no classifier are refused."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", InconsistentVersionWarning)
+        try:
+            found = read()
+        except InconsistentVersionWarning as warning:
+            wrote, runs = warning.original_sklearn_version, warning.current_sklearn_version
+            raise TreeFileError(
+                f"{path}: fitted with scikit-learn {wrote}, and this is {runs}, which may predict "
+                f"otherwise. Install scikit-learn {wrote}, or fit the model again."
+            ) from None
+    if isinstance(found, type) or not hasattr(found, "predict"):
+        kind = found.__name__ if isinstance(found, type) else type(found).__name__
+        raise TreeFileError(
+            f"{path}: holds {kind}, which is no fitted classifier. Save the fitted model itself."
+        )
+    return found
+
+
+def _unreadable(path: Path, error: Exception) -> TreeFileError:
+    if isinstance(error, ModuleNotFoundError):
+        return TreeFileError(
+            f"{path}: the model needs the package {error.name!r}, which is not installed: install "
+            "it, in the version that the model was fitted with."
+        )
+    reason = " ".join(str(error).split())[:200]
+    return TreeFileError(
+        f"{path}: cannot be read ({type(error).__name__}: {reason}). Damaged, or written by other "
+        "versions of its packages: save the model again."
+    )

@@ -1,0 +1,1 @@
+"""What the script of a report's page works with, and what notebooks show."""

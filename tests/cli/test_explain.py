@@ -1,0 +1,61 @@
+"""`steadytree explain`: one row by its number or by an identifier."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import steadytree as st
+
+COMMAND = ("explain",)
+
+
+@pytest.fixture
+def files(tmp_path):
+    X = pd.DataFrame({"age": range(40), "dose": [k % 7 / 2 for k in range(40)]})
+    y = ["ill" if age > 20 else "well" for age in X["age"]]
+    st.save(st.StableTreeClassifier(2, 0, random_state=0).fit(X, y), tmp_path / "m.tree.json")
+    X.assign(name=[f"p{k}" for k in range(40)], same="a").to_csv(tmp_path / "d.csv", index=False)
+    return "m.tree.json", "d.csv"
+
+
+def test_row_by_number_and_by_identifier(run, files):
+    by_number = run(*files, "--row", 3)
+    assert by_number == run(*files, "--id", "name=p3")
+    code, out, _ = by_number
+    assert code == 0
+    assert out.startswith("row 3: well. Probability 100 %")
+    assert "age from 3 to 2" in out
+
+
+def test_json_holds_what_the_function_says(run, files, tmp_path):
+    code, out, _ = run(*files, "--row", 30, "--json")
+    row = pd.read_csv(tmp_path / "d.csv").iloc[[30]][["age", "dose"]].astype(float)
+    assert code == 0
+    assert json.loads(out) == st.explain(st.load(tmp_path / "m.tree.json"), row).to_dict()
+
+
+def test_previous_model_and_frozen_columns(run, files, tmp_path):
+    (tmp_path / "noise.toml").write_text('frozen = ["age"]\nstep_cost = 1.0\n')
+    code, out, _ = run(*files, "--row", 3, "--noise", "noise.toml", "--previous", files[0])
+    assert code == 0
+    assert "No allowed change turns the decision." in out
+    assert "The previous model decided well (100 %): the same." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name one row: pass --row NUMBER or --id COLUMN=VALUE."),
+        (("--row", 1, "--id", "name=p1"), "name one row"),
+        (("--row", 40), "--row must be at most 39, got 40."),
+        (("--id", "name=p99"), "--id name=p99: 0 rows have this value"),
+        (("--id", "same=a"), "--id same=a: 40 rows have this value"),
+        (("--id", "nam=p1"), "did you mean 'name', 'same'?"),
+    ],
+)
+def test_wrong_rows_are_refused_in_one_line(run, files, arguments, message):
+    code, out, err = run(*files, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

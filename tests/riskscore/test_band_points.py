@@ -1,0 +1,77 @@
+"""Points of bands: small, whole, in the order of the risks; totals mean what rows had."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from steadytree.models.scorecard import Scorecard
+from steadytree.riskscore.band_points import Steps, conditions_of, round_bands, shrinkage, start_for
+from steadytree.riskscore.banded import BandSettings, grow_bands
+from tests.riskscore.test_banded import binned_rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_points_are_whole_from_zero_and_in_the_order_of_the_log_odds(seed):
+    rows = binned_rows(seed)
+    bands = grow_bands(rows, BandSettings(8, 5))
+    found = round_bands(rows, bands, 6)
+    for v in found.used:
+        points, seen = found.points[v], np.unique(rows.binned[v])
+        assert points.min() == 0
+        assert points.max() <= 6
+        order = np.argsort(bands.value[v][seen], kind="stable")
+        assert (np.diff(points[seen][order]) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_single_step_more_or_less_is_better(seed):
+    """Against every neighbour, with the curve through totals fitted anew."""
+    from steadytree.riskscore._kernels.bands import points_loss
+
+    rows = binned_rows(seed)
+    bands = grow_bands(rows, BandSettings(6, 4))
+    steps, found = Steps.of(bands), round_bands(rows, bands, 10)
+    chosen = np.zeros(len(steps.owner), np.int64)
+    for v in found.used:
+        own = [
+            int(found.points[v][np.argmax(bands.band[v] == k)])
+            for k in range(bands.band[v].max() + 1)
+        ]
+        chosen[steps.owner == v] = np.diff(np.sort(own))
+
+    def loss(tried):
+        data = steps.owner, steps.held, bands.weight, bands.events, bands.ridge
+        return points_loss(tried, *data, found.slope, found.start)[2]
+
+    best = loss(chosen)
+    for k in range(len(chosen)):
+        for change in (1, -1):
+            tried = chosen.copy()
+            tried[k] += change
+            if tried[k] >= 0 and tried[steps.owner == steps.owner[k]].sum() <= 10:
+                assert loss(tried) > best - 1e-5 * (1 + abs(best))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_conditions_give_each_row_the_points_of_its_bins(seed):
+    from steadytree.data.feature_space import FeatureSpace
+    from tests.riskscore.test_condition_score import mixed_data
+
+    rows, (frame, _) = binned_rows(seed), mixed_data(seed, 300)
+    found = round_bands(rows, grow_bands(rows, BandSettings(8, 5)), 10)
+    given = conditions_of(rows, found)
+    card = Scorecard(FeatureSpace.observe(frame), [0, 1], list(given), list(given.values()), 0)
+    expected = sum(found.points[v][rows.binned[v]] for v in found.used)
+    np.testing.assert_array_equal(card.score(frame), expected)
+
+
+def test_the_start_makes_the_mean_risk_a_share():
+    totals, weights = np.array([0, 1, 1, 5, 9]), np.array([1.0, 2.0, 1.0, 3.0, 1.0])
+    for share in (0.001, 0.3, 0.98):
+        start = start_for(totals, weights, 0.7, share)
+        assert np.average(expit(start + 0.7 * totals), weights=weights) == pytest.approx(share)
+
+
+def test_a_fit_that_gains_little_is_shrunken_more():
+    strong, weak = (grow_bands(binned_rows(0, n), BandSettings(5, 5)) for n in (3000, 150))
+    assert 0 <= shrinkage(weak) < shrinkage(strong) <= 1

@@ -1,0 +1,108 @@
+"""The search for bands: its fit is the ridge regression of its bands, and its limits hold."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from steadytree.data.feature_space import FeatureSpace
+from steadytree.riskscore import banded
+from steadytree.riskscore.band_bins import ColumnBins
+from steadytree.riskscore.banded import BandSettings, BinnedRows, grow_bands, least_weights
+from tests.riskscore.test_condition_score import mixed_data
+
+
+def binned_rows(seed=0, n=300, sign=0, turn=banded.TURN):
+    frame, y = mixed_data(seed, n)
+    space = FeatureSpace.observe(frame)
+    values, weights = space.encode(frame), np.ones(n)
+    bins = tuple(ColumnBins.of(c, values[:, j], weights, 5.0) for j, c in enumerate(space))
+    binned = np.stack([one.binned(values[:, j]) for j, one in enumerate(bins)]).astype(np.uint16)
+    categorical, p = space.categorical, len(bins)
+    directed = np.where(categorical, 0, sign)
+    given = bins, np.arange(p), binned, y.astype(float), weights, categorical
+    return BinnedRows(*given, directed, np.full(p, turn))
+
+
+def level_of(rows, found):
+    return found.start + sum(found.value[v][rows.binned[v]] for v in found.used)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_fit_is_the_penalised_optimum_of_its_bands(seed):
+    rows = binned_rows(seed)
+    found = grow_bands(rows, BandSettings(5, 4))
+    design = [np.ones(len(rows.events))]
+    for v in found.used:
+        own = found.band[v][rows.binned[v]]
+        design += [own == k for k in range(found.band[v].max() + 1)]
+    X = np.column_stack(design).astype(float)
+
+    def loss(at):
+        level = X @ at
+        lost = np.logaddexp(0, level).sum() - rows.events @ level
+        return lost + found.ridge / 2 * (at[1:] ** 2).sum()
+
+    assert banded.LEAST_RIDGE <= found.ridge <= banded.RIDGE
+    best = minimize(loss, np.zeros(X.shape[1]), method="BFGS")
+    assert found.loss == pytest.approx(best.fun, rel=1e-6)
+    np.testing.assert_allclose(level_of(rows, found), X @ best.x, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_patterns_are_the_rows_bands(seed):
+    rows = binned_rows(seed)
+    found = grow_bands(rows, BandSettings(6, 3))
+    assert len(found.used) <= 3
+    bands = np.stack([found.band[v][rows.binned[v]] for v in found.used], axis=1)
+    np.testing.assert_array_equal(found.members[found.pattern_of_row], bands)
+    assert found.weight.sum() == len(rows.events)
+    assert found.events.sum() == rows.events.sum()
+    assert sum(found.band[v].max() for v in found.used) <= 6
+
+
+def test_no_band_is_smaller_than_it_may_be():
+    rows = binned_rows(1, 600)
+    least, inner = least_weights(600.0)
+    found = grow_bands(rows, BandSettings(12, 5))
+    for v in found.used:
+        own, size = found.band[v], int(rows.size[v])
+        weight = np.bincount(own[rows.binned[v]], minlength=own.max() + 1)
+        assert weight[weight > 0].min() >= least
+        order = list(dict.fromkeys(own[:size].tolist()))
+        if not rows.categorical[v]:
+            known = rows.binned[v] < size
+            for k in order[1:-1]:
+                assert (own[rows.binned[v][known]] == k).sum() >= inner
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_directed_variables_run_their_way(sign):
+    rows = binned_rows(2, 500, sign)
+    found = grow_bands(rows, BandSettings(10, 5))
+    for v in found.used:
+        if not rows.categorical[v]:
+            steps = np.diff(found.value[v][: rows.size[v]])
+            assert (sign * steps >= -1e-9).all()
+
+
+def test_forced_variables_are_used_and_chance_alone_makes_no_bands():
+    rng = np.random.default_rng(0)
+    rows = binned_rows(0)
+    noise = BinnedRows(
+        rows.bins,
+        rows.feature,
+        rows.binned,
+        rng.permutation(rows.events),
+        rows.weights,
+        rows.categorical,
+        rows.sign,
+        rows.turn,
+    )
+    assert grow_bands(noise, BandSettings(10, 5)).used == ()
+    assert 2 in grow_bands(noise, BandSettings(10, 5, forced=(2,))).used
+
+
+def test_few_rows_may_have_small_bands():
+    assert least_weights(12.0) == (2.0, 2.0)
+    assert least_weights(100.0) == (10.0, 10.0)
+    assert least_weights(10_000.0) == (50.0, 500.0)
