@@ -13,12 +13,11 @@ import pathlib
 import warnings
 
 import numpy as np
-from scipy.special import expit, logit
 
 import data
 from steadytree import RiskScoreClassifier
 from steadytree._base.intervals import wilson_interval
-from steadytree.metrics.calibration import fit_logistic, overlaps
+from steadytree.reporting.svg.sheet import Sheet
 
 WORLDS = ("adult", "bank-additional", "fico_sep", "higgs_sample", "cod-rna_train", "adult 5.0%")
 SIZES = (300, 1000, 4000)
@@ -31,17 +30,10 @@ def share_interval(row, card):
     return wilson_interval(row.n_label, row.n_rows)
 
 
-def moved_interval(row, card):
+def sheet_interval(row, card):
     """The same, moved by the log odds from the curve of the training rows to the stated risk."""
-    keys = ("total", "n_rows", "n_label")
-    columns = [[getattr(one, key) for one in card.risk_table.rows] for key in keys]
-    totals, counts, events = np.array(columns, float)
-    if not overlaps(totals, counts, events):
-        return share_interval(row, card)
-    design = np.stack([np.ones(len(totals)), totals], axis=1)
-    (start, slope), _ = fit_logistic(design, np.zeros(len(totals)), counts, events)
-    shift = card.intercept - start + (card.slope - slope) * row.total
-    return tuple(expit(logit(np.array(share_interval(row, card))) + shift))
+    [(_, lines)] = Sheet.of(card).risks
+    return next(line.interval for line in lines if line.low <= row.total <= line.high)
 
 
 def curve_interval(row, card):
@@ -57,7 +49,7 @@ def curve_interval(row, card):
     return tuple(1 / (1 + np.exp(-np.array([level - Z * error, level + Z * error]))))
 
 
-KINDS = {"share": share_interval, "share, moved": moved_interval, "curve": curve_interval}
+KINDS = {"sheet": sheet_interval, "share": share_interval, "curve": curve_interval}
 
 
 def measure(frame, y, size, seed):
