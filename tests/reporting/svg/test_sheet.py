@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import category_conditions, number_conditions
-from steadytree.reporting.svg.sheet import MOST_LINES, Sheet, possible_totals, risk_text
+from steadytree.reporting.svg.sheet import MOST_LINES, RiskLine, Sheet, possible_totals, risk_text
 from tests.models.scorecards import random_card, random_rows_of_card
 
 
@@ -36,7 +35,8 @@ def test_every_row_finds_its_total_and_risk(seed):
             assert line.risk == risk_text(card.risk([total])[0, 1])
             [row] = [row for row in card.risk_table.rows if row.total == total]
             assert (line.n_rows, line.n_label) == (row.n_rows, row.n_label)
-            assert line.interval == wilson_interval(row.n_label, row.n_rows)
+            low, high = wilson_interval(row.n_label, row.n_rows)
+            assert line.interval == (min(low, row.risk), max(high, row.risk))
     assert sum(line.n_rows for line in lines) == len(totals)
 
 
@@ -106,33 +106,23 @@ def test_risks_as_text(share, text):
     assert risk_text(share) == text
 
 
-@pytest.mark.parametrize("slope", [0.02, 0.3])
-def test_intervals_move_as_the_risks_do(slope):
-    space = FeatureSpace.declare(bounds={"a": (0, 1)}, missing=False)
-    pairs = number_conditions(0, [0.2, 0.5, 0.8], [0, 2, 3, 7], 0)
-    conditions, points = zip(*pairs, strict=True)
-    card = Scorecard(space, [0, 1], conditions, points, 0, slope, -3.0, decision=3)
-    rng = np.random.default_rng(0)
-    totals = rng.choice([0, 2, 3, 7], 400)
-    labels = (rng.random(400) < 0.1 + 0.1 * totals).astype(int)
-    card = replace(card, risk_table=RiskTable.of(card, totals, labels))
-    plain = LogisticRegression(C=1e9, tol=1e-9, max_iter=1000).fit(totals[:, None], labels)
-    [(_, lines)] = Sheet.of(card).risks
-    for line in lines:
-        own = totals == line.low
-        low, high = wilson_interval(labels[own].sum(), own.sum())
-        level = plain.intercept_[0] + plain.coef_[0, 0] * line.low
-        ratio = np.exp(-3.0 + slope * line.low - level)  # of the odds
-        for found, end in zip(line.interval, (low, high), strict=True):
-            assert found == pytest.approx(end * ratio / (end * ratio + 1 - end), abs=1e-4)
+def test_intervals_follow_the_prevalence_of_the_risks():
+    card = replace(long_card(), provenance={"prevalence": 0.01})
+    rows = card.risk_table.rows
+    share = sum(row.n_label for row in rows) / sum(row.n_rows for row in rows)
+    ratio = 0.01 / 0.99 / (share / (1 - share))  # of the odds, by Bayes' rule
+    for line in Sheet.of(card).risks[0][1]:
+        if line.n_rows:
+            ends = [
+                e * ratio / (e * ratio + 1 - e) for e in wilson_interval(line.n_label, line.n_rows)
+            ]
+            expected = min(ends[0], *line.risks), max(ends[1], *line.risks)
+            assert line.interval == pytest.approx(expected)
+    assert Sheet.of(card).note.endswith("at a prevalence of 1.0 %")
 
 
-def test_intervals_follow_a_prevalence():
-    """By Bayes' rule odds change by one ratio, whatever the total."""
-    card = long_card()
-    ratio = 0.02
-    moved = replace(card, intercept=card.intercept + np.log(ratio), provenance={"prevalence": 0.01})
-    for before, after in zip(Sheet.of(card).risks[0][1], Sheet.of(moved).risks[0][1], strict=True):
-        for end, other in zip(before.interval or (), after.interval or (), strict=True):
-            assert other == pytest.approx(end * ratio / (end * ratio + 1 - end))
-    assert Sheet.of(moved).note.endswith("moved as the risks are (prevalence 1.0 %)")
+def test_an_interval_holds_the_risk():
+    line = RiskLine(3, 3, (0.2, 0.2), n_rows=100, n_label=60)
+    assert line.interval == (0.2, wilson_interval(60, 100)[1])
+    assert RiskLine(3, 3, (0.6, 0.6), 100, 60).interval == wilson_interval(60, 100)
+    assert RiskLine(3, 3, (0.6, 0.6), 0, 0).interval is None

@@ -3,11 +3,9 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import expit, logit
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.metrics.calibration import fit_logistic, overlaps
 from steadytree.models.risk_table import RiskRow
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import Band, Variable
@@ -37,7 +35,7 @@ class RiskLine:
     n_rows: float  # training rows (or weights) with these totals
     n_label: float
     group: int | None = None  # index of the risk group
-    shift: float = 0.0  # of the log odds, from the training rows to the stated risks
+    shift: float = 0.0  # of the log odds, from the training rows to another prevalence
 
     @property
     def totals(self) -> str:
@@ -50,13 +48,17 @@ class RiskLine:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % interval of the observed share, moved by `shift`; None without rows."""
+        """Wilson's 95 % interval of the observed share, widened to hold the risks too.
+
+        Bands were chosen on the rows that are counted, so shares are too extreme, and risks are
+        shrunken for that: where one lies outside, both are possible. None without rows.
+        """
         if not self.n_rows:
             return None
         low, high = wilson_interval(self.n_label, self.n_rows)
         if self.shift:
             low, high = (float(expit(logit(end) + self.shift)) for end in (low, high))
-        return low, high
+        return min(low, *self.risks), max(high, *self.risks)
 
     @property
     def interval_text(self) -> str:
@@ -161,10 +163,9 @@ def _note(scorecard: Scorecard) -> str:
         return ""
     own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
     n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
-    note = f"95 % intervals of the share observed among {n_rows:,.6g} training rows"
-    moved = ", moved as the risks are" if scorecard.decision is not None else ""
+    note = f"95 % intervals: the share observed among {n_rows:,.6g} training rows, and the risk"
     prevalence = scorecard.provenance.get("prevalence")
-    return note + moved + ("" if prevalence is None else f" (prevalence {risk_text(prevalence)})")
+    return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
 
 
 def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
@@ -181,7 +182,7 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
     def group_of(total: int) -> int | None:
         return sum(total >= start for start in starts) if scorecard.risk_groups else None
 
-    start, slope = _shifts(scorecard, rows)
+    shift = _shift(scorecard, rows)
     step = math.ceil(len(totals) / MOST_LINES)
     parts: list[list[int]] = []
     for total in totals:  # a line never reaches over the end of a risk group
@@ -197,27 +198,19 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
             sum(seen[total].n_rows for total in part if total in seen),
             sum(seen[total].n_label for total in part if total in seen),
             group_of(part[0]),
-            start + slope * sum(part) / len(part),
+            shift,
         )
         for part in parts
     )
 
 
-def _shifts(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[float, float]:
-    """Log odds by which stated risks differ from those of the training rows: start and slope.
-
-    Bands were chosen on the rows that are counted, so shares are too extreme, and risks are
-    shrunken for that; they may be corrected to another prevalence as well. Intervals follow.
-    """
-    if not (scorecard.is_binary and scorecard.gives_risks and scorecard.decision is not None):
-        return 0.0, 0.0
-    keys = ("total", "n_rows", "n_label")
-    totals, counts, events = (np.array([getattr(row, key) for row in rows], float) for key in keys)
-    if not overlaps(totals, counts, events):
-        return 0.0, 0.0
-    design = np.column_stack([np.ones(len(totals)), totals])
-    (start, slope), _ = fit_logistic(design, np.zeros(len(totals)), counts, events)
-    return float(scorecard.intercept - start), float(scorecard.slope - slope)
+def _shift(scorecard: Scorecard, rows: list[RiskRow]) -> float:
+    """Log odds from the share of events in training to the prevalence that risks are stated for."""
+    prevalence = scorecard.provenance.get("prevalence")
+    if prevalence is None:
+        return 0.0
+    share = sum(row.n_label for row in rows) / sum(row.n_rows for row in rows)
+    return float(logit(prevalence) - logit(share))
 
 
 def possible_totals(scorecard: Scorecard) -> set[int]:
