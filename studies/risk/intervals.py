@@ -81,9 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("intervals.txt"))
     parser.add_argument("--samples", type=int, default=SAMPLES)
-    parser.add_argument(
-        "--further", action="store_true", help="only the worlds that check the choice"
-    )
+    parser.add_argument("--further", action="store_true", help="only worlds that check the choice")
     given = parser.parse_args()
     heads = "".join(f"{kind:>24}" for kind in KINDS)
     lines = [f"{'world':<22}{'rows':>6}{heads}{'rows with a total seen':>26}"]
