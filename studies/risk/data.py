@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 
 MOST_ROWS = 6_000  # of a set, sampled once, so that the slowest peer ends
@@ -44,6 +45,7 @@ THINNED = (
     ("cod-rna_train", 0.002),
 )
 SITES = "sites"
+QUICK = ("tumours", SITES)  # which need no data folder
 
 
 def names():
@@ -53,9 +55,12 @@ def names():
 
 
 def load(name):
-    """Features and a 0/1 outcome, 1 for the rarer class or the one labelled 1."""
+    """Features and a 0/1 outcome, 1 for the last label in sorted order."""
     if name == SITES:
         return sites()
+    if name == "tumours":
+        found = load_breast_cancer(as_frame=True)
+        return found.data, 1 - found.target.to_numpy()
     base, _, share = name.partition(" ")
     frame = pd.read_csv(pathlib.Path(os.environ["STEADYTREE_DATA"]) / f"{base}.csv.gz")
     y = frame.pop("target")

@@ -16,6 +16,7 @@ def all_tables(lines):
         "Sets that had no part in the choice": data.OTHERS,
         "Rarer outcomes": [name for name in data.names() if "%" in name],
         "60 sites": [data.SITES],
+        "Tumours": data.QUICK[:1],
     }
     texts = []
     for title, sets in parts.items():
