@@ -17,7 +17,7 @@ OTHER_WITH_OLDEST := help commands pages
 OPTIONAL := data or slow or heavy or federated or browser or interop
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench install-oldest install-federated install-docs test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
+.PHONY: help demo wheel test check docs bench install-oldest install-federated install-docs test-oldest test-marked test-interop test-slow test-data test-heavy test-federated test-browser about-browser clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*##/\1 -/p' Makefile | awk -F ' - ' '{printf "%-16s %s\n", $$1, $$2}'
@@ -73,6 +73,9 @@ test-browser: about-browser  ## the tests that open pages in a headless browser
 about-browser:
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || [ -n "$$STEADYTREE_BROWSER" ] \
 	  || echo "No chromium is installed, so these tests are skipped. Install it (Debian: apt-get install chromium), or name one in STEADYTREE_BROWSER."
+
+wheel: $(VENV)/.with-core  ## a wheel for this platform, with its loops compiled
+	$(BIN)/python tools/compiled_wheel.py dist
 
 clean:  ## remove environments, caches and everything built
 	rm -rf $(VENV) $(OLDEST) benchmarks/.venvs build dist demo docs/_build docs/api docs/gallery

@@ -1,9 +1,9 @@
 """
-A card of points, and how much noise it withstands
-==================================================
+A risk score, and how much noise it withstands
+==============================================
 
-Two cards are fitted to the same rows: one hardened against noise of 5 % of each column's range,
-one not. Both are certified exactly on rows that they have not seen.
+Two risk scores are fitted to the same rows: one hardened against noise of 5 % of each column's
+range, one not. Both are certified exactly on rows that they have not seen.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ y = np.where(y == 0, "malignant", "benign")
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.33, random_state=0)
 
 # %%
-# The hardened card, as text.
+# The hardened score, as text.
 hardened = st.RiskScoreClassifier(noise=0.05, max_conditions=6, random_state=0)
 hardened.fit(X_train, y_train)
 print(st.plot(hardened))
@@ -32,7 +32,7 @@ st.plot(hardened)
 plain = st.RiskScoreClassifier(noise=0.0, max_conditions=6, random_state=0).fit(X_train, y_train)
 ranges = {name: float(np.ptp(X_train[name])) for name in X_train}
 figure, axes = plt.subplots(figsize=(6, 4))
-for name, model in (("hardened, tau 0.05", hardened), ("plain, tau 0", plain)):
+for name, model in (("hardened, noise 0.05", hardened), ("plain", plain)):
     found = st.certify(model, X_test, y_test, st.Perturbation(radius=ranges))
     sizes, shares = found.curve()
     axes.step(sizes, shares, where="post", label=name)

@@ -1,11 +1,13 @@
 """Risk scores against peers: log loss, AUC, accuracy, size and CPU time on test rows.
 
-``python studies/risk/run.py --out results.jsonl`` fits what the file does not hold yet, split by
-split, and prints the tables. STEADYTREE_DATA names the data folder.
+    python studies/risk/run.py --quick          breast cancer and made-up sites, ours alone
+    STEADYTREE_DATA=folder python studies/risk/run.py --peers l1 optbinning imodels fasterrisk
+
+Splits are train_test_split(test_size=0.33, stratify=y, random_state=seed). Finished cells are kept
+in the output folder, so a stopped run goes on where it was.
 """
 
 import argparse
-import json
 import pathlib
 import time
 import warnings
@@ -16,6 +18,8 @@ import tables
 from sklearn.metrics import log_loss, roc_auc_score
 
 import data
+from steadytree import RiskScoreClassifier
+from steadytree.reporting.study import Results
 
 PEERS = ("l1", "optbinning", "imodels", "fasterrisk")
 OURS = {"banded": {}, "banded, 6 variables": {"max_variables": 6, "max_conditions": 16}}
@@ -23,8 +27,6 @@ OURS = {"banded": {}, "banded, 6 variables": {"max_variables": 6, "max_condition
 
 def fit_ours(settings, rows):
     """Risks of the test rows by RiskScoreClassifier."""
-    from steadytree import RiskScoreClassifier
-
     train, test, labels, _ = rows
     start = time.process_time()
     with warnings.catch_warnings():
@@ -77,25 +79,28 @@ def measure(name, method, seed, frame, y):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("results.jsonl"))
-    parser.add_argument("--seeds", type=int, nargs="*", default=range(10))
-    parser.add_argument("--methods", nargs="*", default=[*OURS, "L1, not a score", *PEERS])
-    parser.add_argument("--sets", nargs="*", default=data.names())
-    given = parser.parse_args()
-    lines = [json.loads(line) for line in given.out.open()] if given.out.exists() else []
-    known = {(line["set"], line["method"], line["seed"]) for line in lines}
-    for seed in given.seeds:
-        for name in given.sets:
-            wanted = [m for m in given.methods if (name, m, seed) not in known]
+def main(arguments=None):
+    """Measure what is not yet measured, then print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="no data folder, two splits")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("risk_out"))
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--peers", nargs="*", default=(), choices=PEERS)
+    parser.add_argument("--peer-splits", type=int, default=5)
+    parser.add_argument("--sets", nargs="*")
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    results = Results(given.out / "results.jsonl")
+    sets = given.sets or (data.QUICK if given.quick else data.names())
+    for seed in range(2 if given.quick else given.splits):
+        methods = [*OURS, "L1, not a score"]
+        methods += given.peers if seed < given.peer_splits else ()
+        for name in sets:
+            wanted = [m for m in methods if not results.find(set=name, method=m, seed=seed)]
             frame, y = data.load(name) if wanted else (None, None)
             for method in wanted:
-                line = measure(name, method, seed, frame, y)
-                lines.append(line)
-                with given.out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-    print(tables.all_tables(lines))
+                results.add(measure(name, method, seed, frame, y))
+    print(tables.all_tables(results.cells))
 
 
 if __name__ == "__main__":

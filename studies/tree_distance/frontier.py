@@ -109,9 +109,7 @@ def percent_line(kept, trees):
 def upper_splits(run):
     """Figure 7: root and its children of the tree that equation 4 chooses, with their shares."""
     tree = run.trees_[choose(run.candidates_, run.frontier_, "mean", 0.0)]
-    lines = [
-        "figure 7: upper splits of the tree with the largest (AUC - distance) / 2, first split"
-    ]
+    lines = ["figure 7: upper splits of the tree that equation 4 (mean) chooses, first split"]
     for place, node in (("root", 0), ("left", tree.left[0]), ("right", tree.right[0])):
         share = f"{tree.weight[node] / tree.weight[0]:.0%} of the rows" if node >= 0 else "none"
         text = f"class {tree.label[node]}" if node < 0 or tree.is_leaf[node] else None

@@ -1,8 +1,8 @@
 """Retraining distance against accuracy, what the distance answers to, batches in sequence.
 
-``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence] [--quick]
-[--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA. ``--first`` stays with
-breast cancer, which needs none. `results.txt` holds what was printed.
+``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
+[regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
+``--first`` stays with breast cancer, which needs none. `results.txt` holds what was printed.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import time
 from itertools import islice
 
 import frontier
+import regulariser
 import sensitivity
 import sequence
 import shallow
@@ -23,12 +24,14 @@ STUDIES = {
     "shallow": shallow.study,
     "sensitivity": sensitivity.study,
     "sequence": sequence.study,
+    "regulariser": regulariser.study,
 }
 QUICK = {
     "frontier": {"n_splits": 2, "n_trees": 20},
     "shallow": {"n_splits": 2, "n_trees": 20},
     "sensitivity": {"n_repeats": 2, "n_moves": 3},
     "sequence": {"n_splits": 1},
+    "regulariser": {"n_splits": 1},
 }
 
 

@@ -18,9 +18,13 @@ STABLE = {
     "midpoint": {"epsilon": 0.1, "grid": "midpoint", "min_samples_leaf": 4},
 }
 CARDS = {
-    "plain": {"noise": 0.05, "gamma": 0.01, "n_rounds": 6},
-    "up": {"noise": 0.02, "gamma": 0.02, "n_rounds": 8, "directions": "up", "max_conditions": 4},
-    "logistic": {"objective": "logistic", "noise": 0.02, "gamma": 0.01, "n_rounds": 5},
+    "plain": ("majority", 0.05, {"gamma": 0.01, "n_rounds": 6}),
+    "up": (
+        "majority",
+        0.02,
+        {"gamma": 0.02, "n_rounds": 8, "directions": "up", "max_conditions": 4},
+    ),
+    "logistic": ("logistic", 0.02, {}),
 }
 
 
@@ -51,8 +55,9 @@ def test_trees_and_cards_in_memory(rows, golden):
         settings = {"n_thresholds": 3, "cuts": cuts_of(X), "random_state": 0}
         model = st.RobustTreeClassifier(2, perturbation, 600, 0.01, **settings)
         found[f"robust, {setting}"] = tree_line(model.fit(X, y, weight))
-    for setting, changes in CARDS.items():
-        model = st.RiskScoreClassifier(random_state=0, **changes).fit(X, y, weight)
+    for setting, (objective, noise, changes) in CARDS.items():
+        learner = st.RiskScoreClassifier(objective, noise, random_state=0, **changes)
+        model = learner.fit(X, y, weight)
         found[f"card, {setting}"] = card_line(model)
     golden(f"trees-{name}.txt", lines(found))
 
@@ -73,9 +78,12 @@ def test_searches_of_default_settings(golden):
     ahead.set_params(criterion="count", merge_leaves=True)
     found = {"stable, two levels at once, iris": tree_line(ahead.fit(X, y))}
     X, y, weight = MAKERS["tumours"]()
-    found["card, tumours"] = card_line(st.RiskScoreClassifier(random_state=0).fit(X, y))
+    votes = st.RiskScoreClassifier("majority", "1se", random_state=0)
+    found["card, tumours"] = card_line(votes.fit(X, y))
+    found["bands, tumours"] = card_line(st.RiskScoreClassifier().fit(X, y))
     X, y, weight = MAKERS["mushrooms"]()
-    found["card, mushrooms"] = card_line(st.RiskScoreClassifier(random_state=0).fit(X, y, weight))
+    found["card, mushrooms"] = card_line(votes.fit(X, y, weight))
+    found["bands, mushrooms"] = card_line(st.RiskScoreClassifier().fit(X, y, weight))
     golden("trees-default.txt", lines(found))
 
 

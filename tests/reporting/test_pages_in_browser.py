@@ -206,6 +206,65 @@ def test_page_prints(browser, page):
     assert 1 <= n_pages <= (1 if path.stem == "long_sheet" else 30)
 
 
+@pytest.fixture(scope="module")
+def steady_page(halves, tmp_path_factory):
+    path = tmp_path_factory.mktemp("tried") / "tried.html"
+    retraining(halves, path)
+    return path
+
+
+def test_a_case_can_be_picked_and_changed(browser, steady_page):
+    browser.open(steady_page.as_uri(), 1280)
+    shown = "document.getElementById('explanation').textContent"
+    first = browser.run(shown)
+    browser.run(
+        "(() => { const p = document.getElementById('case-pick'); p.selectedIndex = 3;"
+        "p.dispatchEvent(new Event('change')); })()"
+    )
+    second = browser.run(shown)
+    assert first != second
+    browser.run(
+        "(() => { const f = document.querySelector('#case-form input'); f.value = '';"
+        "f.dispatchEvent(new Event('input', {bubbles: true})); })()"
+    )
+    assert "missing" in browser.run(shown)
+    assert browser.run("document.querySelectorAll('#tree .on-path').length") > 1
+    assert browser.complaints() == []
+
+
+def test_sliders_show_the_figures_of_the_data(browser, steady_page):
+    browser.open(steady_page.as_uri(), 1280)
+    data = "JSON.parse(document.getElementById('steadytree-data').textContent)"
+    steps = browser.run(f"{data}.robustness.steps")
+    for k in (0, 10, 40):
+        browser.run(
+            f"(() => {{ const s = document.getElementById('noise-slider'); s.value = {k};"
+            "s.dispatchEvent(new Event('input')); })()"
+        )
+        shown = browser.run("document.getElementById('noise-accuracy').textContent")
+        assert shown == f"{100 * steps['certified_accuracy'][k]:.1f} %"
+    listed = browser.run(f"{data}.stability.candidates.map(one => one.n_leaves)")
+    for k, n_leaves in enumerate(listed):
+        browser.run(
+            f"(() => {{ const s = document.getElementById('candidate-slider'); s.value = {k};"
+            "s.dispatchEvent(new Event('input')); })()"
+        )
+        shown = browser.run(
+            "[...document.querySelectorAll('.candidate')].filter(c => !c.hidden)"
+            ".map(c => c.querySelector('figcaption').textContent)"
+        )
+        assert len(shown) == 1
+        assert shown[0].startswith(f"{n_leaves} leaves")
+
+
+def test_another_script_does_not_run(browser, steady_page):
+    path = steady_page.with_name("evil.html")
+    page = steady_page.read_text("utf-8")
+    path.write_text(page.replace("</body>", "<script>window.evil = 1</script></body>"), "utf-8")
+    browser.open(path.as_uri(), 1280)
+    assert browser.run("window.evil === undefined && window.steadytree !== undefined")
+
+
 def keep(name, content):
     folder = os.environ.get("STEADYTREE_SHOTS")
     if folder:

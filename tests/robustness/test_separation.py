@@ -70,6 +70,31 @@ def test_nearest_rows_of_another_class_of_many_rows(kind):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("most_swept", [0, 3, 40])
+@pytest.mark.parametrize("kind", ["binary", "continuous", "wide", "mixed"])
+def test_the_closest_pair_is_found_by_sweep_and_by_tree(kind, most_swept, monkeypatch):
+    monkeypatch.setattr("steadytree.robustness.conflict_graph.MOST_SWEPT", most_swept)
+    rng = np.random.default_rng(1)
+    for n_classes in (2, 4):
+        X = {
+            "binary": rng.integers(0, 2, (200, 12)).astype(float),
+            "continuous": rng.random((200, 5)),
+            "wide": rng.integers(0, 3, (200, 6)) * 7.0,
+            "mixed": np.column_stack([rng.integers(0, 2, (200, 3)), rng.random((200, 3))]),
+        }[kind]
+        y = rng.integers(0, n_classes, 200)
+        scaled = Scaled.of(X)
+        distinct = Distinct.of(scaled, y, n_classes)
+        apart = np.where(y[:, None] != y[None], distances(scaled.values), np.inf)
+        nothing = np.zeros(distinct.counts.shape, bool)
+        assert distinct.least_distance(nothing) == apart.min()
+        # and among rows that are left
+        dropped = nothing.copy()
+        dropped[::2] = True
+        left = np.flatnonzero(distinct.distinct_row % 2 == 1)
+        assert distinct.least_distance(dropped) == apart[np.ix_(left, left)].min()
+
+
 def test_categories_and_missing_values_are_one_apart():
     frame = pd.DataFrame({"a": [0.0, 0.2, np.nan, 1.0], "b": ["u", "u", "u", "v"]})
     X = Scaled.of(frame).values

@@ -1,15 +1,30 @@
-"""Compiled loops: one decorator for every kernel, and the folder of compiled code."""
+"""Compiled loops: one decorator for every kernel, and where compiled code is kept.
+
+Compiled code is looked for in numba's cache, then in a folder that a wheel may bring along
+(``tools/compiled_wheel.py`` fills it). Neither is used where a source file of the kernel or of a
+kernel that it calls differs, nor the wheel's for another numba, Python or processor.
+"""
 
 import contextlib
+import functools
+import hashlib
 import os
+import pickle
+import re
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from numba import config, njit
 from numba.core import event
 
 from steadytree._base.progress import report_compiling
+
+PACKAGE = Path(__file__).parents[1]
+SHIPPED = PACKAGE / "_compiled"
+BUILD = "STEADYTREE_COMPILED"  # names a folder that takes a copy of all that is compiled
+IMPORTED = re.compile(rb"^(?:from|import) steadytree\.([\w.]+)", re.MULTILINE)
 
 
 def find_folder():
@@ -54,7 +69,92 @@ class Compiling(event.Listener):
 event.register("numba:compile", Compiling())
 
 
+@functools.cache
+def source_digest(path: Path) -> str:
+    """Digest of a source file and of the files of this package that it imports, and they.
+
+    numba compares the file of a function alone: code compiled before a function in another file
+    changed would still be run.
+    """
+    source = path.read_bytes()
+    parts = [hashlib.sha256(source).hexdigest()]
+    for name in sorted(set(IMPORTED.findall(source))) if path.parent.name != "_base" else ():
+        other = PACKAGE.joinpath(*name.decode().split(".")).with_suffix(".py")
+        parts.append(source_digest(other))
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _make_cache(function):
+    """A cache of one function; None where this numba keeps compiled code in another way."""
+    try:
+        return _cache_class()(function)
+    except (ImportError, AttributeError, TypeError):
+        return None
+
+
+@functools.cache
+def _cache_class():
+    from numba.core import caching
+
+    class KernelCache(caching.FunctionCache):
+        """Compiled code of one kernel: that of numba's folder, else that of the wheel."""
+
+        def __init__(self, function):
+            super().__init__(function)
+            stamp = source_digest(Path(function.__code__.co_filename))
+            base = self._impl.filename_base
+            self._cache_file = caching.IndexDataCacheFile(self._cache_path, base, stamp)
+            base = f"{function.__module__}.{base}"  # many files are called _kernels
+            self._shipped = caching.IndexDataCacheFile(str(SHIPPED), base, stamp)
+            folder = os.environ.get(BUILD)
+            self._built = folder and caching.IndexDataCacheFile(folder, base, stamp)
+
+        def _load_overload(self, sig, target_context):
+            if self._built:
+                return None  # everything is compiled anew
+            with contextlib.suppress(Exception):  # a damaged file: compile, and write it anew
+                found = super()._load_overload(sig, target_context)
+                if found is not None:
+                    return found
+            with contextlib.suppress(Exception):
+                return self._load_shipped(sig, target_context)
+            return None
+
+        def _load_shipped(self, sig, target_context):
+            wanted, (triple, _, _), hashes = self._index_key(sig, target_context.codegen())
+            for (known, built_for, of), name in self._shipped._load_index().items():
+                same = known == wanted and of == hashes and built_for[0] == triple
+                if same and _host_has(built_for[2]):
+                    return self._impl.rebuild(target_context, self._shipped._load_data(name))
+            return None
+
+        def _save_overload(self, sig, data):
+            try:
+                super()._save_overload(sig, data)
+            except (pickle.UnpicklingError, EOFError, AttributeError, ImportError):
+                self.flush()  # a damaged index, or one that names a type that is no more
+                super()._save_overload(sig, data)
+            if self._built and self._impl.check_cachable(data):
+                self._built.save(self._index_key(sig, data.codegen), self._impl.reduce(data))
+
+    return KernelCache
+
+
+@functools.cache
+def _host_has(features: str) -> bool:
+    """Whether this processor has all features ("+avx2,-sse4a", ...) that code was built for."""
+    import llvmlite.binding  # type: ignore[import-untyped]
+
+    there: Any = llvmlite.binding.get_host_cpu_features()
+    return all(there.get(one[1:], False) for one in features.split(",") if one.startswith("+"))
+
+
 def kernel(function=None, **options):
     """Compile a function on its first call, cache it on disk, and run it without the GIL."""
-    compiled = njit(cache=True, nogil=True, **options)
-    return compiled if function is None else compiled(function)
+    if function is None:
+        return functools.partial(kernel, **options)
+    compiled = njit(cache=True, nogil=True, **options)(function)
+    cache = _make_cache(function)
+    if cache is not None:
+        compiled._cache = cache
+    return compiled

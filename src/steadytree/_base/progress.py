@@ -14,8 +14,11 @@ class Progress:
     """Shows the current step on standard error after 2 seconds; nothing where output is a file."""
 
     def __init__(self, patience: float = PATIENCE, console: Any = None) -> None:
-        self._message, self._share = "", None
-        self._console, self._bar, self._task = console, None, None
+        self._message = ""
+        self._share: float | None = None
+        self._console = console
+        self._bar: Any = None  # once it is shown
+        self._task: Any = None
         self._compiling: str | None = None
         self._n_compiled = 0
         self._over = False
@@ -42,7 +45,7 @@ class Progress:
             return self._message
         return (
             f"{self._message} (first use: compiling {self._compiling}, loop {self._n_compiled}; "
-            "about a minute in all, kept for later)"
+            "about a minute in all, once; `steadytree warm-up` does it beforehand)"
         )
 
     def __enter__(self) -> "Progress":

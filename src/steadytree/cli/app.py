@@ -18,6 +18,7 @@ from steadytree.cli import (
     report,
     reproduce,
     score,
+    warm_up,
 )
 from steadytree.cli.options import App
 
@@ -90,4 +91,5 @@ app.command(epilog=certify.EXAMPLES)(certify.certify)
 app.command(epilog=predict.EXAMPLES)(predict.predict)
 app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=score.EXAMPLES)(score.score)
+app.command(epilog=warm_up.EXAMPLES)(warm_up.warm_up)
 app.command(epilog=reproduce.EXAMPLES, context_settings=reproduce.PASS_ON)(reproduce.reproduce)

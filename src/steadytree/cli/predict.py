@@ -50,7 +50,7 @@ def predict(
     used = fitted.names if isinstance(fitted, BlackBox) else fitted.space.names
     if used is None and keep is None:
         keep = []  # the columns of such a model are not known by name
-    kept = [name for name in names if name not in used] if keep is None else keep
+    kept = [name for name in names if name not in (used or ())] if keep is None else keep
     check_names(names, kept, "--keep")
     table = read_data(data, skip=[name for name in kept if used is None or name not in used])
     predictions, shares, leaves = _predict(fitted, table)

@@ -154,8 +154,11 @@ class Summary:
         for j, (name, values) in enumerate(zip(names, table.columns, strict=True)):
             by_value = values.dtype == object or name in declared
             found.append(_categories_in(table.text(j)) if by_value else None)
+            # contiguous: views with steps would be a type of their own to compile for
             parts.append(
-                _count_missing(table.text(j)) if by_value else summarise_columns(values[:, None])
+                _count_missing(table.text(j))
+                if by_value
+                else summarise_columns(np.ascontiguousarray(values)[:, None])
             )
         figures = tuple(np.concatenate(one) for one in zip(*parts, strict=True))
         return cls(names, table.n_rows, figures, tuple(found), declared)

@@ -164,7 +164,7 @@ def _open_csv(path: Path) -> Iterator[tuple[TextIO, str, list[str]]]:
     """The file at its first line, its delimiter and the names of its columns."""
     opens = gzip.open if path.suffix.lower() == GZIP_ENDING else open
     try:
-        with opens(path, "rt", encoding="utf-8-sig", newline="") as file:  # type: ignore[operator]
+        with opens(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file, *_read_header(path, file)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise ValueError(f"{str(path)!r} is not a whole gzip file: compress it anew.") from None

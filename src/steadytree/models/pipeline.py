@@ -36,7 +36,7 @@ class Probe(NamedTuple):
         for j, usual in enumerate(self.row):
             column: NDArray[Any] = np.full(len(values), usual, dtype=object)
             own = np.flatnonzero(raw == j)
-            column[own] = [values[k] for k in own]
+            column[own] = [values[k] for k in own.tolist()]
             columns.append(column if isinstance(usual, str) else column.astype(np.float64))
         rows = as_rows(self.before.names, columns)
         for step in self.before.steps:

@@ -123,11 +123,11 @@ def _follow_columns(
 def _indices(chosen: Any, names: list[str], n: int) -> list[int]:
     """Columns of a ColumnTransformer by number, however they are named."""
     if isinstance(chosen, slice):
-        ends = [names.index(e) if isinstance(e, str) else e for e in (chosen.start, chosen.stop)]
-        if isinstance(chosen.stop, str):
-            ends[1] += 1  # names include the last one
-        return list(range(n)[slice(*ends, chosen.step)])
-    listed = [chosen] if np.isscalar(chosen) else list(chosen)
+        ends = (chosen.start, chosen.stop)
+        start, stop = (names.index(end) if isinstance(end, str) else end for end in ends)
+        stop = stop + 1 if isinstance(chosen.stop, str) else stop  # names include the last one
+        return [*range(n)[slice(start, stop, chosen.step)]]
+    listed: list[Any] = [chosen] if isinstance(chosen, str | int) else list(chosen)
     if listed and isinstance(listed[0], bool | np.bool_):
         return [k for k, flag in enumerate(listed) if flag]
     return [names.index(one) if isinstance(one, str) else int(one) % n for one in listed]

@@ -20,7 +20,8 @@ from steadytree.models.tree import Tree
 from steadytree.reporting import sections
 from steadytree.reporting.checks import is_missing
 from steadytree.reporting.data_set import Origin, made_with
-from steadytree.reporting.findings import make_findings
+from steadytree.reporting.findings.rules import make_findings
+from steadytree.reporting.findings.screening import protected_groups, screen
 from steadytree.reporting.formatting import (
     label_text,
     one_line,
@@ -31,7 +32,6 @@ from steadytree.reporting.formatting import (
 )
 from steadytree.reporting.interactive.cases import build_cases
 from steadytree.reporting.options import ReportOptions
-from steadytree.reporting.screening import protected_groups, screen
 from steadytree.reporting.validation import build_validation
 from steadytree.reporting.wording import build_nodes
 
@@ -49,10 +49,12 @@ def build_report(
     fitted = as_model(model, X)
     if options.previous is not None:
         _check_change(fitted)
-    is_box = isinstance(fitted, BlackBox)
-    given = Dataset.of(X) if is_box else table.select(fitted.space.names)
-    found = accuracy(fitted, X if is_box else table, y)
-    size = None if is_box else complexity(fitted, table)
+    given: Any = Dataset.of(X)
+    if isinstance(fitted, BlackBox):
+        found, size = accuracy(fitted, X, y), None
+    else:
+        given = table.select(fitted.space.names)
+        found, size = accuracy(fitted, table, y), complexity(fitted, table)
     truth = label_indices(fitted.classes, y)
     origin = options.origin
     named = protected_groups(table, options.groups)
@@ -99,7 +101,12 @@ def build_report(
         is_private = data["privacy"] is not None
         data["cases"] = build_cases(fitted, table, truth, options, is_private)
     data["screening"] = screen(
-        fitted, table, truth, data["confusion"]["counts"], options, data["robustness"]
+        fitted,
+        table,
+        truth,
+        data["confusion"]["counts"],
+        replace(options, origin=origin),
+        data["robustness"],
     )
     data["findings"] = make_findings(data)
     data["verdict"] = [] if options.limits is None else options.limits.check(data)
@@ -167,20 +174,24 @@ def _sections(
     if isinstance(fitted, Scorecard):
         options, again = replace(options, scorecard=model), sections.build_scorecard_stability
     full = not options.quick
-    robustness, is_box = None, isinstance(fitted, BlackBox)
-    if not is_box and (full or options.perturbation is not None):  # a stated one is always measured
+    robustness = stability = change = None
+    if not isinstance(fitted, BlackBox) and (
+        full or options.perturbation is not None
+    ):  # a stated one is always measured
         options.on_progress("measuring robustness", 0.55)
         robustness = sections.build_robustness(model, fitted, *rows, options)
     options.on_progress("measuring separability", 0.6)
     separation = sections.build_separation(*rows, options) if full else None
     options.on_progress("measuring stability under retraining", 0.65)
-    stability = again(options, fitted, *rows) if full and not is_box else None
+    if not isinstance(fitted, BlackBox):
+        stability = again(options, fitted, *rows) if full else None
+        change = sections.build_change(model, fitted, *rows, options)
     options.on_progress("measuring validity", 0.9)
     return {
         "robustness": robustness,
         "separation": separation,
         "stability": stability,
-        "change": sections.build_change(model, fitted, *rows, options),
+        "change": change,
         "comparison": None if options.comparison is None else plain(options.comparison),
         "card": sections.build_scorecard(*rows, options),
         "privacy": sections.build_privacy(model, *rows, options),

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from steadytree._base.files import check_can_write, write_text_atomically
-from steadytree._base.progress import following
+from steadytree._base.progress import Progress, following
 from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
 from steadytree.data.dataset import hash_data
@@ -78,7 +78,7 @@ def compare(
     n_jobs: int | None = None,
     random_state: int = 0,
     path: str | PathLike[str] | None = None,
-    progress: bool | Callable[[str], None] | None = None,
+    progress: bool | Callable[[str], None] | Progress | None = None,
 ) -> Comparison:
     """Compare learners on the same folds.
 

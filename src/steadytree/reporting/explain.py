@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.intervals import wilson_interval
 from steadytree.data.column import Column
@@ -201,22 +202,26 @@ def explain(
     elif not isinstance(perturbation, Perturbation):
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
     decision = fitted.predict(table)[0]
-    certified = model if as_scorecard(model) is None else fitted
+    # certify reads kinds of columns off a scikit-learn tree itself
+    certified = model if isinstance(model, DecisionTreeClassifier) else fitted
     least = certify(certified, table, [decision], perturbation)
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))
-    is_card = isinstance(fitted, Scorecard)
-    inside = _lead(fitted, x) if is_card else _to_leave(fitted, table, perturbation)
+    if isinstance(fitted, Scorecard):
+        kind, path, inside = "card", _conditions(fitted, x), _lead(fitted, x)
+    else:
+        kind, path = "tree", _splits(fitted, x)
+        inside = _to_leave(fitted, table, perturbation)
     return Explanation(
         decision=decision.item() if hasattr(decision, "item") else decision,
         probability=probability,
         interval=interval,
         n_rows=n_rows,
-        path=tuple(_conditions(fitted, x) if is_card else _splits(fitted, x)),
+        path=tuple(path),
         changes=_changes(certified, fitted, table, least, perturbation),
         measure=measure,
         inside=inside,
-        kind="card" if is_card else "tree",
+        kind=kind,
         **({} if previous is None else _previous(previous, row)),
     )
 

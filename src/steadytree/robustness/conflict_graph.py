@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+from scipy.spatial import cKDTree
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
@@ -25,6 +26,8 @@ from steadytree.robustness.perturbation import is_number
 MOST_CLASSES = 62  # one bit each
 MOST_PAIRS = 50_000_000
 NO_PAIRS = np.empty((0, 2), np.int64)
+MOST_SWEPT = 5_000  # rows of a block whose pairs are walked through
+QUERIES = 64, 4_096  # first and largest number of rows that are looked up at once
 LADDER = (1e-3, 0.02, 0.1, 0.3)
 SLACK = 8  # roundings by which a sum of floats may be off, with a margin
 
@@ -172,18 +175,40 @@ class Distinct:
         counts = np.where(dropped, 0, self.counts)
         left = counts.any(axis=1)
         rest = replace(self, rows=self.rows[left], counts=counts[left], ranks=self.ranks[left])
-        return float(rest.nearest_other_class(only_least=True).min(initial=np.inf))
+        return rest._closest_pair()
 
-    def nearest_other_class(self, only_least: bool = False) -> NDArray[np.float64]:
+    def _closest_pair(self) -> float:
+        """Distance of the nearest rows of different classes."""
+        if ((self.counts > 0).sum(axis=1) > 1).any():
+            return 0.0
+        if self.counts.any(axis=0).sum() < 2:
+            return np.inf
+        widest, second = self._longest_distances()
+        for reach in (*(rung for rung in LADDER if rung < second), second):
+            order, start, columns = self._sorted(
+                self.rows, lambda j, values, reach=reach: np.diff(values) > reach
+            )
+            rows, bits = np.ascontiguousarray(self.rows[order]), self.bits[order]
+            found, best = np.full(len(rows), np.inf), np.inf
+            for block in np.flatnonzero(np.diff(start) > MOST_SWEPT):
+                own = slice(start[block], start[block + 1])
+                best = min(best, closest_pair(rows[own], bits[own], min(best, reach)))
+                found[own] = widest  # known, so that the sweep leaves them out
+            nearest_in_blocks(rows, bits, start, columns, found, min(best, reach))
+            best = min(best, float(found.min()))
+            if best <= reach:
+                return best
+        return widest  # no other distance is left
+
+    def nearest_other_class(self) -> NDArray[np.float64]:
         """Distance (m,) of each distinct row to the nearest row of another class."""
-        # Tried within a small reach first, then within larger ones for what is left. With
-        # `only_least` it stops once the least of them is known; others may then be infinite.
+        # tried within a small reach first, then within larger ones for what is left
         best = np.where((self.counts > 0).sum(axis=1) > 1, 0.0, np.inf)
         if self.counts.any(axis=0).sum() < 2:
             return best  # there is no other class
         widest, second = self._longest_distances()
         for reach in (*(rung for rung in LADDER if rung < second), second):
-            if not np.isinf(best).any() or (only_least and np.isfinite(best).any()):
+            if not np.isinf(best).any():
                 return best
             order, start, columns = self._sorted(
                 self.rows, lambda j, values, reach=reach: np.diff(values) > reach
@@ -231,6 +256,23 @@ class Distinct:
         ranked = block[order]
         start = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1], [True]]))
         return order, start, columns
+
+
+def closest_pair(rows: NDArray[np.float64], classes: NDArray[np.int64], reach: float) -> float:
+    """Least distance of rows of different classes, infinite where it is above `reach`."""
+    # A k-d tree of each class is asked for rows nearer than the best found so far, which most rows
+    # have none of, so that most of the tree is passed over.
+    rows = rows[:, np.ptp(rows, axis=0) > 0]
+    shuffled = np.random.default_rng(0).permutation(len(rows))  # a near pair is found soon
+    rows, classes, best = rows[shuffled], classes[shuffled], np.inf
+    for one in np.unique(classes)[:-1]:
+        tree = cKDTree(rows[classes == one], balanced_tree=False)
+        others, at, size = rows[classes > one], 0, QUERIES[0]
+        while at < len(others):
+            bound = np.nextafter(min(best, reach), np.inf)
+            found, _ = tree.query(others[at : at + size], p=np.inf, distance_upper_bound=bound)
+            best, at, size = min(best, float(found.min())), at + size, min(2 * size, QUERIES[1])
+    return best
 
 
 def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:

@@ -9,7 +9,7 @@ from steadytree._base.intervals import wilson_interval
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.models.variable import number_conditions
+from steadytree.models.variable import category_conditions, number_conditions
 from steadytree.reporting.svg.sheet import MOST_LINES, Sheet, possible_totals, risk_text
 from tests.models.scorecards import random_card, random_rows_of_card
 
@@ -83,6 +83,17 @@ def test_missing_values_are_listed_where_there_were_any():
     conditions, points = zip(*pairs, strict=True)
     card = Scorecard(space, [0, 1], conditions, points, 0)
     assert Sheet.of(card).blocks[0].bands[-1] == ("missing", (2,))
+
+
+@pytest.mark.parametrize("points", [0, 2])
+def test_unknown_categories_are_not_taken_for_any_other(points):
+    space = FeatureSpace.declare(categories={"site": list("abcdefghijk")}, missing=False)
+    found = category_conditions(0, [points] * 8 + [5] * 3, 0)
+    conditions, given = zip(*found, strict=True)
+    [block] = Sheet.of(Scorecard(space, [0, 1], conditions, given, 0)).blocks
+    listed = dict(block.bands)
+    assert listed["any other"] == (points,)
+    assert ("missing or unknown" in listed) == (points != 0)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """HTML of models and results for notebooks: their measurements, and the pictures of `plot`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -56,7 +57,7 @@ def _groups(found: Groups) -> Markup:
     return _table((one_line(found.column), "rows", "accuracy"), rows)
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> Markup:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
     """A table of texts, which are escaped."""
     head = Markup("").join(HEAD.format(text) for text in heads)
     lines = [Markup("").join(CELL.format(text) for text in row) for row in rows]

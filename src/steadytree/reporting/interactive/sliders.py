@@ -68,7 +68,7 @@ def candidates(
     """
     sizes = [size for size in SIZES if size < fitted.n_leaves]
     rows = Sampled.of(X, y, MOST_ROWS, seed)
-    found = []
+    found: list[dict[str, Any]] = []
     for size in [*sizes, fitted.n_leaves]:
         tree = prune_to(fitted, size)
         others = [prune_to(one, size) for one in again.trees]

@@ -120,12 +120,14 @@ def _block(variable: Variable) -> Block:
 
 
 def _bands(variable: Variable) -> list[tuple[str, Band]]:
-    """Bands that can occur: missing values where there were any, or where they have points."""
-    return [
-        (text, band)
-        for text, band in zip(variable.texts(), variable.bands, strict=True)
-        if not band.is_missing or variable.column.missing or any(band.points)
-    ]
+    """Bands that can occur: missing values where there were any, or where they have points.
+
+    They are listed too where somebody would take a category that is not known for "any other".
+    """
+    texts, missing = variable.texts(), variable.bands[-1]
+    others = variable.bands[texts.index("any other")] if "any other" in texts else missing
+    is_listed = variable.column.missing or any(missing.points) or others.points != missing.points
+    return list(zip(texts, variable.bands, strict=True))[: None if is_listed else -1]
 
 
 def _rule(scorecard: Scorecard, labels: tuple[str, ...]) -> str:

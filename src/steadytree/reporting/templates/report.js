@@ -279,6 +279,8 @@ function element(tag, text, parent, kind) {
 function show(x) {
   const found = explain(x), classes = cases.model.classes, box = byId("explanation");
   box.replaceChildren();
+  const row = cases.rows.find(one => one.values.every((value, j) => value === x[j]));
+  element("p", row ? `Row ${row.row}, actually ${row.actual}.` : "Values as entered.", box, "quiet small");
   const head = element("p", "", box);
   element("b", classes[found.decision], head, "decision");
   let chance = found.share === null ? " No probability is known." : ` Probability ${percent(found.share)}`;
@@ -313,7 +315,7 @@ function show(x) {
     element("p", `The previous model decided ${was}${share}: ${same}.`, box);
   }
   element("p", cases.measure, box, "quiet small");
-  mark(found);
+  mark();
 }
 
 // ---- the tree's picture: the path of a case, of a leaf, and what noise does ----

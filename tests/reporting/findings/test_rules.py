@@ -7,9 +7,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
-from steadytree.reporting.findings import CHECKS, FIGURES, Seen, level_of
+from steadytree.reporting.findings.rules import CHECKS, FIGURES, Seen, level_of
 from steadytree.reporting.options import RULES
-from steadytree.reporting.screening import looks_protected
 
 
 def found(model, X, y, **options):
@@ -213,15 +212,6 @@ def test_protected_columns_that_are_used_are_amber():
     assert "uses “race”" in listed["protected columns"]["sentence"]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("race", True), ("applicantSex", True), ("Age at visit", True), ("GENDER_CODE", True)]
-    + [("mileage", False), ("stage", False), ("sextant", False), ("trace", False)],
-)
-def test_names_that_look_protected(name, expected):
-    assert looks_protected(name) == expected
-
-
 # ---- columns ----
 def test_a_column_that_nearly_decides_is_leakage(good):
     X, y = rows_of(600, 7)
@@ -264,10 +254,10 @@ def test_drift_of_the_leaves_and_of_columns(good):
 
 
 def test_without_drift_findings_are_as_rare_as_stated(good):
-    """At a rate of 1 % each, 100 held-out samples give more than 6 findings once in 10,000 runs."""
+    """At a rate of 1 % each, 25 held-out samples give more than 3 findings once in 10,000 runs."""
     model, _, _, train = good
-    levels = [level("drift", model, *rows_of(200, 100 + k), train=train) for k in range(100)]
-    assert sum(one != "green" for one in levels) <= 6
+    levels = [level("drift", model, *rows_of(200, 100 + k), train=train) for k in range(25)]
+    assert sum(one != "green" for one in levels) <= 3
 
 
 def test_breast_cancer_with_a_good_tree_has_no_red_finding():

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from steadytree.reporting.findings.screening import TINY
 from steadytree.reporting.formatting import percent_text
-from steadytree.reporting.screening import TINY
 
 RED, AMBER, GREEN = "red", "amber", "green"
 LEVELS = (RED, AMBER, GREEN)

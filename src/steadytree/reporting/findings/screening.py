@@ -231,7 +231,8 @@ def _drift(
         for j in columns_of(fitted):
             old, new = (_bins(x[:, j], earlier[:, j], N_BINS) for x in (earlier, values))
             size = int(max(old.max(), new.max())) + 1
-            pairs.append((names[j], *(np.bincount(one, minlength=size) for one in (old, new))))
+            counts = np.bincount(old, minlength=size), np.bincount(new, minlength=size)
+            pairs.append((names[j], *counts))
     found = [(*_stability_index(old, new, len(pairs)), what) for what, old, new in pairs]
     if not found:
         return None

@@ -1,0 +1,219 @@
+"""Sheet: what the printed form of a risk score says, for its picture and its text."""
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import expit, logit
+
+from steadytree._base.intervals import wilson_interval
+from steadytree.models.risk_table import RiskRow
+from steadytree.models.scorecard import Scorecard
+from steadytree.models.variable import Band, Variable
+from steadytree.reporting.formatting import label_text, one_line
+
+MOST_LINES = 60  # totals of one class; with more, neighbours share a line
+MOST_TOTALS = 10_000  # above which only totals that occurred are listed
+EMPTY = "no conditions: every row gets the same prediction"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One variable: its bands in words, with the points of each."""
+
+    name: str
+    unit: str
+    bands: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class RiskLine:
+    """Totals from `low` to `high` with the risk they stand for."""
+
+    low: int
+    high: int
+    risks: tuple[float, float]  # of the lowest and the highest of these totals
+    n_rows: float  # training rows (or weights) with these totals
+    n_label: float
+    group: int | None = None  # index of the risk group
+    shift: float = 0.0  # of the log odds, from the training rows to another prevalence
+
+    @property
+    def totals(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low} to {self.high}"
+
+    @property
+    def risk(self) -> str:
+        low, high = map(risk_text, self.risks)
+        return low if low == high else f"{low.removesuffix(' %')} to {high}"
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's 95 % interval of the observed share; None without rows."""
+        if not self.n_rows:
+            return None
+        low, high = wilson_interval(self.n_label, self.n_rows)
+        if self.shift:
+            low, high = (float(expit(logit(end) + self.shift)) for end in (low, high))
+        return low, high
+
+    @property
+    def interval_text(self) -> str:
+        if self.interval is None:
+            return "–"
+        low, high = map(risk_text, self.interval)
+        return f"{low.removesuffix(' %')} to {high}"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Title, blocks of points, the rule of prediction, and the risk of each total."""
+
+    title: str
+    labels: tuple[str, ...]
+    start: tuple[int, ...]  # points everybody starts with
+    blocks: tuple[Block, ...]
+    rule: str
+    # by class, the totals of which are listed; one entry for two classes
+    risks: tuple[tuple[str, tuple[RiskLine, ...]], ...]
+    groups: tuple[str, ...]  # names of the risk groups with their totals
+    note: str
+
+    @property
+    def is_binary(self) -> bool:
+        return len(self.labels) == 2
+
+    @classmethod
+    def of(cls, scorecard: Scorecard, title: str = "") -> "Sheet":
+        """From a scorecard; `title` replaces its own."""
+        labels = tuple(label_text(label) for label in scorecard.classes.tolist())
+        usual = f"Points for: {labels[1]}" if scorecard.is_binary else "Points for each class"
+        table = scorecard.risk_table
+        risks = []
+        for label in dict.fromkeys(row.label for row in table.rows) if table is not None else ():
+            rows = [row for row in table.rows if row.label == label]  # type: ignore[union-attr]
+            risks.append((label_text(label), _lines(scorecard, rows)))
+        return cls(
+            title=one_line(title) or one_line(scorecard.title) or usual,
+            labels=labels,
+            start=tuple(scorecard.offset.tolist()),
+            blocks=tuple(_block(variable) for variable in scorecard.variables),
+            rule=_rule(scorecard, labels),
+            risks=tuple(risks),
+            groups=_groups(scorecard),
+            note=_note(scorecard),
+        )
+
+
+def risk_text(share: float) -> str:
+    """A risk in per cent, with a digit more where it is small; 0 and 100 only where it is that."""
+    percent = 100 * share
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.5 <= percent < 100:
+        return "> 99 %"
+    return f"{percent:.1f} %" if 0 < percent < 9.95 else f"{percent:.0f} %"
+
+
+def _block(variable: Variable) -> Block:
+    shown = tuple((one_line(text), band.points) for text, band in _bands(variable))
+    return Block(one_line(variable.name), one_line(variable.unit), shown)
+
+
+def _bands(variable: Variable) -> list[tuple[str, Band]]:
+    """Bands that can occur: missing values where there were any, or where they have points."""
+    return [
+        (text, band)
+        for text, band in zip(variable.texts(), variable.bands, strict=True)
+        if not band.is_missing or variable.column.missing or any(band.points)
+    ]
+
+
+def _rule(scorecard: Scorecard, labels: tuple[str, ...]) -> str:
+    if not scorecard.variables:
+        return EMPTY
+    if not scorecard.is_binary:
+        return "the class with the greatest total is predicted; the first one on ties"
+    if scorecard.decision is None:
+        return f"above 0: {labels[1]}, else {labels[0]}"
+    return f"{scorecard.decision} or more: {labels[1]}, else {labels[0]}"
+
+
+def _groups(scorecard: Scorecard) -> tuple[str, ...]:
+    found, groups = [], scorecard.risk_groups
+    for index, group in enumerate(groups):
+        end = groups[index + 1].least - 1 if index + 1 < len(groups) else None
+        if index == 0:
+            where = f"up to {end}" if end is not None else "all totals"
+        elif end is None:
+            where = f"{group.least} or more"
+        else:
+            where = str(end) if end == group.least else f"{group.least} to {end}"
+        found.append(f"{one_line(group.name)}: {where}")
+    return tuple(found)
+
+
+def _note(scorecard: Scorecard) -> str:
+    if scorecard.risk_table is None:
+        return ""
+    own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
+    n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
+    note = f"95 % intervals of the share observed among {n_rows:,.6g} training rows"
+    prevalence = scorecard.provenance.get("prevalence")
+    return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
+
+
+def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
+    """A line for each total that can occur, or for several neighbours where there are many."""
+    seen = {row.total: row for row in rows}
+    risk_of = {row.total: row.risk for row in rows}
+    totals = sorted(seen)
+    if scorecard.is_binary and scorecard.gives_risks:
+        totals = sorted(possible_totals(scorecard) | set(seen))
+        risks = scorecard.risk(totals)[:, 1].tolist()
+        risk_of = dict(zip(totals, risks, strict=True))
+    starts = [group.least for group in scorecard.risk_groups[1:]]
+
+    def group_of(total: int) -> int | None:
+        return sum(total >= start for start in starts) if scorecard.risk_groups else None
+
+    step = math.ceil(len(totals) / MOST_LINES)
+    parts: list[list[int]] = []
+    for total in totals:  # a line never reaches over the end of a risk group
+        if parts and len(parts[-1]) < step and group_of(parts[-1][0]) == group_of(total):
+            parts[-1].append(total)
+        else:
+            parts.append([total])
+    return tuple(
+        RiskLine(
+            part[0],
+            part[-1],
+            (risk_of[part[0]], risk_of[part[-1]]),
+            sum(seen[total].n_rows for total in part if total in seen),
+            sum(seen[total].n_label for total in part if total in seen),
+            group_of(part[0]),
+            _shift(scorecard),
+        )
+        for part in parts
+    )
+
+
+def _shift(scorecard: Scorecard) -> float:
+    """Log odds from the share of events in training to the prevalence of the risks."""
+    prevalence = scorecard.provenance.get("prevalence")
+    if prevalence is None or scorecard.risk_table is None:
+        return 0.0
+    rows = scorecard.risk_table.rows
+    return float(
+        logit(prevalence) - logit(sum(r.n_label for r in rows) / sum(r.n_rows for r in rows))
+    )
+
+
+def possible_totals(scorecard: Scorecard) -> set[int]:
+    """Totals of two classes that some row can have; empty where they are too many."""
+    found = {int(scorecard.offset[0])}
+    for variable in scorecard.variables:
+        points = {band.points[0] for _, band in _bands(variable)}
+        found = {total + own for total in found for own in points}
+        if len(found) > MOST_TOTALS:
+            return set()
+    return found

@@ -1,0 +1,27 @@
+"""`steadytree warm-up`: every step works, and what it compiles serves other data."""
+
+import numpy as np
+import pytest
+
+import steadytree as st
+from steadytree.cli import warm_up
+
+
+@pytest.mark.slow
+def test_the_command_names_what_is_ready(run):
+    exit_code, out, _ = run("warm-up")
+    assert exit_code == 0
+    assert out.startswith("Ready: steady trees, stable trees, reports")
+    assert "risk scores." in out
+
+
+def test_a_fit_on_other_data_needs_nothing_new(run):
+    from steadytree.stability._kernels.small_tree import grow_small
+
+    [work] = [work for what, work in warm_up._steps() if what == "steady trees"]
+    work()
+    known = len(grow_small.signatures)
+    random = np.random.default_rng(3)
+    X = random.normal(size=(150, 7))
+    st.SteadyTreeClassifier().fit(X, np.where(X[:, 0] > 0, "yes", "no"))
+    assert len(grow_small.signatures) == known

@@ -1,0 +1,106 @@
+"""Figures that only findings need: protected columns, leakage, outliers and drift."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from steadytree.data.table import Table
+from steadytree.reporting.findings.screening import (
+    _bins,
+    _outliers,
+    _single_auc,
+    _stability_index,
+    looks_protected,
+    protected_groups,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("race", True), ("applicantSex", True), ("Age at visit", True), ("GENDER_CODE", True)]
+    + [("mileage", False), ("stage", False), ("sextant", False), ("trace", False)],
+)
+def test_names_that_look_protected(name, expected):
+    assert looks_protected(name) == expected
+
+
+def test_groups_are_made_of_protected_columns_with_few_values():
+    rows = pd.DataFrame(
+        {
+            "sex": ["f", "m"] * 20,
+            "age": [20, 30, 50, np.nan] * 10,
+            "age in days": np.arange(40.0) * 700,
+            "religion": [f"no. {k}" for k in range(40)],  # too many to compare
+            "gender": ["x"] * 40,  # one group is none
+            "town": ["Ulm", "Bonn"] * 20,
+        }
+    )
+    found = protected_groups(Table.read(rows), {})
+    assert list(found) == ["sex", "age", "age in days"]
+    assert set(found["age in days"]) == {"under 25", "65 and above"}
+    assert list(protected_groups(Table.read(rows), {"sex": rows["sex"]})) == ["age", "age in days"]
+
+
+def test_ages_are_put_in_four_groups():
+    ages = np.array([18.0, 24.9, 25.0, 44.0, 45.0, 64.0, 65.0, 99.0, np.nan, 1, 2, 3, 4, 5])
+    found = protected_groups(Table.read(pd.DataFrame({"age": ages})), {})["age"]
+    assert found[:9].tolist() == ["under 25"] * 2 + ["25 to 44"] * 2 + ["45 to 64"] * 2 + [
+        "65 and above",
+        "65 and above",
+        None,
+    ]
+
+
+def test_auc_of_a_column_is_that_of_its_order_or_better():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=400), rng.integers(0, 2, 400)
+    for sign in (1, -1):
+        shifted = x + sign * y
+        expected = max(roc_auc_score(y, shifted), roc_auc_score(y, -shifted))
+        assert _single_auc(shifted, y) == pytest.approx(expected, abs=0.02)
+    middle = (np.abs(x) < 0.6).astype(int)  # no order, but bins tell
+    assert _single_auc(x, middle) > 0.95
+    assert _single_auc(x, y) < 0.65
+
+
+def test_missing_values_that_tell_the_class_are_seen():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    x = np.where(y == 1, np.nan, rng.normal(size=300))
+    assert _single_auc(x, y) == 1.0
+
+
+def test_bins_hold_about_equally_many_rows_and_missing_ones_apart():
+    x = np.append(np.random.default_rng(0).exponential(size=1000), [np.nan] * 7)
+    counts = np.bincount(_bins(x, x, 10))
+    assert counts[:10].tolist() == [100] * 10
+    assert counts[-1] == 7
+
+
+def test_outliers_make_the_default_perturbation_wide():
+    x = np.linspace(0, 1, 1000)
+    assert _outliers(x[:, None], [0], ["x"])["value"] == pytest.approx(0.02 / 0.9, rel=0.01)
+    x[-1] = 100.0
+    assert _outliers(x[:, None], [0], ["x"]) == {
+        "column": "x",
+        "value": pytest.approx(2.0 / 0.9, rel=0.01),
+    }
+    assert _outliers(np.zeros((10, 1)), [0], ["x"]) is None
+
+
+def test_chance_alone_exceeds_the_bound_of_drift_once_in_a_hundred():
+    """Of 2,000 samples without drift about 20 exceed it; more than 40 in one run of 100,000."""
+    rng = np.random.default_rng(0)
+    shares = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
+    above = 0
+    for _ in range(2000):
+        old, new = rng.multinomial(800, shares), rng.multinomial(400, shares)
+        above += _stability_index(old, new, 1)[1] > 0
+    assert 5 <= above <= 40
+
+
+def test_drift_is_seen():
+    index, more = _stability_index(np.array([500, 500]), np.array([700, 300]), 1)
+    assert index == pytest.approx(0.2 * np.log(0.7 / 0.5) - 0.2 * np.log(0.3 / 0.5), abs=0.002)
+    assert more > 0
