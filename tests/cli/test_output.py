@@ -24,6 +24,7 @@ CASES = {
     "diff": ("old.tree.json", "new.tree.json", "--data", "rows.csv", "--out", "changes.svg"),
     "retrain": (*ROWS, "--previous", "old.tree.json", "--picture", "changes.svg"),
     "certify": ("old.tree.json", *ROWS, "--noise", "noise.toml"),
+    "explain": ("old.tree.json", "rows.csv", "--row", 0),
     "predict": ("old.tree.json", "rows.csv"),
     "score": (*ROWS, "--noise", 0.02, "--save", "a.card.json"),
     "reproduce": (),
