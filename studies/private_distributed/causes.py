@@ -2,7 +2,7 @@
 
     python studies/private_distributed/causes.py DATA_FOLDER [--splits 3]
 
-Lines change parts of today's rule back to what they were: counts were only made positive, each split
+Lines change parts of today's rule back: counts were only made positive, each split
 was judged by its own counts, the weight of a leaf was the sum of its positive counts, and half of
 epsilon was kept for the leaves. Splits 100 and following, on which the rule was chosen too.
 """
