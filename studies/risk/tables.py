@@ -23,8 +23,7 @@ def all_tables(lines):
         found = cells(lines, sets)
         if found:
             texts += [
-                title,
-                "-" * len(title),
+                f"{title}\n{'-' * len(title)}",
                 means(found),
                 by_set(found, "log_loss"),
                 by_set(found, "auc"),
