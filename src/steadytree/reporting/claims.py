@@ -28,7 +28,7 @@ class Claim:
     reason: str = ""  # why it differs or is missing
     # where in the results of the study a value is: lines to go through in their order, the last
     # one by its beginning, and which number behind that beginning, all separated by " > "; the
-    # value of a list of such places is their mean
+    # value of a list of such locations is their mean
     values: dict[str, str | list[str]] = field(default_factory=dict)
     test: str = ""  # a test that holds it
     command: str = ""  # the command that measures it, where not that of the study
@@ -103,39 +103,39 @@ class ClaimList:
 def _filled(claim: Claim, lines: Sequence[str]) -> Claim:
     """The claim with its values in the text of `ours`."""
     try:
-        values = {name: _value(places, lines) for name, places in claim.values.items()}
+        values = {name: _value(locations, lines) for name, locations in claim.values.items()}
         ours = claim.ours.format(**values)
     except (LookupError, ValueError) as error:
         raise ValueError(f"claim {claim.id!r}: {error}") from error
     return Claim(**(vars(claim) | {"ours": ours}))
 
 
-def _value(places: str | list[str], lines: Sequence[str]) -> str:
-    if isinstance(places, str):
-        return find_value(places, lines)
-    numbers = [float(find_value(place, lines).split("(")[0]) for place in places]
+def _value(locations: str | list[str], lines: Sequence[str]) -> str:
+    if isinstance(locations, str):
+        return find_value(locations, lines)
+    numbers = [float(find_value(location, lines).split("(")[0]) for location in locations]
     return f"{sum(numbers) / len(numbers):.3f}"
 
 
-def find_value(place: str, lines: Sequence[str]) -> str:
+def find_value(location: str, lines: Sequence[str]) -> str:
     """A number in the results of a study; see `Claim.values`."""
-    *above, start, ordinal = place.split(" > ")
+    *above, start, ordinal = location.split(" > ")
     position = 0
     for text in above:
-        position = _next(lines, position, lambda line, text=text: text in line, place) + 1
-    position = _next(lines, position, lambda line: line.lstrip().startswith(start), place)
+        position = _next(lines, position, lambda line, text=text: text in line, location) + 1
+    position = _next(lines, position, lambda line: line.lstrip().startswith(start), location)
     line = lines[position].lstrip()[len(start) :]
     found = NUMBER.findall(line)
     if not 1 <= int(ordinal) <= len(found):
-        raise LookupError(f"{place!r}: the line of the results has {len(found)} numbers.")
+        raise LookupError(f"{location!r}: the line of the results has {len(found)} numbers.")
     return str(found[int(ordinal) - 1])
 
 
-def _next(lines: Sequence[str], position: int, wanted: Any, place: str) -> int:
+def _next(lines: Sequence[str], position: int, wanted: Any, location: str) -> int:
     for index in range(position, len(lines)):
         if wanted(lines[index]):
             return index
-    raise LookupError(f"{place!r} is not in the results.")
+    raise LookupError(f"{location!r} is not in the results.")
 
 
 def _row(claim: Claim) -> tuple[str, ...]:
