@@ -90,6 +90,14 @@ def load(path):
     return frame.to_numpy(float), (y == 1).to_numpy().astype(int)
 
 
+def column_names(name):
+    """Names of the columns of a set in the folder."""
+    import pandas as pd
+
+    path = pathlib.Path(os.environ["STEADYTREE_DATA"]) / f"{FILES[name]}.csv.gz"
+    return [column for column in pd.read_csv(path, nrows=0).columns if column != "target"]
+
+
 def quick_sets():
     """Two sets that scikit-learn brings along."""
     X, y = load_breast_cancer(return_X_y=True)

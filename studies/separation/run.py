@@ -14,6 +14,7 @@ import pathlib
 import sys
 
 import numpy as np
+import pandas as pd
 import theory
 from methods import METHODS, PEERS, box, judge, published, warm_up
 from sklearn.tree import DecisionTreeClassifier
@@ -29,13 +30,14 @@ from tables import (
     separation_table,
 )
 
-from data import full_sets, quick_sets, split
+from data import column_names, full_sets, quick_sets, split
 from steadytree import RiskScoreClassifier, separation
+from steadytree.models.scorecard import as_scorecard
 from steadytree.reporting.study import Results
 
 NOISES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
-PART = {"separation": "2", "methods": "3", "figures": "145", "cut": "5", "theory": ""}
+PART = {"separation": "2", "methods": "3", "figures": "145", "cut": "5", "theory": "", "cards": "1"}
 
 
 def main(arguments=None):
@@ -59,6 +61,8 @@ def main(arguments=None):
             for seed in seeds:
                 key = {"set": name, "method": "cut", "seed": seed}
                 keep(results, key, lambda X=X, y=y, seed=seed: cut_card(*split(X, y, seed)))
+        if "cards" in asked.parts and name == "bank":
+            print(bank_card(*split(X, y, asked.first)[::2]), end="\n\n")
     show(results.cells, names, seeds, asked)
 
 
@@ -112,6 +116,17 @@ def cut_card(a, b, c, d):
     """Figure 5: accuracy on test rows of the published card after its first votes."""
     a, b = (np.column_stack([part, np.ones(len(part))]) for part in (a, b))
     return {"accuracies": theory.cut_accuracies(theory.boost_votes(a, c), b, d)}
+
+
+def bank_card(X, y):
+    """Table 1: the published card of bank with 19 votes; the last column is ones."""
+    frame = pd.DataFrame(np.column_stack([X, np.ones(len(X))]))
+    frame.columns = [*column_names("bank"), "(ones)"]
+    card = as_scorecard(RiskScoreClassifier.as_published().set_params(n_rounds=19).fit(frame, y))
+    lines = ["| condition of the published card of bank | points |", "| --- | ---: |"]
+    for condition, points in zip(card.conditions, card.points, strict=True):
+        lines.append(f"| {frame.columns[condition.feature]} | {int(points[-1])} |")
+    return "\n".join([*lines, f"| bias | {int(card.offset[-1])} |"])
 
 
 def compare(results, name, X, y, seeds, asked):

@@ -268,21 +268,7 @@ def test_senseless_trees_are_refused(wrong, message):
         rows_for_tree(**{**asked, "max_splits": 3, **wrong})
 
 
-# ---- steps of the proofs, on examples ----
-def test_lemmas_10_13_17_and_19_hold():
-    rng = np.random.default_rng(0)
-    x, y, a, b = rng.uniform(1e-6, 1, (4, 20_000))
-    gap, small = np.abs(x - y), 1e-12
-    near = gap <= 0.5
-    change = np.abs(x * np.log2(x) - y * np.log2(y))
-    assert (change[near] <= -gap[near] * np.log2(gap[near]) + small).all()
-    base = rng.uniform(0.01, 1e4, 20_000)
-    size = np.maximum(2 * base * np.log(base), 1e-9) * rng.uniform(1, 3, 20_000)
-    assert (size >= base * np.log(size) - small).all()
-    assert (np.abs(a * x - b * y) <= np.abs(a - b) + np.abs(x - y) + small).all()
-    assert (np.abs(np.sqrt(x) - np.sqrt(y)) <= np.sqrt(gap) + small).all()
-
-
+# ---- the assumption, on an example ----
 def test_one_of_three_bits_is_a_weak_learner_of_their_majority():
     """Definition 1 with gamma 1/6: whatever the weights, one bit is right on 2/3 of them."""
     weights = np.random.default_rng(1).dirichlet(np.full(8, 0.3), 5_000)

@@ -22,11 +22,24 @@ def test_many_values_are_divided_into_bins_of_about_equal_weight(seed):
 
 def test_few_values_are_all_told_apart_by_the_roundest_numbers():
     x = np.array([18.0, 33.0, 38.0, 62.0, 99.0, 101.0])
-    at = round_thresholds(x, np.ones(6))
+    at = round_thresholds(x, np.ones(6), "integer")
     np.testing.assert_array_equal(at, [20, 35, 50, 80, 100])
     np.testing.assert_array_equal(np.searchsorted(at, x, side="right"), np.arange(6))
     assert round_thresholds(np.array([3.0, 3.0]), np.ones(2)).tolist() == []
-    np.testing.assert_array_equal(round_thresholds(np.array([0.0, 1.0]), np.ones(2)), [1])
+    one = np.array([0.0, 1.0])
+    assert round_thresholds(one, np.ones(2), "binary").tolist() == [0.5]
+    assert round_thresholds(one, np.ones(2), "integer").tolist() == [1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_between_few_fractions_keep_their_distance(seed):
+    x = np.unique(np.random.default_rng(seed).random(30).round(3))
+    at = round_thresholds(x, np.ones(len(x)))
+    gaps = np.diff(x)
+    assert (at - x[:-1] >= gaps / 4 - 1e-12).all()
+    assert (x[1:] - at >= gaps / 4 - 1e-12).all()
+    close = np.array([1.0, np.nextafter(1.0, 2)])
+    assert round_thresholds(close, np.ones(2)).tolist() == [close[1]]
 
 
 def test_a_frequent_value_has_a_bin_of_its_own():

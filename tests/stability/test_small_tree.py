@@ -30,9 +30,21 @@ def error(tree, rows):
     return sum(squared_error(rows.targets, rows.weights, group) for group in groups)
 
 
+def pair():
+    """The first column alone tells most, but two of the others tell all."""
+    rng = np.random.default_rng(0)
+    binned = rng.integers(0, 2, (4000, 3)).astype(np.uint8)
+    y = np.where(binned[:, 1], binned[:, 2], 1 - binned[:, 2])
+    binned[:, 0] = np.where(rng.random(4000) < 0.8, y, 1 - y)
+    binned = np.repeat(binned, 2, axis=0)
+    p = np.repeat(y, 2) * 1.0
+    p[::2] = 0.98 * p[::2] + 0.02 * binned[::2, 1]  # a trace that the pair is worth looking at
+    return taught(binned, p[:, None])
+
+
 def test_explains_what_the_squared_error_falls_by():
     rows = random_rows(0)
-    tree = SmallTree.grow(rows, 5, 5.0, LEAF)
+    tree = SmallTree.learn(rows, 5, 5.0)
     whole = squared_error(rows.targets, rows.weights, list(range(200)))
     assert tree.explained(rows) == pytest.approx(whole - error(tree, rows))
 
@@ -62,13 +74,27 @@ def test_two_cuts_of_one_column_end_where_no_single_move_helps():
     binned = rng.integers(0, 12, (600, 1)).astype(np.uint8)
     p = np.choose(binned[:, 0] // 4, [0.1, 0.8, 0.3])[:, None] + 0.02 * rng.normal(size=(600, 1))
     rows = taught(binned, p)
-    tree = SmallTree.grow(rows, 3, 5.0, LEAF)
+    tree = SmallTree.learn(rows, 3, 5.0)
     best = np.inf
     for thresholds in itertools.combinations(range(1, 12), 2):
         part = np.digitize(binned[:, 0], thresholds)
         groups = [list(np.flatnonzero(part == k)) for k in range(3)]
         best = min(best, sum(squared_error(p, rows.weights, group) for group in groups))
     assert error(tree, rows) == pytest.approx(best)
+
+
+def test_another_first_question_is_asked_only_if_clearly_better():
+    rows = pair()
+    tree = SmallTree.learn(rows, 4, 5.0)
+    assert tree.greedy_root == 0
+    assert tree.feature[0] in (1, 2)
+    assert tree.better > 1.05
+    assert tree.explained(rows) == pytest.approx(
+        tree.better * SmallTree.grow(rows, 4, 5.0, LEAF).explained(rows)
+    )
+    for seed in range(10):
+        found = SmallTree.learn(random_rows(seed), 6, 5.0)
+        assert found.better == 1.0 or found.better > 1.05
 
 
 def test_the_roundest_of_nearly_equal_cuts_is_taken():
@@ -80,12 +106,13 @@ def test_the_roundest_of_nearly_equal_cuts_is_taken():
         roundness[:] = 0
         roundness[0, round_bin] = 1
         rows = taught(binned, p, roundness=roundness)
-        bins = int(SmallTree.grow(rows, 2, 5.0, LEAF).bins[0])
+        bins = int(SmallTree.learn(rows, 2, 5.0).bins[0])
         chosen.append(bins.bit_count() - 1)
     assert chosen == [3, 4, 5, 4]  # the cut above bin 0 would give up more than may be
 
 
 def test_rows_alike_give_one_leaf():
     rows = taught(np.zeros((20, 2), np.uint8), np.full((20, 1), 0.3))
-    tree = SmallTree.grow(rows, 8, 5.0, LEAF)
+    tree = SmallTree.learn(rows, 8, 5.0)
     assert len(tree.left) == 1
+    assert (tree.greedy_root, tree.better) == (LEAF, 1.0)

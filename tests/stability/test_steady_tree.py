@@ -14,8 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from steadytree.models.files import load
 from steadytree.stability._kernels.small_tree import grow_small
 from steadytree.stability._kernels.steady import GROUPED, sample_poisson
-from steadytree.stability.candidates import Candidates
-from steadytree.stability.steady_tree import SteadyTreeClassifier, _why
+from steadytree.stability.steady_tree import SteadyTreeClassifier
 from tests.stability.reference_steady import squared_error
 
 
@@ -223,17 +222,17 @@ def test_says_whether_a_teacher_was_used_and_why():
     assert "unseen rows" in choice.reason
 
 
-def test_says_why_the_tree_is_not_the_greedy_one():
+def test_says_why_the_first_question_is_not_the_greedy_one():
     rng = np.random.default_rng(2)
     X = pd.DataFrame(rng.normal(size=(1000, 5)).round(2), columns=list("abcde"))
     z = 5 * np.where(X["a"] > 0, X["b"] > 0, X["c"] > 0.3) - 2.5
     y = (rng.random(1000) < 1 / (1 + np.exp(-z))).astype(int)
     model = SteadyTreeClassifier(max_leaf_nodes=4).fit(X, y)
     assert model.tree_.space.names[model.tree_.feature[0]] == "a"  # tells nothing by itself
-    assert "this one agrees most with the others and the teacher" in model.choice_.reason
+    assert "A first split on 'a' explains" in model.choice_.reason
     cart = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
     assert model.score(X, y) > cart.score(X, y) + 0.05
-    assert _why(Candidates([None], np.ones(1), np.ones(1))) == ""
+    assert "first" not in SteadyTreeClassifier().fit(*additive()).choice_.reason
 
 
 def test_a_teacher_that_learns_nothing_is_not_used():

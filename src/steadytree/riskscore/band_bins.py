@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.data.column import Column
+from steadytree.data.column import Column, Kind
 from steadytree.riskscore._kernels.bands import round_between
 
 MOST_BINS = 64
@@ -27,7 +27,7 @@ class ColumnBins:
         """Bins of encoded values; categories of less weight than `least` are pooled."""
         known = ~np.isnan(values)
         if not column.is_categorical:
-            thresholds = round_thresholds(values[known], weights[known])
+            thresholds = round_thresholds(values[known], weights[known], column.kind)
             return cls(thresholds, np.empty(0, np.int64), len(thresholds) + 1)
         summed = np.bincount(
             values[known].astype(np.int64), weights[known], minlength=len(column.categories)
@@ -52,11 +52,15 @@ class ColumnBins:
 
 
 def round_thresholds(
-    values: NDArray[np.float64], weights: NDArray[np.float64], most: int = MOST_BINS
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    kind: Kind = "numeric",
+    most: int = MOST_BINS,
 ) -> NDArray[np.float64]:
     """Round numbers between bins of about equal weight; frequent values have bins of their own.
 
-    A threshold may lie up to half a bin from where it divides the weight evenly.
+    A threshold may lie up to half a bin from where it divides the weight evenly. Between few values
+    that are not integers it lies in the middle half, so that small noise does not cross it.
     """
     distinct, index = np.unique(values, return_inverse=True)
     if len(distinct) < 2:
@@ -71,6 +75,12 @@ def round_thresholds(
         heavy = np.flatnonzero(each >= size)
         upper = np.unique([*np.searchsorted(below, levels - slack), *heavy, *(heavy + 1)])
         upper = upper[(upper > 0) & (upper < len(distinct))]
+    if kind != "integer" and size == 0:
+        gaps = np.diff(distinct) / 4
+        ends = zip(distinct[:-1] + gaps, distinct[1:] - gaps, distinct[:-1] + 2 * gaps, strict=True)
+        found = [0.5] if kind == "binary" else [round_between(*each) for each in ends]
+        # neighbouring floats leave no room: the upper one divides
+        return np.where(np.array(found) > distinct[:-1], found, distinct[1:])
     low = np.searchsorted(below, below[upper] - size / 2 - slack).clip(1, upper) - 1
     high = (np.searchsorted(below, below[upper] + size / 2 + slack, side="right") - 1).clip(upper)
     ends = zip(distinct[low], distinct[high], distinct[upper], strict=True)

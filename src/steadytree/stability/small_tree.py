@@ -1,4 +1,4 @@
-"""SmallTree: few leaves on rows of bins, grown best first and its splits chosen anew."""
+"""SmallTree: few leaves on rows of bins, grown from several first splits and chosen anew."""
 
 from typing import NamedTuple
 
@@ -6,17 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.models.tree import LEAF
-from steadytree.stability._kernels.small_tree import find_small_leaves, grow_small, refine_small
+from steadytree.stability._kernels.small_tree import (
+    best_splits,
+    find_small_leaves,
+    grow_small,
+    refine_small,
+)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 NEAR = 0.05  # share of the best gain that may be given up for an earlier column
 COARSE, COARSE_LATER = 0.15, 0.05  # and for a rounder threshold, when grown and when chosen anew
-LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
+N_ROOTS, CLEARLY = 4, 1.05  # first splits tried; how much more another must explain
 
 
 class TaughtRows(NamedTuple):
-    """Rows as bins, the real ones first, the probabilities to learn, and what columns are like."""
+    """Rows as bins, the probabilities to learn, and what is known of the columns."""
 
     binned: NDArray[np.uint8]
     targets: Floats
@@ -28,11 +33,38 @@ class TaughtRows(NamedTuple):
 
 
 class SmallTree(NamedTuple):
-    """Nodes, parents first: column, bins that go left as bits, left child (right one follows)."""
+    """Nodes, parents first: column, bins that go left as bits, left child (the right one follows).
+
+    `greedy_root` is the column that the greedy tree asks first, and `better` the factor by which
+    this tree explains more than that one; 1 where it is that one.
+    """
 
     feature: Integers
     bins: NDArray[np.uint64]
     left: Integers
+    greedy_root: int = LEAF
+    better: float = 1.0
+
+    @classmethod
+    def learn(cls, rows: TaughtRows, n_leaves: int, least: float, deepest: int = 64) -> "SmallTree":
+        """The greedy tree, chosen anew; or one with another first split if clearly better.
+
+        A greedy first split may leave its few successors nothing good to split on. The columns of
+        largest gain are each tried as the first; a tree other than the greedy one must explain
+        CLEARLY more of the squared error, so that near-ties do not change the tree.
+        """
+        gains = best_splits(*rows, np.flatnonzero(rows.weights > 0), least, COARSE)[0]
+        best = cls.grow(rows, n_leaves, least, LEAF, deepest)
+        greedy_root, explained = int(best.feature[0]), best.explained(rows)
+        base = explained
+        for root in np.argsort(-gains, kind="stable")[:N_ROOTS]:
+            if root == greedy_root or gains[root] <= 0 or greedy_root == LEAF:
+                continue
+            other = cls.grow(rows, n_leaves, least, int(root), deepest)
+            found = other.explained(rows)
+            if found > CLEARLY * explained:
+                best, explained = other, found
+        return best._replace(greedy_root=greedy_root, better=explained / base if base > 0 else 1.0)
 
     @classmethod
     def grow(
@@ -52,18 +84,6 @@ class SmallTree(NamedTuple):
         weight, sums = self.node_sums(self.leaves(rows.binned), rows.weights, rows.targets)
         squares = (sums**2).sum(axis=1) / np.where(weight > 0, weight, 1.0)
         return float(squares[self.left == LEAF].sum() - squares[0])
-
-    def values(self, rows: TaughtRows, n_real: int) -> Floats:
-        """Mean targets of all nodes: of the real rows, and of made-up ones as LEAF_PRIOR rows."""
-        leaves = self.leaves(rows.binned)
-        real, made = (
-            self.node_sums(leaves[part], rows.weights[part], rows.targets[part])
-            for part in (slice(0, n_real), slice(n_real, None))
-        )
-        prior = np.where(made[0] > 0, LEAF_PRIOR, 0.0)
-        means = made[1] / np.where(made[0] > 0, made[0], 1.0)[:, None]
-        found: Floats = (real[1] + prior[:, None] * means) / (real[0] + prior)[:, None]
-        return found
 
     def node_sums(
         self, leaves: Integers, weights: Floats, targets: Floats

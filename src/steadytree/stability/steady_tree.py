@@ -13,7 +13,6 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.base import TreeClassifierMixin, read_rows
 from steadytree.models.tree import LEAF, Tree
 from steadytree.stability._kernels.steady import hash_rows, swap_values
-from steadytree.stability.candidates import Candidates, decisions
 from steadytree.stability.grouped_bins import GroupedBins
 from steadytree.stability.small_tree import SmallTree, TaughtRows
 from steadytree.stability.teacher import BinnedRows, Teacher
@@ -22,6 +21,7 @@ Floats = NDArray[np.float64]
 N_MADE = 20_000  # made-up rows at least
 MADE_WEIGHT = 50.0  # times the weight of the real rows
 SWAP_RATE = 0.25
+LEAF_PRIOR = 5.0  # rows that a leaf's made-up rows count as in its probability
 N_QUANTILES = 1024
 DIGITS = 10  # of leaf probabilities
 PARAMETERS: Parameters = {
@@ -52,12 +52,11 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     probability it has where the row was not learned from, and labels made-up rows, copies of the
     rows with some values swapped for those of others. One tree of few leaves is grown on both, best
     first; of columns and thresholds that are nearly as good as the best, the first column and
-    the roundest threshold are chosen. Then each split is chosen anew beside the others. The same is
-    done from other first splits and on halves of the rows; of the trees that explain nearly as much
-    as the best, the one that agrees most with the others and the ensemble is taken. Where the
-    ensemble predicts unseen rows no better than the class shares, the labels themselves are learned
-    from. Every draw is a hash of the row's content, so the same rows give the same tree in
-    whichever order they come.
+    the roundest threshold are chosen. Then each split is chosen anew beside the others, and a
+    tree with another first split is taken if it is clearly better. Where the ensemble predicts
+    unseen rows no better than the class shares, the labels themselves are learned from. Every
+    draw is a hash of the row's content, so the same rows give the same tree in whichever order
+    they come.
 
     Parameters
     ----------
@@ -80,7 +79,7 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     tree_ : Tree
         The fitted tree; its values are probabilities, smoothed by the teacher.
     choice_ : Choice
-        Whether a teacher was used and why, and why the tree is not the greedy one.
+        Whether a teacher was used and why, and why the first split is not the greedy one.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where X had column names
@@ -166,12 +165,13 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         losses = f"log loss {teacher.loss:.3f}, that of the class shares {teacher.share_loss:.3f}"
         taught = teacher.loss < teacher.share_loss
         grown = self._grow(rows, bins.roundness, directions, teacher if taught else None, seed)
+        start = _why_root(grown.tree, bins.space)
         if not taught:
             reason = f"the teacher learned nothing ({losses} on unseen rows): labels as they are."
-            return grown, Choice(False, reason + grown.why, teacher.loss, teacher.share_loss, nan)
-        same = decisions(grown.value[grown.leaves]) == decisions(teacher.unseen)
+            return grown, Choice(False, reason + start, teacher.loss, teacher.share_loss, nan)
+        same = _answers(grown.value[grown.leaves]) == _answers(teacher.unseen)
         agreement = float(rows.weights @ same / rows.weights.sum())
-        reason = f"the teacher predicts unseen rows ({losses}).{grown.why}"
+        reason = f"the teacher predicts unseen rows ({losses}).{start}"
         return grown, Choice(True, reason, teacher.loss, teacher.share_loss, agreement)
 
     def _grow(
@@ -203,20 +203,25 @@ class SteadyTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             directions,
             roundness,
         )
-        coins = hash_rows(np.column_stack([rows.hashes, np.full_like(rows.hashes, seed)]))
-        deepest = self.max_depth or self.max_leaf_nodes
-        found = Candidates.grow(taught, coins, self.max_leaf_nodes, least, deepest)
-        tree = found.trees[found.chosen]
-        return _Grown(tree, tree.values(taught, len(binned)), tree.leaves(binned), _why(found))
+        tree = SmallTree.learn(
+            taught, self.max_leaf_nodes, least, self.max_depth or self.max_leaf_nodes
+        )
+        leaves = tree.leaves(binned)
+        weight, sums = tree.node_sums(leaves, weights, targets)
+        if teacher is None:
+            return _Grown(tree, sums / weight[:, None], leaves)
+        made_weight, made_sums = tree.node_sums(tree.leaves(made), made_weights, made_targets)
+        prior = np.where(made_weight > 0, LEAF_PRIOR, 0.0)
+        means = made_sums / np.where(made_weight > 0, made_weight, 1.0)[:, None]
+        return _Grown(tree, (sums + prior[:, None] * means) / (weight + prior)[:, None], leaves)
 
 
 class _Grown(NamedTuple):
-    """The small tree, the probabilities of its nodes, the leaf of each row, and why this tree."""
+    """The small tree, the probabilities of its nodes, and the leaf of each row."""
 
     tree: SmallTree
     value: Floats
     leaves: NDArray[np.int64]
-    why: str = ""
 
 
 def _leaf_alone(rows: BinnedRows) -> _Grown:
@@ -224,14 +229,14 @@ def _leaf_alone(rows: BinnedRows) -> _Grown:
     return _Grown(SmallTree(none, np.zeros(1, np.uint64), none), rows.shares[None], zero)
 
 
-def _why(found: Candidates) -> str:
-    """A sentence where the tree is not the greedy one."""
-    if found.chosen == 0:
+def _why_root(tree: SmallTree, space: FeatureSpace) -> str:
+    """A sentence where the first split is not the greedy one."""
+    if tree.better == 1.0:
         return ""
-    share, greedy = 100 * found.agreement[found.chosen], 100 * found.agreement[0]
+    chosen, greedy = space[int(tree.feature[0])].name, space[tree.greedy_root].name
+    more = round(100 * (tree.better - 1))
     return (
-        f" Of {len(found.trees)} trees, this one agrees most with the others and the teacher "
-        f"({share:.1f} %, the greedy tree {greedy:.1f} %)."
+        f" A first split on {chosen!r} explains {more} % more than on {greedy!r}, the greedy one."
     )
 
 
@@ -243,6 +248,10 @@ def _quantiles(rows: BinnedRows) -> NDArray[np.uint8]:
         for column in rows.binned.T
     ]
     return np.minimum(np.array(found), rows.n_bins[:, None] - 1).astype(np.uint8)
+
+
+def _answers(value: Floats) -> NDArray[np.int64]:
+    return (value[:, 0] > 0.5).astype(np.int64) if value.shape[1] == 1 else value.argmax(axis=1)
 
 
 def _make_tree(

@@ -10,7 +10,7 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import category_conditions, number_conditions
-from steadytree.reporting.svg.sheet import MOST_LINES, Sheet, possible_totals, risk_text
+from steadytree.reporting.svg.sheet import MOST_LINES, RiskLine, Sheet, possible_totals, risk_text
 from tests.models.scorecards import random_card, random_rows_of_card
 
 
@@ -35,7 +35,8 @@ def test_every_row_finds_its_total_and_risk(seed):
             assert line.risk == risk_text(card.risk([total])[0, 1])
             [row] = [row for row in card.risk_table.rows if row.total == total]
             assert (line.n_rows, line.n_label) == (row.n_rows, row.n_label)
-            assert line.interval == wilson_interval(row.n_label, row.n_rows)
+            low, high = wilson_interval(row.n_label, row.n_rows)
+            assert line.interval == (min(low, row.risk), max(high, row.risk))
     assert sum(line.n_rows for line in lines) == len(totals)
 
 
@@ -107,14 +108,21 @@ def test_risks_as_text(share, text):
 
 def test_intervals_follow_the_prevalence_of_the_risks():
     card = replace(long_card(), provenance={"prevalence": 0.01})
-    plain, moved = (Sheet.of(one).risks[0][1] for one in (long_card(), card))
     rows = card.risk_table.rows
     share = sum(row.n_label for row in rows) / sum(row.n_rows for row in rows)
     ratio = 0.01 / 0.99 / (share / (1 - share))  # of the odds, by Bayes' rule
-    for before, after in zip(plain, moved, strict=True):
-        if before.interval is None:
-            assert after.interval is None
-            continue
-        for end, other in zip(before.interval, after.interval, strict=True):
-            assert other == pytest.approx(end * ratio / (end * ratio + 1 - end))
+    for line in Sheet.of(card).risks[0][1]:
+        if line.n_rows:
+            ends = [
+                e * ratio / (e * ratio + 1 - e) for e in wilson_interval(line.n_label, line.n_rows)
+            ]
+            expected = min(ends[0], *line.risks), max(ends[1], *line.risks)
+            assert line.interval == pytest.approx(expected)
     assert Sheet.of(card).note.endswith("at a prevalence of 1.0 %")
+
+
+def test_an_interval_holds_the_risk():
+    line = RiskLine(3, 3, (0.2, 0.2), n_rows=100, n_label=60)
+    assert line.interval == (0.2, wilson_interval(60, 100)[1])
+    assert RiskLine(3, 3, (0.6, 0.6), 100, 60).interval == wilson_interval(60, 100)
+    assert RiskLine(3, 3, (0.6, 0.6), 0, 0).interval is None

@@ -48,13 +48,17 @@ class RiskLine:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % interval of the observed share, moved by `shift`; None without rows."""
+        """Wilson's 95 % interval of the observed share, widened to hold the risks too.
+
+        Bands were chosen on the rows that are counted, so shares are too extreme, and risks are
+        shrunken for that: where one lies outside, both are possible. None without rows.
+        """
         if not self.n_rows:
             return None
         low, high = wilson_interval(self.n_label, self.n_rows)
         if self.shift:
             low, high = (float(expit(logit(end) + self.shift)) for end in (low, high))
-        return low, high
+        return min(low, *self.risks), max(high, *self.risks)
 
     @property
     def interval_text(self) -> str:
@@ -159,7 +163,7 @@ def _note(scorecard: Scorecard) -> str:
         return ""
     own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
     n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
-    note = f"95 % intervals of the share observed among {n_rows:,.6g} training rows"
+    note = f"95 % intervals: the share observed among {n_rows:,.6g} training rows, and the risk"
     prevalence = scorecard.provenance.get("prevalence")
     return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
 
