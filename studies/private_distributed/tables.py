@@ -37,7 +37,7 @@ def write_results(rows, path):
 
 
 HEAD = (
-    f"{'method':25} {'epsilon':>8} {'holders':>7} {'rows':>5} {'repeats':>7} {'test %':>22} "
+    f"{'method':16} {'epsilon':>8} {'holders':>7} {'rows':>5} {'repeats':>7} {'test %':>22} "
     f"{'train %':>8} {'depth':>5} {'nodes':>6} {'CPU s':>7}"
 )
 
@@ -48,7 +48,7 @@ def _line(key, numbers):
     low, high = numbers[:, 0].min(), numbers[:, 0].max()
     shown = "-" if method == "cart" else f"{epsilon:g}"
     return (
-        f"{method:25} {shown:>8} {holders:>7} {size:>5g} {len(numbers):>7} "
+        f"{method:16} {shown:>8} {holders:>7} {size:>5g} {len(numbers):>7} "
         f"{test:>7.2f} ({low:5.2f}-{high:6.2f}) {train:>8.2f} {depth:>5.1f} "
         f"{nodes:>6.1f} {seconds:>7.2f}"
     )

@@ -266,3 +266,11 @@ def test_senseless_trees_are_refused(wrong, message):
     asked = {"error": 0.1, "epsilon": 1.0, "delta": 0.1, "advantage": 0.2, "n_splits": 10}
     with pytest.raises(ValueError, match=message):
         rows_for_tree(**{**asked, "max_splits": 3, **wrong})
+
+
+# ---- the assumption, on an example ----
+def test_one_of_three_bits_is_a_weak_learner_of_their_majority():
+    """Definition 1 with gamma 1/6: whatever the weights, one bit is right on 2/3 of them."""
+    weights = np.random.default_rng(1).dirichlet(np.full(8, 0.3), 5_000)
+    right = np.stack([(CELLS[:, j] == MAJORITY) @ weights.T for j in range(3)])
+    assert right.max(axis=0).min() >= 0.5 + 1 / 6 - 1e-12
