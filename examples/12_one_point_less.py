@@ -44,5 +44,5 @@ for line, (name, learner) in zip(axes, learners.items(), strict=True):
     line[0].scatter(*X[row], s=120, facecolors="none", edgecolors="black")
 
 # %%
-# With few points it need not come out so: of six such sets of 80 points, three had a larger
+# With few points it need not come out so: of six such sets of 80 points, four had a larger
 # sensitivity at epsilon 0.3 than the greedy tree. Measure it on your own data.

@@ -1,5 +1,7 @@
 """`steadytree warm-up`: every step works, and what it compiles serves other data."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,9 @@ from steadytree.cli import warm_up
 
 @pytest.mark.slow
 def test_the_command_names_what_is_ready(run):
-    exit_code, out, _ = run("warm-up")
+    exit_code, out, _ = run("warm-up", "--json")
     assert exit_code == 0
-    assert out.startswith("Ready: steady trees, stable trees, reports")
-    assert "risk scores." in out
+    assert json.loads(out)["ready"][:3] == ["steady trees", "stable trees", "reports"]
 
 
 def test_a_fit_on_other_data_needs_nothing_new(run):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 import steadytree as st
 from steadytree._base.progress import Progress
+from steadytree.cli.options import AsJson
+from steadytree.cli.output import show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,14 +22,15 @@ the user (NUMBA_CACHE_DIR names another folder). A wheel for this platform bring
 N_ROWS = 240
 
 
-def warm_up() -> None:
+def warm_up(as_json: AsJson = False) -> None:
     """Compile what fits, predictions, reports and certificates need, so that the first is quick."""
     steps = list(_steps())
     with Progress() as progress:
         for number, (what, work) in enumerate(steps, 1):
             progress.update(f"{number} of {len(steps)}: {what}", (number - 1) / len(steps))
             work()
-    typer.echo(f"Ready: {', '.join(what for what, _ in steps)}.")
+    ready = [what for what, _ in steps]
+    show({"ready": ready}, [f"Ready: {', '.join(ready)}."], as_json)
 
 
 def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
