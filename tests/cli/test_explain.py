@@ -51,6 +51,7 @@ def test_previous_model_and_frozen_columns(run, files, tmp_path):
         (("--row", 40), "--row must be at most 39, got 40."),
         (("--id", "name=p99"), "--id name=p99: 0 rows have this value"),
         (("--id", "same=a"), "--id same=a: 40 rows have this value"),
+        (("--id", "name"), "--id must be COLUMN=VALUE, as in --id patient=A-1023, got 'name'."),
         (("--id", "nam=p1"), "did you mean 'name', 'same'?"),
     ],
 )

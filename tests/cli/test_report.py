@@ -302,3 +302,13 @@ def test_studies_are_listed_and_found(run, tmp_path):
     assert set(json.loads(out)) >= {"average_sensitivity", "separation", "tree_distance"}
     refused(run("reproduce", "separaton"), "did you mean 'separation'")
     refused(run("reproduce", "separation", "--data", "none"), "is no folder")
+
+
+def test_text_among_numbers_is_noticed_when_a_tree_is_fitted(run, tmp_path):
+    rows = pd.DataFrame({"age": [*range(30)] * 4, "outcome": ["a", "b"] * 60})
+    rows = rows.astype({"age": object})
+    rows.loc[5, "age"] = "forty"
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    code, _, err = run("fit", "data.csv", "--target", "outcome", "--learner", "stable")
+    assert code == 0
+    assert err.startswith("warning: 'age' holds numbers, but also text such as 'forty', so each")

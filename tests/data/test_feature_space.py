@@ -123,3 +123,9 @@ def test_summaries_of_parts_add_up():
     columns = (parts[0] + parts[1]).columns()
     found = [(column.kind, column.low, column.high) for column in columns]
     assert found == [("integer", 1.0, 4.0), ("numeric", 0.5, 0.5)]
+
+
+def test_text_in_a_column_of_numbers_is_named():
+    space = FeatureSpace.observe(pd.DataFrame({"age": [1.0, 2.0]}))
+    with pytest.raises(ValueError, match=r"'age' was numbers .* now holds text such as 'forty'"):
+        space.encode(pd.DataFrame({"age": ["41", "forty"]}))

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -55,3 +56,12 @@ def test_class_weights_multiply_those_of_the_rows(model):
         clone(model).set_params(class_weight="even").fit(X, y)
     with pytest.raises(ValueError, match="finite and not negative"):
         clone(model).set_params(class_weight={"ill": -1}).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "learner", [st.StableTreeClassifier(), st.SteadyTreeClassifier(), st.ParetoTreeClassifier()]
+)
+def test_column_names_that_stand_twice_are_refused_in_one_line(learner):
+    X = pd.DataFrame(np.arange(40.0).reshape(20, 2), columns=["a", "a"])
+    with pytest.raises(ValueError, match=r"'a' stand more than once: rename or drop them\.$"):
+        learner.fit(X, np.arange(20) % 2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steadytree.data.table import Table
-from steadytree.reporting.checks import check_texts, drop_options, row_numbers
+from steadytree.reporting.checks import check_texts, drop_options, mixed_numbers, row_numbers
 
 SCATTERED = np.random.default_rng(0).permutation(5_000)[:60].astype(float)
 
@@ -44,3 +44,19 @@ def test_texts_are_refused_where_they_are_hardly_ever_the_same(n_texts, n_rows, 
 
 def test_options_that_leave_columns_out_are_quoted():
     assert drop_options(["id", "full name"]) == "--drop id --drop 'full name'"
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["forty"], {"age": "forty"}),
+        (["forty", None], {"age": "forty"}),
+        ([], {}),  # numbers that were declared as text
+        ([f"grade {k}" for k in range(9)], {}),  # too many to be slips
+    ],
+)
+def test_numbers_with_a_few_texts_among_them_are_found(texts, found):
+    column = np.array([*map(str, range(30)), *texts], object)
+    assert mixed_numbers(table_of("age", column)) == found
+    assert mixed_numbers(table_of("age", column[20:])) == {}  # few values may well be categories
+    assert mixed_numbers(table_of("age", np.arange(30.0))) == {}

@@ -294,3 +294,10 @@ def test_chance_seldom_makes_a_card():
             warnings.simplefilter("ignore", UserWarning)
             made += RiskScoreClassifier().fit(X, y).card_.n_conditions > 0
     assert made <= 3
+
+
+@pytest.mark.parametrize("parameter", ["forced", "forbidden"])
+def test_unknown_columns_are_named(parameter):
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    with pytest.raises(ValueError, match=f"{parameter} names 'z', but the columns are 'x0'"):
+        RiskScoreClassifier(**{parameter: ["z"]}).fit(X, y)

@@ -12,7 +12,7 @@ from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
-from steadytree.cli.output import command_line, show_page, warn_of_row_numbers
+from steadytree.cli.output import command_line, show_page, warn_of_columns
 
 LEARNERS = "steady,cart,cart-cv,stable,pareto,robust,score,private,boosted"
 EXAMPLES = """\b
@@ -81,5 +81,5 @@ def compare(
         sha256 = hash_data(rows.features, rows.labels)
         page = page_data(found, rows.title, sha256, rows.origin(command_line(), None))
         write_text_atomically(out, render_comparison(page))
-    warn_of_row_numbers(rows.features)
+    warn_of_columns(rows.features)
     show_page(page, page["comparison"], comparison_view, comparison_text, as_json, out)

@@ -12,7 +12,7 @@ from steadytree._base.files import check_can_write
 from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, MaxFlips, MayRead, MayWrite, Reads, Writes, option
-from steadytree.cli.output import show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_columns
 
 DIFF_EXAMPLES = """\b
 Examples:
@@ -112,7 +112,7 @@ def retrain(
         st.save(model.tree_, out)
         if picture is not None:
             found.write(picture)
-    warn_of_row_numbers(data_set.features)
+    warn_of_columns(data_set.features)
     steps = {name: values.tolist() for name, values in model.steps_.items()}
     frontier: dict[str, Any] = {
         "choice": model.choice_._asdict() if model.choice_ else {},

@@ -60,7 +60,9 @@ def _row_number(table: Any, named: str | None) -> int:
     """The one row with a value in a column."""
     from steadytree.reporting.checks import check_names
 
-    column, _, value = str(named).partition("=")
+    column, sign, value = str(named).partition("=")
+    if not sign:
+        raise ValueError(f"--id must be COLUMN=VALUE, as in --id patient=A-1023, got {named!r}.")
     names = table.names or ()
     check_names(names, [column], "--id")
     text = table.text(names.index(column))

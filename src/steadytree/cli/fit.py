@@ -12,7 +12,7 @@ import steadytree as st
 from steadytree._base.files import check_can_write
 from steadytree._base.progress import Progress
 from steadytree.cli.options import READS, AsJson, Drop, MaxLeaves, MayFill, Target, TreeOut, option
-from steadytree.cli.output import show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_columns
 
 EXAMPLES = """\b
 Examples:
@@ -121,7 +121,7 @@ def fit(
             check_texts(rows.features)
             progress.update("fitting")
             model.fit(rows.features, rows.labels)
-            warn_of_row_numbers(rows.features)
+            warn_of_columns(rows.features)
         else:
             columns = _kept_columns(data, target, drop or [])
             model.fit_files(data, target, columns, cache, progress=progress.update)

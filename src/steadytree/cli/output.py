@@ -66,11 +66,17 @@ def show_page(
     show(page, [""], as_json, written)
 
 
-def warn_of_row_numbers(table: Any) -> None:
-    """Warn on standard error of columns that number the rows and should be left out."""
+def warn_of_columns(table: Any) -> None:
+    """Warn on standard error of columns that number the rows, or are numbers with some text."""
     from steadytree.data.table import quote
-    from steadytree.reporting.checks import drop_options, row_numbers
+    from steadytree.reporting.checks import drop_options, mixed_numbers, row_numbers
 
+    for name, text in mixed_numbers(table).items():
+        typer.echo(
+            f"warning: {name!r} holds numbers, but also text such as {text!r}, so each number was "
+            "read as a category: correct the text or leave it empty",
+            err=True,
+        )
     found = row_numbers(table)
     if found:
         what = "numbers the rows" if len(found) == 1 else "number the rows"

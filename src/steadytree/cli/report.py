@@ -23,7 +23,7 @@ from steadytree.cli.options import (
     PageOut,
     option,
 )
-from steadytree.cli.output import command_line, show_page, stop, warn_of_row_numbers
+from steadytree.cli.output import command_line, show_page, stop, warn_of_columns
 
 USUAL_LEARNERS = "steady,cart,stable"
 EXAMPLES = """\b
@@ -158,7 +158,7 @@ def report(
             st.save(measured, save_model)
         found.write(out)
     if model is None:
-        warn_of_row_numbers(rows.features)
+        warn_of_columns(rows.features)
     view = brief_view, render_brief
     show_page(found.data, found.data, *view, as_json, out, save_model)
     failed = [_failed_text(one) for one in found.failed]

@@ -12,7 +12,7 @@ import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.progress import Progress
 from steadytree.cli.options import AsJson, Data, Drop, MayRead, MayWrite, option
-from steadytree.cli.output import show, warn_of_row_numbers
+from steadytree.cli.output import show, warn_of_columns
 from steadytree.cli.scored_rows import Checks, bands_csv, described, scored_csv
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _fit_scorecard(
     with warnings.catch_warnings():  # the printed sheet shows that a scorecard is empty
         warnings.filterwarnings("ignore", "no condition was kept")
         model.fit(given.features, given.labels)
-    warn_of_row_numbers(given.features)
+    warn_of_columns(given.features)
     fitted = {"objective": model.objective, "noise": model.noise_}
     fitted["certified_accuracy"] = model.certified_accuracy_
     return Found(model.card_, fitted, given.features)
@@ -183,10 +183,12 @@ def _lines(found: Found, drift: Any) -> Iterator[str]:
 
     if found.fitted:
         objective, noise, accuracy = found.fitted.values()
-        yield f"objective {objective}, noise {noise:g}, proven accuracy {accuracy:.3f}\n"
-    yield scorecard_text(found.scorecard)
-    if drift is not None:
-        yield f"\nnew rows: {drift.n_rows:,}"
+        which = "proven" if noise > 0 else "training"
+        yield f"objective {objective}, noise {noise:g}, {which} accuracy {accuracy:.3f}\n"
+    if drift is None:
+        yield scorecard_text(found.scorecard)
+    else:
+        yield f"new rows: {drift.n_rows:,}"
         yield from (f"{one}; {one.meaning}" for one in drift.measurements())
 
 

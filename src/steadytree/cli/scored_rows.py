@@ -59,12 +59,15 @@ def described(scorecard: Any, title: str | None, units: Sequence[str]) -> Any:
     """The scorecard with another title and further units."""
     from dataclasses import replace
 
+    from steadytree.data.table import quote
+
     pairs = dict(scorecard.units)
     for text in units:
         name, sign, unit = text.partition("=")
         if not sign or name not in scorecard.space.names:
             raise ValueError(
-                f"--unit must be COLUMN=UNIT with a column of the risk score, got {text!r}."
+                "--unit must be COLUMN=UNIT with a column of the risk score, one of "
+                f"{quote(scorecard.space.names)}, got {text!r}."
             )
         pairs[name] = unit
     return replace(scorecard, title=scorecard.title if title is None else title, units=pairs)

@@ -1,6 +1,6 @@
 """FeatureSpace: the columns of a model, and X as numbers and bins."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -21,7 +21,7 @@ from steadytree.data.binning import (
     quantile_thresholds,
 )
 from steadytree.data.column import NO_THRESHOLDS, Bounds, Column, Kind, Summary, check_finite
-from steadytree.data.table import Table, check_unique, quote, value_text
+from steadytree.data.table import Table, check_unique, is_number, quote, value_text
 
 Categories = Mapping[str, Sequence[Any]]
 
@@ -259,11 +259,16 @@ def _encode_column(column: Column, table: Table, j: int) -> NDArray[Any]:
         if table.columns[j].dtype != object:
             return table.columns[j]
         raise ValueError(
-            f"column {column.name!r} was numbers when the tree was learned and now holds text: "
-            "convert it to numbers, missing ones to nan."
+            f"column {column.name!r} was numbers when the model was fitted and now holds text"
+            f"{_first_text(table.text(j).values)}: convert it to numbers, missing ones to nan."
         )
     known, text = column.index_of, table.text(j)
     return np.array([*(known.get(value, np.nan) for value in text.values), np.nan])[text.of_row]
+
+
+def _first_text(values: Iterable[str]) -> str:
+    found = next((value for value in values if not is_number(value)), None)
+    return "" if found is None else f" such as {found!r}"
 
 
 def _as_text(categories: Categories) -> dict[str, tuple[str, ...]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data.cell_reader import read_columns
-from steadytree.data.table import Table, check_unique, quote
+from steadytree.data.table import Table, check_unique, is_number, quote
 
 CSV_ENDINGS = (".csv", ".tsv", ".txt")
 GZIP_ENDING = ".gz"  # behind one of csv
@@ -156,7 +156,7 @@ def _with_point(cell: str | None, as_they_stand: Collection[str]) -> str | None:
     if cell is None or cell in as_they_stand or cell.count(",") != 1 or "." in cell:
         return cell
     changed = cell.replace(",", ".")
-    return changed if _is_number(changed) else cell
+    return changed if is_number(changed) else cell
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def _read_header(path: Path, file: TextIO) -> tuple[str, list[str]]:
     delimiter = max(DELIMITERS, key=lambda each: len(next(csv.reader([line], delimiter=each))))
     header = [name.strip() for name in next(csv.reader(file, delimiter=delimiter))]
     file.seek(0)
-    if all(_is_number(name) for name in header):
+    if all(is_number(name) for name in header):
         raise ValueError(
             f"{str(path)!r} begins with numbers: add a first line that names the columns."
         )
@@ -263,18 +263,10 @@ def _numbers(values: Sequence[str], decimal_comma: bool) -> NDArray[np.float64] 
             continue
         if decimal_comma and value.count(",") == 1 and "." not in value:
             value = value.replace(",", ".")
-        if not _is_number(value):
+        if not is_number(value):
             return None
         found[row] = float(value)
     return found
-
-
-def _is_number(value: str) -> bool:
-    try:
-        float(value)
-    except ValueError:
-        return False
-    return "_" not in value  # Python reads 2024_01 as a number, people do not
 
 
 def _texts(values: Sequence[str]) -> NDArray[Any]:

@@ -187,6 +187,15 @@ def check_frame_names(X: Any) -> None:
         check_unique([str(name) for name in names])
 
 
+def is_number(value: str) -> bool:
+    """Whether text is a number as people write it."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return "_" not in value  # Python reads 2024_01 as a number, people do not
+
+
 def quote(names: Iterable[str], most: int = 8) -> str:
     """Names for an error message, cut after a few."""
     listed = list(names)

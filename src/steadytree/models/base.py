@@ -14,7 +14,7 @@ from steadytree._base.notebook import html_of
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
-from steadytree.data.table import Table, is_dask
+from steadytree.data.table import Table, check_frame_names, is_dask
 from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
 from steadytree.models.tree import Tree
@@ -110,6 +110,7 @@ class TreeClassifierMixin(LearnerMixin):
 
 def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
     """Rows to learn from, with labels and weights, checked; rows of weight 0 are left out."""
+    check_frame_names(X)
     X, y = validate_data(learner, X, y, skip_check_array=True)
     table = Table.read(X)
     table.check_not_empty()

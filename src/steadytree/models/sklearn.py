@@ -222,9 +222,9 @@ def _what_instead(model: Any) -> str:
     if isinstance(model, DecisionTreeRegressor):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
     if hasattr(model, "estimators_"):
-        return f"{name}, which holds many: pass one of its estimators_."
+        return f"{name}, which holds many trees: pass one of its estimators_ to look at it alone."
     if hasattr(model, "n_estimators"):
-        return f"{name}, which holds many."
+        return f"{name}, which holds many trees."
     if hasattr(model, "fit"):
         name += ", which holds none (is it fitted?)"
     return (

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from steadytree.data.column import MAX_CATEGORIES
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.table import Table, quote
+from steadytree.data.table import Table, is_number, quote
 from steadytree.metrics.groups import MOST_GROUPS, group_names
 
 MOST_NUMBERS = 50  # different whole numbers a target may hold
@@ -77,6 +77,18 @@ def row_numbers(table: Table) -> list[str]:
         in_sequence = float(np.ptp(column)) == n - 1
         if (in_sequence or NUMBERED.search(name)) and (np.floor(column) == column).all():
             found += [name] if len(np.unique(column)) == n else []
+    return found
+
+
+def mixed_numbers(table: Table) -> dict[str, str]:
+    """Columns of text that are numbers but for a few values, each with one of those."""
+    found = {}
+    for name, column in zip(table.names or (), table.columns, strict=True):
+        if column.dtype == object:
+            values = sorted({str(value) for value in column.tolist() if value is not None})
+            texts = [value for value in values if not is_number(value)]
+            if texts and len(values) > FEW_TEXTS and len(texts) <= len(values) / 10:
+                found[name] = texts[0]
     return found
 
 

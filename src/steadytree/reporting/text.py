@@ -186,7 +186,9 @@ def brief_view(data: dict[str, Any], width: int = WIDTH) -> RenderableType:
         style = "bold red" if one["level"] == "red" else "yellow"
         parts.append(Text(f"{one['level']}: {one['sentence']}", style=style))
     if len(raised) > MOST_FOUND:
-        parts.append(Text(f"and {len(raised) - MOST_FOUND} more findings in the page"))
+        more = len(raised) - MOST_FOUND
+        noun = "finding" if more == 1 else "findings"
+        parts.append(Text(f"and {more} more {noun} in the page"))
     figures = _table()
     figures.show_header = False
     for section, title in BRIEF.items():

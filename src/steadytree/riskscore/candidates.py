@@ -93,7 +93,9 @@ def allowed_directions(estimator: Any, data: LabelledRows) -> dict[int, tuple[bo
 
 def check_forced(estimator: Any, data: LabelledRows) -> tuple[int, ...]:
     """Indices of the columns that must be used; constant columns are refused."""
-    indices = {name: data.space.names.index(name) for name in names_of(estimator, "forced")}
+    forced = names_of(estimator, "forced")
+    check_names("forced", forced, data.space.names)
+    indices = {name: data.space.names.index(name) for name in forced}
     same = [name for name, j in indices.items() if len(np.unique(data.values[:, j])) < 2]
     if same and estimator.objective != "published":
         raise ValueError(

@@ -184,8 +184,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """
         validate(self, PARAMETERS)
         check_select(self.select)
-        X, y = validate_data(self, X, y, skip_check_array=True)
         table = Table.read(X)
+        X, y = validate_data(self, X, y, skip_check_array=True)
         table.check_not_empty()
         y, weights = check_labels(y, table.n_rows), check_weights(sample_weight, table.n_rows)
         space = FeatureSpace.observe(table).bare()
