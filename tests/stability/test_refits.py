@@ -101,3 +101,13 @@ def test_trees_fitted_again_are_counted(rows):
     assert distance.interval == pytest.approx(expected, rel=1e-6)
     assert answers.value == pytest.approx(100 * np.mean(same))
     assert trees.value == pytest.approx(100 * distances.count(0) / 8)
+
+
+def test_a_tree_that_is_known_is_not_fitted_again(rows):
+    learner = st.StableTreeClassifier(2, 0, random_state=0)
+    known = st.StableTreeClassifier(2, 0, random_state=0).fit(*rows).tree_
+    found = st.refits(learner, *rows, repeats=3, random_state=1, whole=known)
+    again = st.refits(learner, *rows, repeats=3, random_state=1)
+    assert found.whole is known
+    assert found.distances.tolist() == again.distances.tolist()
+    assert found.agreement.tolist() == again.agreement.tolist()
