@@ -74,8 +74,10 @@ class ScorecardRefits(Shown):
         )
 
 
-def _percentage(name: str, share: Any, meaning: str) -> Measurement:
-    return Measurement(name, 100 * float(share), meaning, None, "%")
+def _percentage(
+    name: str, share: Any, meaning: str, within: tuple[float, float] | None = None
+) -> Measurement:
+    return Measurement(name, 100 * float(share), meaning, within, "%")
 
 
 def columns_used(scorecard: Scorecard) -> set[str]:
@@ -114,18 +116,23 @@ class Refits(Shown):
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The values with their meanings."""
-        several = len(self.trees) > 1
+        within = same = None
+        if len(self.trees) > 1:
+            within = mean_interval(self.distances)
+            low, high = mean_interval(100 * self.agreement)
+            same = max(low, 0.0), min(high, 100.0)
         return (
             Measurement(
                 "retraining distance",
                 self.value,
                 "mean path distance to trees learned again on part of the rows",
-                mean_interval(self.distances) if several else None,
+                within,
             ),
             _percentage(
                 "same answers",
                 self.agreement.mean(),
                 "share of rows that get the same answer from a tree learned again",
+                same,
             ),
             _percentage(
                 "same tree",
