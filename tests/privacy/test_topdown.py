@@ -278,7 +278,7 @@ def test_pooled_estimates_have_the_variance_that_is_stated():
 
 @pytest.mark.parametrize("n_splits", [1, 25])
 def test_more_splits_say_more_of_a_leaf(n_splits):
-    """Without a parent: stated variances within 15 % of those seen in 1,500 runs (4 standard errors)."""
+    """Without a parent: variances within 15 % of those seen in 1,500 runs, 4 standard errors."""
     rng, found = np.random.default_rng(n_splits), []
     for _ in range(1_500):
         leaf = _Leaf(Estimate(np.zeros(2), 0.0))
