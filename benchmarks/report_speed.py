@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--columns", type=int, default=23)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         write_rows(Path(folder) / "rows.csv", options.rows, options.columns)
@@ -53,7 +53,7 @@ def main() -> None:
             command += ["--target", "outcome", *more]
             cpu_seconds(command, folder)  # compiles what is not yet compiled
             least = min(cpu_seconds(command, folder) for _ in range(options.repeats))
-            print(f"{name}: {least:.1f} CPU s")
+            print(f"{name}: {least:.1f} CPU s", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ ERRORS = dict(inspect.getmembers(exceptions, inspect.isclass))
 
 def test_every_error_is_a_value_error():
     assert len(ERRORS) >= 9
-    assert all(issubclass(error, ValueError) for error in ERRORS.values())
+    others = {name for name, error in ERRORS.items() if not issubclass(error, ValueError)}
+    assert others == {"NotATreeError"}  # a model of the wrong type
+    assert issubclass(exceptions.NotATreeError, TypeError)
     assert issubclass(exceptions.UnsignedError, exceptions.MessageError)
     assert issubclass(exceptions.StaleError, exceptions.RefusedError)
 

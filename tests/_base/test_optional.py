@@ -22,6 +22,7 @@ BRINGS = {
     "mio": "pyscipopt",
     "plot": "matplotlib",
     "frame": "pandas",
+    "skops": "skops",
 }
 COLUMNS = {"leaves": np.array([4, 7]), "origin": np.array(["a", "b"])}
 FOR_DEVELOPERS = {"bench", "check", "docs", "interop", "test"}

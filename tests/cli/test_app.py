@@ -187,7 +187,10 @@ def test_ten_thousand_categories_are_refused(run, tmp_path):
             ["data.csv", "--target", "outcome", "--model", "data.csv"],
             "data.csv: a data file",
         ),
-        (["data.xlsx", "--target", "outcome"], r"'\.xlsx': pass a file that ends in"),
+        (
+            ["data.xlsx", "--target", "outcome"],
+            "is a spreadsheet, which is not read: save the sheet as",
+        ),
         (["data.csv", "--target", "age", "--drop", "age"], "both the target and dropped"),
         (["--drop", "mean radus"], "did you mean 'mean radius'"),
         (["--target", "outcome"], "--target needs data"),

@@ -2,8 +2,13 @@
 
 import json
 
+import joblib
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 
@@ -41,6 +46,31 @@ def test_previous_model_and_frozen_columns(run, files, tmp_path):
     assert code == 0
     assert "No allowed change turns the decision." in out
     assert "The previous model decided well (100 %): the same." in out
+
+
+def test_a_pipeline_is_explained_in_the_columns_of_the_file(run, files, tmp_path):
+    X = pd.read_csv(tmp_path / files[1])[["age", "dose"]].assign(
+        sex=["f" if k % 3 else "m" for k in range(40)]
+    )
+    y = [
+        "ill" if age > 20 and sex == "f" else "well" for age, sex in zip(X.age, X.sex, strict=True)
+    ]
+    before = make_column_transformer(
+        (StandardScaler(), ["age", "dose"]), (OneHotEncoder(), ["sex"])
+    )
+    model = make_pipeline(before, DecisionTreeClassifier(random_state=0)).fit(X, y)
+    joblib.dump(model, tmp_path / "m.joblib")
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    case = ("m.joblib", "rows.csv", "--row", 25)
+    assert y[25] == "ill"
+    code, out, err = run(*case)
+    assert (code, out) == (2, "")
+    assert "--trust" in err
+    code, out, err = run(*case, "--trust")
+    assert (code, err) == (0, "")
+    assert out.startswith("row 25: ill. Probability 100 %")
+    assert "sex from 'f' to 'm'" in out  # not a one-hot column
+    assert "age from 25 to 21.5" in out  # nor a standardised one
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_every_command_is_checked_and_every_path_has_a_role():
     for name, command in COMMANDS.items():
         assert command.callback is not FUNCTIONS[name], name
         assert paths_of(name) <= set(ROLES[name]), name
-    assert {name for name in COMMANDS if paths_of(name)} == set(COMMANDS)
+    assert {name for name in COMMANDS if paths_of(name)} == set(COMMANDS) - {"warm-up"}
     assert len(PAIRS) > 70
 
 

@@ -161,5 +161,6 @@ def test_a_saved_card_prints_totals_and_answers(run, files):
     assert len(found["totals"]) == len(found["answers"]) == 80
     code, out, _ = run("score", "rows.csv", "--card", "a.card.json")
     lines = out.splitlines()
-    assert lines[0].startswith("total,answer")
-    assert [line.split(",")[1] for line in lines[1:]] == found["answers"]
+    at = lines[0].split(",").index("prediction")
+    assert lines[0].startswith("age,ward,outcome,total,risk well,prediction")
+    assert [line.split(",")[at] for line in lines[1:]] == found["answers"]

@@ -15,12 +15,13 @@ ROWS = ("none.csv", "--target", "outcome")
 PRIVATE = ("--schema", "none.toml", "--epsilon", 1, "--ledger", "l", "--budget", 1)
 # none of the files that commands read is there: what they say first is about the place
 CASES = {
-    "report": (ROWS, ["--out"]),
+    "report": (ROWS, ["--out", "--save-model"]),
     "compare": (ROWS, ["--out"]),
     "fit": (ROWS, ["--out"]),
     "diff": (("none.tree.json", "none.tree.json"), ["--out"]),
     "retrain": ((*ROWS, "--previous", "none.tree.json"), ["--out", "--picture"]),
-    "score": (ROWS, ["--out", "--save", "--svg", "--html"]),
+    "score": (ROWS, ["--out", "--save", "--svg", "--html", "--bands"]),
+    "predict": (("none.tree.json", "none.csv"), ["--out"]),
     "reproduce": (("average-sensitivity", "--quick"), ["--out"]),
     "private schema": (ROWS, ["--out"]),
     "private fit": ((*ROWS, *PRIVATE, "--new-ledger"), ["--out"]),

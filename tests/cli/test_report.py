@@ -102,7 +102,30 @@ def test_full_report_of_a_file(run, frame, tmp_path):
     assert data["stability"]["learner"] == "StableTreeClassifier"
     assert {one["name"] for one in data["groups"][0]["groups"]} == {"f", "m"}
     assert data["card"] is not None
+    assert "sensitivity" not in data["comparison"]["learners"][0]["readings"]  # compare has it
     assert data["origin"]["command"].startswith("steadytree report data.csv --target outcome")
+
+
+def test_a_sign_off_file_is_shown_on_the_page(run, frame, tmp_path):
+    (tmp_path / "sign.toml").write_text(
+        'title = "Model <3>"\nowner = "Clinic"\ndecision = "approved"\nversion = "3.1"\n'
+        '[[signatures]]\nname = "A. Validator"\nrole = "validation"\ndate = 2026-11-01\n'
+    )
+    asked = ("report", "data.csv", "--target", "outcome", "--learner", "cart", "--quick")
+    code, out, err = run(*asked, "--sign-off", "sign.toml", "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert data["title"] == "Model <3>"
+    signed = {"name": "A. Validator", "role": "validation", "date": "2026-11-01"}
+    assert data["sign_off"]["signatures"] == [signed]
+    page = (tmp_path / "report.html").read_text("utf-8").partition("<script")[0]
+    for text in ("Model &lt;3&gt;", "Clinic", "approved", "3.1", "A. Validator", "2026-11-01"):
+        assert text in page
+    (tmp_path / "sign.toml").write_text('owners = "Clinic"\n')
+    code, out, err = run(*asked, "--sign-off", "sign.toml", "--out", "other.html")
+    assert (code, out) == (2, "")
+    assert "sign.toml: unknown key 'owners'" in err
+    assert not (tmp_path / "other.html").exists()
 
 
 def test_noise_and_learners_that_are_named_are_measured_in_a_quick_report(run, frame, tmp_path):

@@ -246,8 +246,12 @@ def test_bad_input_is_explained():
         diff(old, old, y=["no"])
     with pytest.raises(ValueError, match="has no rows"):
         diff(old, old, np.empty((0, 3)))
-    with pytest.raises(TypeError, match="a tree is needed"):
+    with pytest.raises(
+        FileNotFoundError, match=r"no model was read; check the path: 'q2\.tree\.json"
+    ):
         diff(old, "q2.tree.json")
+    with pytest.raises(TypeError, match="a tree is needed"):
+        diff(old, 3)
 
 
 def texts_of(svg):

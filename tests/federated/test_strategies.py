@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
@@ -31,6 +32,35 @@ def test_the_parts_of_a_run_add_up_to_its_epsilon(tmp_path, method):
     most = max(holder.ledger.spent for holder in several)
     assert sum(fitted.privacy_.spent.values()) == pytest.approx(most)
     assert sum(fitted.privacy_.spent.values()) <= 2.0
+
+
+class WithoutBlocksOf(LocalHolders):
+    """Holders of which one answers everything but blocks."""
+
+    def __init__(self, several, absent):
+        super().__init__(several)
+        self.absent = absent
+
+    def ask(self, requests):
+        gone = {name for name, one in requests.items() if self.absent(name) and "block" in one.kind}
+        answered = super().ask({name: one for name, one in requests.items() if name not in gone})
+        return answered | dict.fromkeys(gone, RefusedError("no answer"))
+
+
+@pytest.mark.parametrize("n_holders", [2, 3])
+def test_a_holder_that_steps_in_for_another_spends_no_more_than_epsilon(tmp_path, n_holders):
+    """It had paid for the missing holder's block and for its own: 1.38 times epsilon."""
+    several = holders(tmp_path, 20.0, k=n_holders, n_rows=2_000)
+    transport = WithoutBlocksOf(several, lambda name: name == "h0")
+    session = Session(transport, SCHEMA, 2.0, "run", 4, minimum=1)
+    tree, counts = METHODS["delegate"](session, list(range(n_holders)))
+    assert len(counts) == len(leaves_of(tree)) > 1
+    spent = [holder.ledger.spent for holder in several]
+    assert max(spent) <= 2.0
+    np.testing.assert_allclose(spent, session.spent, rtol=1e-9)
+    for holder in several[1:]:  # and its share of the leaves is left to it
+        counted = [entry.epsilon for entry in holder.ledger.entries if entry.what == "leaf counts"]
+        assert sum(counted) >= 0.3 * 2.0 * (1 - 1e-6)
 
 
 def test_holders_with_many_mixed_rows_propose(tmp_path):

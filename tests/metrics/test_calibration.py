@@ -131,3 +131,17 @@ def test_a_slope_that_is_not_determined_is_none(risk):
     assert found.slope is None
     assert found.slope_interval is None
     assert np.isfinite(found.intercept)
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_classes_that_meet_at_one_risk_alone_determine_no_slope(flipped):
+    """Quasi-complete separation: the likelihood rises with the slope without end."""
+    risk, event = np.array([0.2, 0.2, 0.6, 0.6]), np.array([False, False, False, True]) ^ flipped
+    assert CalibrationLine.of(risk, event).slope is None
+    values = np.log(risk / (1 - risk)) - np.log(1.5)  # 0 where both classes are
+    likelihoods = []
+    for slope in (1.0, 4.0, 16.0):
+        chance = 1 / (1 + np.exp(-slope * (-values if flipped else values)))
+        likelihoods.append(np.log(np.where(event, chance, 1 - chance)).sum())
+    assert likelihoods == sorted(likelihoods)
+    assert likelihoods[-1] == pytest.approx(2 * np.log(0.5))  # only the shared risk is uncertain

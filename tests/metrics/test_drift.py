@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
-from steadytree.metrics.drift import band_table, drift, psi
+from steadytree.metrics.drift import Drift, Stability, _stability, band_table, drift, psi
 from steadytree.models.risk_table import RiskTable
 from tests.models.test_variable import banded
 
@@ -159,3 +160,23 @@ def test_bad_input_is_refused():
         drift(CARD, ROWS, [None] * 2000)
     with pytest.raises(ValueError, match="no rows"):
         drift(CARD, ROWS[:0])
+
+
+def test_one_in_a_hundred_samples_exceeds_what_chance_explains():
+    """Neither more nor less: of 5,000 pairs .6 to 1.5 % (fails once in 300 by chance)."""
+    rng, shares, beyond = np.random.default_rng(0), [0.2, 0.3, 0.5], 0
+    for _ in range(5_000):
+        old, new = (rng.multinomial(n, shares).astype(float) for n in (2_000, 3_000))
+        found = _stability("x", ["a", "b", "c"], old, new)
+        beyond += found.psi > found.by_chance
+    assert 0.006 < beyond / 5_000 < 0.015
+
+
+@pytest.mark.parametrize("z", [2.4, 2.6, 5.0])
+@pytest.mark.parametrize("observed", [85, 89, 91, 100, 109, 111, 130])
+def test_a_miss_is_a_share_of_the_expected_events_in_either_direction(observed, z):
+    score = Stability("the score", 0.0, 1.0, ("any",), (1.0,), (1.0,))
+    signed = math.copysign(z, observed - 100)
+    found = Drift(900, score, (), observed, 100.0, signed).exceeded(max_miss=0.1)
+    by_chance = 2 * norm.sf(z) >= 0.01  # in either direction
+    assert bool(found) == (not 90 <= observed <= 110 and not by_chance)

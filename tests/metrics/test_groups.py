@@ -1,8 +1,11 @@
 """Groups: rates of each group equal those of its rows alone."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest, norm
 
 from steadytree import StableTreeClassifier, by_group
 from steadytree._base.intervals import wilson_interval
@@ -126,3 +129,39 @@ def test_an_unequal_model_has_a_clear_gap():
     gaps = {gap.name: gap for gap in by_group(MODEL, rows, truth, other).gaps}
     assert gaps["recall"].is_clear
     assert (gaps["accuracy"].low, gaps["accuracy"].high) == ("True", "False")
+
+
+def newcombe(first, second, alpha):
+    """Newcombe's interval of a difference of shares, by Wilson's intervals of scipy."""
+    (p, own), (q, other) = (
+        (hits / n, binomtest(hits, n).proportion_ci(1 - alpha, method="wilson"))
+        for hits, n in (first, second)
+    )
+    low = p - q - np.sqrt((p - own.low) ** 2 + (other.high - q) ** 2)
+    return low, p - q + np.sqrt((own.high - p) ** 2 + (q - other.low) ** 2)
+
+
+@pytest.mark.parametrize("n_groups", [2, 4, 5])
+def test_intervals_of_gaps_allow_for_all_pairs(n_groups):
+    found = by_group(MODEL, X, Y, np.random.default_rng(n_groups).integers(0, n_groups, 300))
+    named = {one.name: one for one in found.groups}
+    assert not any(one.is_small for one in found.groups)
+    alpha = 0.05 / len(list(combinations(range(n_groups), 2)))
+    for gap in found.gaps[:-1]:
+        pair = (named[group].counts[gap.name] for group in (gap.high, gap.low))
+        assert gap.interval == pytest.approx(newcombe(*pair, alpha), abs=1e-9)
+    gap = found.gaps[-1]
+    errors = [named[group].residual[1] for group in (gap.high, gap.low)]
+    half = norm.isf(alpha / 2) * np.sqrt(errors[0] ** 2 + errors[1] ** 2)
+    assert gap.interval == pytest.approx((gap.value - half, gap.value + half))
+
+
+@pytest.mark.parametrize(("n_rows", "n_cases"), [(30, 10), (29, 10), (30, 9)])
+def test_rates_are_compared_from_30_rows_and_10_cases_on(n_rows, n_cases):
+    some = [np.flatnonzero(label == Y) for label in (1, 0)]
+    rows = np.concatenate([some[0][:n_cases], some[1][: n_rows - n_cases]])
+    groups = np.full(300, "others")
+    groups[rows] = "few"
+    names = [gap.name for gap in by_group(MODEL, X, Y, groups).gaps]
+    assert ("accuracy" in names) == ("calibration" in names) == (n_rows >= 30)
+    assert ("recall" in names) == (n_rows >= 30 and n_cases >= 10)

@@ -108,3 +108,26 @@ def test_intervals_of_the_area_cover_the_truth():
 def test_one_class_is_refused():
     with pytest.raises(ValueError, match="all rows here are of one class"):
         Ranking.of(np.array([0.5, 0.2]), np.array([True, True]))
+
+
+@pytest.mark.parametrize("n_values", [3, 1000])
+def test_risks_in_the_wrong_order_have_no_ks(n_values):
+    """The sign counts: a ranking that is always behind chance is not as good as its mirror."""
+    risk, event = rows_of(4, n_values=n_values)
+    found = Ranking.of(1 - risk, event)
+    tried = [0.0]  # of no alert at all
+    for level in np.unique(1 - risk):
+        alert = 1 - risk >= level
+        tried.append(alert[event].mean() - alert[~event].mean())
+    assert found.ks == pytest.approx(max(tried), abs=1e-12)
+    assert found.ks < max(map(abs, tried))
+
+
+def test_points_of_the_curves_are_counted_row_by_row():
+    risk, event = rows_of(6, n=900, n_values=10_000)
+    curves = Ranking.of(risk, event).to_dict()
+    assert len(curves["risk"]) <= 200 < len(np.unique(risk))
+    for level, *shares in zip(*curves.values(), strict=True):
+        alert = risk >= level
+        expected = [alert[event].mean(), alert[~event].mean(), event[alert].mean()]
+        assert shares == pytest.approx(expected)

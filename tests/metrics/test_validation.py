@@ -68,3 +68,18 @@ def test_frames_of_a_pipeline_stay_frames():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(frame, Y)
     assert validate(model, frame, Y).ranking.n_rows == 500
+
+
+def test_a_threshold_is_named_only_where_it_gives_the_predictions():
+    """Of three classes the most probable is predicted, which need not be a threshold of one."""
+    y = X.argmax(axis=1)
+    model = LogisticRegression().fit(X[:250], y[:250])
+    risks, predicted = model.predict_proba(X), model.predict(X)
+    named = []
+    for label in range(3):
+        levels = np.unique(risks[:, label])
+        tried = [t for t in levels if ((risks[:, label] >= t) == (predicted == label)).all()]
+        own = validate(model, X, y, positive=label).own
+        assert own == (pytest.approx(tried[0]) if tried else None)
+        named.append(own is not None)
+    assert not all(named)

@@ -145,6 +145,25 @@ def test_an_answer_that_holds_few_leaves_is_asked_about_the_largest():
         assert len(grown.leaves) == len(leaves_of(grown.tree))
 
 
+@pytest.mark.parametrize("larger", [0, 1])
+def test_of_two_leaves_the_larger_is_asked_about(larger):
+    asked = []
+
+    def split(tree, epsilon):
+        paths = open_paths(tree)
+        asked.extend(paths)
+        found = []
+        for path in paths:
+            rows = 100.0 if path and path[0] != larger else 900.0
+            yes, no = (900.0, 100.0) if larger else (100.0, 900.0)
+            sides = [[yes, 0.0], [0.0, no]] if not path else [[rows / 2, 0.0], [0.0, rows / 2]]
+            found.append(CountedSplits((0,), np.array([sides]), EXACT))
+        return found
+
+    grow_top_down(split, [0.1] * 2, 2, TopDown(8), most_leaves=1)
+    assert asked == [(), (larger,)]
+
+
 def test_depth_is_limited_by_the_number_of_splits_alone():
     """A tree that peels off one small part at each of 150 depths."""
 
@@ -255,6 +274,18 @@ def test_pooled_estimates_have_the_variance_that_is_stated():
         error = np.abs(values.mean(axis=0) - truth)
         assert (error < 5 * np.sqrt(spread / runs)).all()
         found = []
+
+
+@pytest.mark.parametrize("n_splits", [1, 25])
+def test_more_splits_say_more_of_a_leaf(n_splits):
+    """Without a parent: variances within 15 % of those seen in 1,500 runs, 4 standard errors."""
+    rng, found = np.random.default_rng(n_splits), []
+    for _ in range(1_500):
+        leaf = _Leaf(Estimate(np.zeros(2), 0.0))
+        noisy = 1_000 + rng.laplace(0, 5.0, (n_splits, 2, 2))
+        _judge(leaf, CountedSplits(range(n_splits), noisy, 50.0), "gini", 0.0)
+        found.append(leaf.estimate.counts)
+    assert np.var(found) == pytest.approx(1 / leaf.estimate.precision, rel=0.15)
 
 
 def test_the_variance_of_counts_is_that_of_their_noise():

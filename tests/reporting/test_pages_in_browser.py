@@ -224,8 +224,9 @@ def test_a_case_can_be_picked_and_changed(browser, steady_page):
     second = browser.run(shown)
     assert first != second
     browser.run(
-        "(() => { const f = document.querySelector('#case-form input'); f.value = '';"
-        "f.dispatchEvent(new Event('input', {bubbles: true})); })()"
+        "(() => { const f = [...document.querySelectorAll('#case-form input')];"
+        "f.forEach(one => { one.value = ''; });"
+        "f[0].dispatchEvent(new Event('input', {bubbles: true})); })()"
     )
     assert "missing" in browser.run(shown)
     assert browser.run("document.querySelectorAll('#tree .on-path').length") > 1

@@ -6,6 +6,7 @@ import pytest
 
 import steadytree as st
 from steadytree.metrics.validation import validate
+from steadytree.reporting.data_set import Origin
 from tests.models.scorecards import random_card
 
 RNG = np.random.default_rng(8)
@@ -34,6 +35,12 @@ def test_optimism_needs_the_training_rows():
     found = report.data["validation"]["optimism"]
     assert found["readings"][0]["name"] == "corrected AUC"
     assert found["note"] == ""
+
+
+def test_rows_held_out_need_no_correction():
+    train = X[:200], Y[:200]
+    report = st.report(MODEL, X[200:], Y[200:], train=train, origin=Origin(seen=False))
+    assert report.data["validation"]["optimism"] is None
 
 
 def test_limits_of_ranking_and_calibration():

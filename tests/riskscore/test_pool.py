@@ -1,11 +1,13 @@
 """A pool of risk scores that are nearly as good as the best."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss
 
-from steadytree.riskscore.pool import NEAR_EQUAL
+from steadytree.riskscore.pool import NEAR_EQUAL, search_pool
 from steadytree.riskscore.risk_score import RiskScoreClassifier
 
 
@@ -57,3 +59,16 @@ def test_the_usual_pool_is_the_card_alone():
     with pytest.raises(ValueError, match="pool_size is for two classes, but y has 3"):
         RiskScoreClassifier(pool_size=4).fit(*load_iris(return_X_y=True))
     assert RiskScoreClassifier().fit(*load_iris(return_X_y=True)).pool_ is None
+
+
+def test_what_was_left_out_stays_out():
+    """Of twenty columns that tell the same, each card uses the first that is left."""
+    card, variable, asked = namedtuple("Card", "variables"), namedtuple("Variable", "feature"), []
+
+    def fit(excluded):
+        asked.append(set(excluded))
+        return card((variable(min(set(range(20)) - excluded)),))
+
+    pool = search_pool(fit(frozenset()), fit, lambda one: 1.0, 4)
+    assert asked[1:5] == [set(range(k)) for k in range(1, 5)]
+    assert [one.variables[0].feature for one in pool.scorecards] == [0, 1, 2, 3]

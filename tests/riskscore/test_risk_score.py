@@ -106,6 +106,40 @@ def test_weights_count_as_repeated_rows_and_the_order_of_rows_does_not():
     assert RiskScoreClassifier().fit(X.iloc[order], y[order]).card_ == plain
 
 
+@pytest.mark.parametrize("rule", ["sensitivity", "specificity"])
+def test_weights_count_as_repeated_rows_in_all_that_a_card_tells(rule):
+    """Older rows weigh more, so that sums of rows and of weights differ everywhere."""
+    X, y = patients(600)
+    weights = np.where(X["age"] > 60, 3, 1) + 2 * X["ward"].eq("a").to_numpy()
+    again = np.repeat(np.arange(600), weights)
+    model = RiskScoreClassifier(decision={rule: 0.8}).fit(X, y, weights)
+    card, totals = model.card_, model.total(X)
+    for variable, counts in zip(card.variables, card.profile, strict=True):
+        bands = variable.band_of(card.encode(X.iloc[again])[:, variable.feature])
+        for k in range(len(variable.bands)):
+            assert counts[k].tolist() == [((bands == k) & (y[again] == c)).sum() for c in (0, 1)]
+    risk = card.predict_proba(X.iloc[again])[:, 1]
+    own = np.where(y[again] == 1, risk, 1 - risk)
+    assert model.pool_.log_loss[0] == pytest.approx(-np.log(own).mean())
+    odds, mean = card.risk(np.arange(totals.max() + 1))[:, 1], risk.mean()
+    times = odds / (1 - odds) / (mean / (1 - mean))
+    names = np.where(times < 0.5, "low", np.where(times >= 2 - 1e-9, "high", "medium"))
+    starts = {name: int(np.flatnonzero(names == name)[0]) for name in names}
+    known = {group.name: group.least for group in card.risk_groups}
+    assert {name: known[name] for name in starts} == starts
+
+    def rate(least):
+        chosen = totals[again] >= least
+        return (
+            chosen[y[again] == 1].mean()
+            if rule == "sensitivity"
+            else (~chosen)[y[again] == 0].mean()
+        )
+
+    kept = [t for t in range(totals.max() + 2) if rate(t) >= 0.8 - 1e-9]
+    assert card.decision == (max(kept) if rule == "sensitivity" else min(kept))
+
+
 def test_the_mean_risk_is_the_share_of_events():
     X, y = patients(1500, share=0.12)
     model = RiskScoreClassifier().fit(X, y)

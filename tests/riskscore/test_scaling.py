@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pytest
 
 from steadytree.models.scorecard import Scorecard
-from steadytree.riskscore.scaling import Scaling
+from steadytree.riskscore.scaling import Scaling, _rounded
 from tests.metrics.test_drift import CARD, ROWS
 from tests.models.scorecards import random_card, random_rows_of_card
 
@@ -47,3 +48,8 @@ def test_bad_input_is_refused():
             Scaling.of(CARD, **{name: value})
     with pytest.raises(ValueError, match="two classes and gives risks"):
         Scaling.of(Scorecard(CARD.space, [0, 1], [], [], 0))
+
+
+def test_halves_are_rounded_away_from_zero_on_either_side():
+    for value in np.arange(-8, 8.25, 0.25).tolist():
+        assert _rounded(value) == int(Decimal(value).quantize(Decimal(1), ROUND_HALF_UP))

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import ttest_1samp
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
@@ -67,3 +69,21 @@ def test_bad_input_is_refused():
         optimism(LogisticRegression(), X, np.arange(200) % 3)
     with pytest.raises(ValueError, match="two classes, but y has 1"):
         optimism(LogisticRegression(), X, ["a"] * 200)
+
+
+def test_intervals_and_slopes_by_hand():
+    found = optimism(LogisticRegression(), X, Y, repeats=6, random_state=1)
+    risk = LogisticRegression().fit(X, Y).predict_proba(X)[:, 1]
+    odds, event = np.log(risk / (1 - risk)), Y == "yes"
+
+    def loss(weights):
+        level = weights[0] + weights[1] * odds
+        return (np.logaddexp(0, level) - event * level).sum()
+
+    assert found.apparent[2] == pytest.approx(minimize(loss, [0.0, 1.0]).x[1], abs=1e-4)
+    for k, one in enumerate(found.measurements()):
+        ends = ttest_1samp(found.differences[:, k], 0).confidence_interval(0.95)
+        expected = (found.apparent[k] - ends.high, found.apparent[k] - ends.low)
+        assert one.interval == pytest.approx(expected)
+        assert one.value == pytest.approx(np.mean(expected))
+        assert one.value == pytest.approx(found.corrected[k])

@@ -8,7 +8,7 @@ import steadytree as st
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.condition import Condition
 from steadytree.models.scorecard import Scorecard
-from steadytree.stability.refits import ScorecardRefits
+from steadytree.stability.refits import Refits, ScorecardRefits
 
 
 @pytest.fixture(scope="module")
@@ -100,4 +100,23 @@ def test_trees_fitted_again_are_counted(rows):
     expected = np.mean(distances) - reach, np.mean(distances) + reach
     assert distance.interval == pytest.approx(expected, rel=1e-6)
     assert answers.value == pytest.approx(100 * np.mean(same))
+    reach = 2.364624 * 100 * np.std(same, ddof=1) / 8**0.5
+    expected = 100 * np.mean(same) - reach, min(100 * np.mean(same) + reach, 100.0)
+    assert answers.interval == pytest.approx(expected, rel=1e-6)
     assert trees.value == pytest.approx(100 * distances.count(0) / 8)
+
+
+def test_a_tree_that_is_known_is_not_fitted_again(rows):
+    learner = st.StableTreeClassifier(2, 0, random_state=0)
+    known = st.StableTreeClassifier(2, 0, random_state=0).fit(*rows).tree_
+    found = st.refits(learner, *rows, repeats=3, random_state=1, whole=known)
+    again = st.refits(learner, *rows, repeats=3, random_state=1)
+    assert found.whole is known
+    assert found.distances.tolist() == again.distances.tolist()
+    assert found.agreement.tolist() == again.agreement.tolist()
+
+
+def test_the_interval_of_a_share_ends_at_0_and_100(rows):
+    tree = st.StableTreeClassifier(1, 0, random_state=0).fit(*rows).tree_
+    found = Refits(tree, (tree,) * 3, np.zeros(3), np.array([1.0, 1.0, 0.1]))
+    assert found.measurements()[1].interval == (0.0, 100.0)

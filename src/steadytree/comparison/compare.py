@@ -133,6 +133,7 @@ def compare_learners(
     n_folds: int = 5,
     n_jobs: int | None = None,
     on_progress: OnProgress | None = None,
+    sensitivity: bool = True,
 ) -> Results:
     """Fit and measure every learner; see `steadytree.compare`."""
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
@@ -154,7 +155,7 @@ def compare_learners(
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
-    case = sample, labels, parts, noise
+    case = sample, labels, parts, noise, sensitivity
     results, refusals = _measure_all(
         learners, case, n_jobs, on_progress or (lambda message, share: None)
     )
@@ -204,7 +205,13 @@ def _measure_or_refuse(name: str, *case: Any) -> tuple[str, Result | UnsuitableD
 
 
 def _measure(
-    name: str, learner: Any, X: Any, labels: NDArray[Any], parts: list[Part], noise: Perturbation
+    name: str,
+    learner: Any,
+    X: Any,
+    labels: NDArray[Any],
+    parts: list[Part],
+    noise: Perturbation,
+    sensitivity: bool,
 ) -> Result:
     # compiles what it needs, so that folds are timed fairly
     fitted = fit_or_refuse(fresh(learner), X, labels)
@@ -215,9 +222,9 @@ def _measure(
     measurements = _pooled(folds, X)
     exact, notes = False, []
     kind = type(learner).__name__
-    if kind in NOT_REPEATED:
+    if sensitivity and kind in NOT_REPEATED:
         notes.append(f"sensitivity was not measured: {NOT_REPEATED[kind]}")
-    else:
+    elif sensitivity:
         exact = is_repeatable(learner)
         repeats = None if exact else affordable(learner, len(labels), REPEATS)
         found = average_sensitivity(learner, X, labels, repeats=repeats)

@@ -168,7 +168,9 @@ class Session:
         """The tree with blocks of one holder, or, if it is missing, of one that spent least."""
         most = (1 - LEAST_LABEL_SHARE) * self.epsilon
         for index in [who, *np.argsort(self.spent, kind="stable").tolist()]:
-            left = epsilon if index == who else min(epsilon, most - self.spent[index])
+            # one that paid for the block of a missing holder has less left for its own
+            rest = most - self.spent[index]
+            left = epsilon if epsilon * (1 - ROUNDING) <= rest else rest
             if index in self.active and left >= SMALLEST_EPSILON:
                 grown = self.blocks({index: left}, {index: tree}, depth, last)
                 if grown:

@@ -75,6 +75,7 @@ def compare(
     epsilon: float = 1.0,
     schema: Schema | None = None,
     time_limit: float = 2.0,
+    sensitivity: bool = True,
     n_jobs: int | None = None,
     random_state: int = 0,
     path: str | PathLike[str] | None = None,
@@ -110,6 +111,8 @@ def compare(
         For "private". Without it bounds are read off the data: good for a comparison, not private.
     time_limit : float, default=2.0
         Seconds for each search of "robust".
+    sensitivity : bool, default=True
+        Whether to measure average sensitivity, which takes longest.
     n_jobs : int, optional
         Processes.
     random_state : int, default=0
@@ -140,7 +143,7 @@ def compare(
         max_depth, perturbation, epsilon, schema, time_limit, random_state, max_leaf_nodes
     )
     with following(progress) as on_progress:
-        found = compare_learners(models, X, y, settings, n_folds, n_jobs, on_progress)
+        found = compare_learners(models, X, y, settings, n_folds, n_jobs, on_progress, sensitivity)
     made = Comparison(*(getattr(found, item.name) for item in fields(found)))
     if path is not None:
         data = page_data(made, "", hash_data(X, y), None)

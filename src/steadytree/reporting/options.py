@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from steadytree._base.progress import OnProgress
 from steadytree.data.dataset import Dataset
 from steadytree.data.schema import Schema
+from steadytree.models.tree import Tree
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.data_set import Origin
 from steadytree.robustness.perturbation import Perturbation
@@ -285,6 +286,7 @@ class ReportOptions:
     previous: Any = None  # the tree in use so far
     learner: Any = None  # unfitted learner that gave the model, for retraining
     train: Dataset | None = None  # the rows that the model was fitted on
+    whole: Tree | None = None  # what the learner fits to all of them, where it is known
     perturbation: Perturbation | None = None  # by default 2 % of each column's range
     limits: Limits | None = None
     groups: Mapping[str, Any] = field(default_factory=dict)  # labels of the rows, by name

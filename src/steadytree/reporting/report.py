@@ -261,7 +261,9 @@ def _fit(rows: DataSet, options: ReportOptions) -> tuple[Any, ReportOptions]:
             noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
         ).fit(rows.features, rows.labels)
     train = Dataset.of(rows.features, rows.labels)
-    return model, replace(options, learner=learner, train=train, scorecard=scorecard)
+    own = getattr(model, "tree_", None)
+    whole = own if isinstance(own, Tree) else None
+    return model, replace(options, learner=learner, train=train, whole=whole, scorecard=scorecard)
 
 
 def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
@@ -292,6 +294,7 @@ def _with_comparison(rows: DataSet, options: ReportOptions, progress: Progress) 
         max_leaf_nodes=options.max_leaf_nodes,
         perturbation=options.perturbation,
         schema=options.schema,
+        sensitivity=False,  # leaving out single rows takes longer than all else on the page
         n_jobs=options.n_jobs,
         random_state=options.seed,
         progress=progress,

@@ -10,14 +10,13 @@ from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.column import Column
 from steadytree.data.dataset import Dataset, Sampled
 from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
-from steadytree.metrics.accuracy import accuracy, label_indices
+from steadytree.metrics.accuracy import accuracy
 from steadytree.metrics.calibration import calibration
 from steadytree.metrics.groups import by_group
 from steadytree.models.black_box import BlackBox
 from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
-from steadytree.models.sklearn import as_tree
 from steadytree.models.tree import Tree
 from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
@@ -29,9 +28,9 @@ from steadytree.reporting.interactive.sliders import (
     changed_decisions,
     noise_steps,
 )
+from steadytree.reporting.leave_one_out import build_leave_one_out
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
-from steadytree.reporting.wording import build_nodes
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import Perturbation
 from steadytree.robustness.separation import MOST_CLASSES, separation
@@ -43,8 +42,7 @@ from steadytree.stability.refits import (
     refits,
     thresholds,
 )
-from steadytree.stability.removal import affordable, is_repeatable
-from steadytree.stability.sensitivity import Sensitivity, average_sensitivity
+from steadytree.stability.removal import affordable
 
 MOST_LISTED = 1_000  # rows whose prediction changed; all are counted
 MOST_PRIVATE = 5_000  # rows for accuracy against epsilon
@@ -54,11 +52,9 @@ MOST_ATTACKS = 5
 MOST_NAMES = 8
 NEARER = "Over all rows the classes can only be closer."
 MOST_ROWS, REPEATS = 10_000, 20
-SAMPLED = 20  # removals where leaving out every row takes too long
 MOST_FEATURES = 8
 MOST_SCORECARD_ROWS, SCORECARD_REPEATS = 2_000, 10  # each fit of a scorecard selects its settings
 MOST_COLUMNS = 15
-MOST_ALTERNATIVES = 3
 SMALLER = "All {}s compared are fitted to this sample, not to all rows."
 
 
@@ -251,7 +247,8 @@ def _refitted(
         return None
     rows = Sampled.of(options.train, options.train.labels, most_rows, options.seed)
     n = affordable(learner, len(rows.labels), repeats)
-    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed)
+    whole = None if rows.note else options.whole  # which is fitted to all rows
+    again = refits(learner, rows.features, rows.labels, n, random_state=options.seed, whole=whole)
     note = f"{rows.note} {SMALLER.format(noun)}" if rows.note else ""
     shown = {"learner": type(learner).__name__, "note": note, "n_rows": len(rows.labels)}
     return rows, again, shown
@@ -267,27 +264,19 @@ def build_stability(options: ReportOptions, fitted: Any, X: Any, y: Any) -> dict
         raise ValueError(
             "learner fits risk scores, but the model is a tree: pass the learner of the tree."
         )
-    sampled = affordable(options.learner, len(rows.labels), SAMPLED)
-    repeats = None if is_repeatable(options.learner) else sampled
-    found = average_sensitivity(options.learner, rows.features, rows.labels, repeats=repeats)
-    return shown | {
-        "changed_decisions": changed_decisions(again.whole, again.trees, X),
-        "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
-        "exact": found.exact,
-        "n_removals": int(found.distances.shape[1]),
-        "readings": plain_measurements(found.measurements),
-        "refit_readings": plain_measurements(again.measurements()),
-        "kept": KEPT,
-        "distances": plain(again.distances),
-        "worst": [
-            {"row": int(removed[0]), "distance": distance}
-            for removed, distance in found.worst(5)
-            if distance > 0
-        ],
-        "first": _first_splits(again.facts),
-        "cuts": tree_thresholds(again),
-        "alternatives": _alternatives(found, rows),
-    }
+    return (
+        shown
+        | build_leave_one_out(options, rows)
+        | {
+            "changed_decisions": changed_decisions(again.whole, again.trees, X),
+            "candidates": candidates(fitted, again, X, y, _noise(X, options), options.seed),
+            "refit_readings": plain_measurements(again.measurements()),
+            "kept": KEPT,
+            "distances": plain(again.distances),
+            "first": _first_splits(again.facts),
+            "cuts": tree_thresholds(again),
+        }
+    )
 
 
 def build_scorecard_stability(
@@ -384,13 +373,3 @@ def _strip(column: Column, values: Any, own: Any, share: float) -> dict[str, Any
 def _own_thresholds(tree: Tree, name: str) -> Any:
     found = tree.threshold[tree.feature == tree.space.names.index(name)]
     return np.sort(found[np.isfinite(found)])
-
-
-def _alternatives(found: Sensitivity, rows: Sampled) -> list[dict[str, Any]]:
-    """The most frequent other trees that are fitted without one row."""
-    shown = []
-    for one in [one for one in found.alternatives if one.distance > 0][:MOST_ALTERNATIVES]:
-        tree = as_tree(one.tree, rows.features)
-        nodes = build_nodes(tree, rows.features, label_indices(tree.classes, rows.labels))
-        shown.append({"share": one.share, "distance": one.distance, "tree": nodes})
-    return shown

@@ -46,8 +46,11 @@ def build_validation(model: Any, X: Any, y: Any, options: ReportOptions) -> dict
 
 
 def _optimism(options: ReportOptions) -> dict[str, Any] | None:
-    """Figures corrected by refits to bootstrap samples; None without learner and training rows."""
-    if options.learner is None or options.train is None:
+    """Figures corrected by refits to bootstrap samples.
+
+    None without learner and training rows, and where rows held out show the same directly.
+    """
+    if options.learner is None or options.train is None or options.origin.seen is False:
         return None
     rows = Sampled.of(options.train, options.train.labels, MOST_ROWS, options.seed)
     try:

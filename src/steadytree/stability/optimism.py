@@ -100,11 +100,11 @@ def _both(
     """Figures of a model fitted to some rows: on these rows, and on all."""
     part = data.take(rows)
     fitted = fit_again(estimator, part.form_for(estimator), part.labels, part.weights)
-    return _figures(fitted, estimator, part), _figures(fitted, estimator, data)
+    return _figures(fitted, part), _figures(fitted, data)
 
 
-def _figures(fitted: Any, estimator: Any, data: Dataset) -> NDArray[np.float64]:
-    answers = answer_rows(fitted, data.form_for(estimator), data.labels)
+def _figures(fitted: Any, data: Dataset) -> NDArray[np.float64]:
+    answers = answer_rows(fitted, data, data.labels)
     found = validate_answers(answers)
     brier = float(np.mean((answers.shares[:, 1] - answers.truth) ** 2))
     slope = np.nan if found.line.slope is None else found.line.slope

@@ -74,8 +74,10 @@ class ScorecardRefits(Shown):
         )
 
 
-def _percentage(name: str, share: Any, meaning: str) -> Measurement:
-    return Measurement(name, 100 * float(share), meaning, None, "%")
+def _percentage(
+    name: str, share: Any, meaning: str, within: tuple[float, float] | None = None
+) -> Measurement:
+    return Measurement(name, 100 * float(share), meaning, within, "%")
 
 
 def columns_used(scorecard: Scorecard) -> set[str]:
@@ -114,18 +116,23 @@ class Refits(Shown):
 
     def measurements(self) -> tuple[Measurement, ...]:
         """The values with their meanings."""
-        several = len(self.trees) > 1
+        within = same = None
+        if len(self.trees) > 1:
+            within = mean_interval(self.distances)
+            low, high = mean_interval(100 * self.agreement)
+            same = max(low, 0.0), min(high, 100.0)
         return (
             Measurement(
                 "retraining distance",
                 self.value,
                 "mean path distance to trees learned again on part of the rows",
-                mean_interval(self.distances) if several else None,
+                within,
             ),
             _percentage(
                 "same answers",
                 self.agreement.mean(),
                 "share of rows that get the same answer from a tree learned again",
+                same,
             ),
             _percentage(
                 "same tree",
@@ -144,6 +151,7 @@ def refits(
     n_jobs: int | None = None,
     random_state: int = 0,
     progress: bool | Callable[[str], None] = False,
+    whole: Tree | None = None,
 ) -> Refits | ScorecardRefits:
     """Fit a learner again on parts of its rows, and measure how much the trees differ.
 
@@ -166,6 +174,8 @@ def refits(
         Which rows.
     progress : bool or callable, default=False
         True shows a bar with the time left; a function is called with each step.
+    whole : Tree, optional
+        The tree that the learner fits to all rows, where it is known: saves one fit.
 
     Returns
     -------
@@ -188,19 +198,19 @@ def refits(
     size = int(kept * n_rows)
     rng = np.random.default_rng(random_state)
     sets = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(repeats)]
-    whole = fit_model(np.arange(n_rows), estimator, data)
+    model = whole or fit_model(np.arange(n_rows), estimator, data)
     with following(progress) as on_progress:
         heard = None if progress is False else on_progress
         jobs = fan_out(fit_model, sets, estimator, data, n_jobs=n_jobs, on_progress=heard)
         found = tuple(jobs)
-    own = whole.predict(data)
+    own = model.predict(data)
     agreement = np.array([float(np.mean(one.predict(data) == own)) for one in found])
-    if isinstance(whole, Scorecard):
-        return ScorecardRefits(whole, found, agreement)
+    if isinstance(model, Scorecard):
+        return ScorecardRefits(model, found, agreement)
     # a pipeline may take numbers as categories: then its own columns are the space
-    kinds = [column.dtype == object for column in data.table.select(whole.space.names).columns]
-    space = data if kinds == whole.space.categorical.tolist() else None
-    return Refits(whole, found, tree_distance([whole], found, space=space)[0], agreement)
+    kinds = [column.dtype == object for column in data.table.select(model.space.names).columns]
+    space = data if kinds == model.space.categorical.tolist() else None
+    return Refits(model, found, tree_distance([model], found, space=space)[0], agreement)
 
 
 GRID = {"max_depth": [2, 3, 4, 5, 6], "min_samples_leaf": [5, 20]}
