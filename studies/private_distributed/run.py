@@ -1,4 +1,4 @@
-"""Figures of private-distributed, its mechanisms corrected, beside trees sampled as a whole.
+"""Figures of private-distributed, its mechanisms corrected, with whole-tree draws beside them.
 
     python studies/private_distributed/run.py [--data FOLDER] [--out FOLDER] [--repeats 3]
         [--sets adult bank] [--figures 1 2 3] [--minutes 10] [--quick]
