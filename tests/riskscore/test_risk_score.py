@@ -108,9 +108,9 @@ def test_weights_count_as_repeated_rows_and_the_order_of_rows_does_not():
 
 @pytest.mark.parametrize("rule", ["sensitivity", "specificity"])
 def test_weights_count_as_repeated_rows_in_all_that_a_card_tells(rule):
-    """Older rows weigh more, so that sums of rows and of weights differ everywhere."""
+    """Events weigh more, so that sums of rows and of weights differ everywhere."""
     X, y = patients(600)
-    weights = np.where(X["age"] > 60, 3, 1) + 2 * X["ward"].eq("a").to_numpy()
+    weights = np.where(y == 1, 5, 1) + 2 * X["ward"].eq("a").to_numpy()
     again = np.repeat(np.arange(600), weights)
     model = RiskScoreClassifier(decision={rule: 0.8}).fit(X, y, weights)
     card, totals = model.card_, model.total(X)
