@@ -5,17 +5,18 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import InconsistentVersionWarning
 
 from steadytree._base.exceptions import TreeFileError
 from steadytree._base.optional import require
 
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
-# hold numbers and settings alone and run nothing; not every version of skops trusts them
+# hold numbers and settings alone and run nothing; not every version of skops trusts them. The
+# nodes of a tree are checked after loading, since one beyond its end would crash the process.
 HARMLESS = {
     "collections.OrderedDict",
     "numpy.dtype",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.metrics._scorer._PassthroughScorer",
     "sklearn.model_selection._split.KFold",
     "sklearn.model_selection._split.StratifiedKFold",
@@ -52,11 +53,48 @@ def read_skops(path: Path, trust: bool) -> Any:
                 f"{path}: holds types that are not trusted: {listed}. Nothing was loaded: pass "
                 "--trust (in Python, load(path, trust=True)) if you know who made it."
             )
-        return _read(path, lambda: io.load(path, trusted=unknown))
+        found = _read(path, lambda: io.load(path, trusted=unknown))
+        if not trust and not all(map(_is_sound, _trees_in(found))):
+            raise TreeFileError(f"{path}: holds a tree whose nodes are damaged: save it again.")
+        return found
     except TreeFileError:
         raise
     except Exception as error:  # whatever a damaged archive makes skops raise
         raise _unreadable(path, error) from None
+
+
+def _trees_in(found: Any) -> list[Any]:
+    """scikit-learn's trees anywhere inside an estimator."""
+    trees, waiting, known = [], [found], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in known:
+            continue
+        known.add(id(one))
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list | tuple | set):
+            waiting += one
+        elif isinstance(one, np.ndarray):
+            waiting += one.ravel().tolist() if one.dtype.hasobject else []
+        elif hasattr(one, "children_left"):
+            trees.append(one)
+        elif hasattr(one, "__dict__") and not isinstance(one, type):
+            waiting.append(vars(one))
+    return trees
+
+
+def _is_sound(tree: Any) -> bool:
+    """Whether children come after their node and features exist, so that every walk ends."""
+    left, right, feature = tree.children_left, tree.children_right, tree.feature
+    n, index = tree.node_count, np.arange(tree.node_count)
+    inner = left != -1
+    children = all(
+        ((side > index) & (side < n))[inner].all() and (side[~inner] == -1).all()
+        for side in (left, right)
+    )
+    known = (feature[inner] >= 0) & (feature[inner] < tree.n_features)
+    return bool(n > 0 and len(left) == len(tree.value) == n and children and known.all())
 
 
 def read_pickle(path: Path, trust: bool) -> Any:

@@ -1,5 +1,6 @@
 """Preprocessing: from which raw column each column behind the steps of a pipeline comes."""
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -113,8 +114,13 @@ def _follow_columns(
     name: str, step: ColumnTransformer, traces: list[Trace], found: Preprocessing
 ) -> Iterator[Trace]:
     names = list(getattr(step, "feature_names_in_", ()))
-    for inner, part, chosen in step.transformers_:
-        indices = _indices(chosen, names, step.n_features_in_)
+    with warnings.catch_warnings():  # scikit-learn 1.6 warns of the numbers of the remainder
+        warnings.simplefilter("ignore", FutureWarning)
+        parts = [
+            (inner, part, _indices(chosen, names, step.n_features_in_))
+            for inner, part, chosen in step.transformers_
+        ]
+    for inner, part, indices in parts:
         if indices and not (isinstance(part, str) and part == "drop"):
             own = [traces[k] for k in indices]
             yield from _follow(f"{name}__{inner}", part, own, found)
