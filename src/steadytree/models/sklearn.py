@@ -58,8 +58,8 @@ def as_tree(model: Any, X: Any = None) -> Tree:
     >>> as_tree("q2.tree.json")
     Traceback (most recent call last):
         ...
-    TypeError: a tree is needed, got str: pass a Tree, a fitted learner of steadytree, or a fitted
-    scikit-learn DecisionTreeClassifier.
+    steadytree._base.exceptions.NotATreeError: a tree is needed, got str: pass a Tree, a fitted \
+learner of steadytree, or a fitted scikit-learn DecisionTreeClassifier.
     """
     if isinstance(model, Tree):
         return model

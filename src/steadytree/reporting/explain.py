@@ -189,7 +189,7 @@ def explain(
     >>> X, y = [[0.0], [1.0], [4.0], [6.5]], ["no", "no", "yes", "yes"]
     >>> model = DecisionTreeClassifier().fit(X, y)
     >>> found = explain(model, [4.0], perturbation=Perturbation(step_cost={"x0": 1.0}))
-    >>> found.decision, found.changes[0].size
+    >>> found.decision, round(found.changes[0].size, 3)
     ('yes', 1.5)
     >>> print(found.changes[0])
     x0 from 4 to 2.5 (size 1.5): no

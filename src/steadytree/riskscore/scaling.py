@@ -21,7 +21,8 @@ class Scaling:
 
     Examples
     --------
-    >>> from steadytree import Condition, FeatureSpace, Scorecard
+    >>> from steadytree import FeatureSpace, Scorecard
+    >>> from steadytree.models.condition import Condition
     >>> space = FeatureSpace.declare(bounds={"age": (18, 99)})
     >>> card = Scorecard(space, ["pays", "defaults"], [Condition(0, "below", 30)], [2], 0, 0.7, -4)
     >>> scaling = Scaling.of(card, pdo=20, base_score=600, base_odds=50)
