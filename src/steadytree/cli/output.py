@@ -51,6 +51,16 @@ def show(
         typer.echo(line)
 
 
+def csv_text(lines: Iterable[Iterable[Any]]) -> str:
+    """Lines as csv."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
 def show_page(
     page: dict[str, Any], part: Any, view: Any, text: Any, as_json: bool, *written: Path | None
 ) -> None:

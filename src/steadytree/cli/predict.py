@@ -9,10 +9,9 @@ import typer
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree.cli.options import AsJson, Data, MayWrite, ModelFile, Reads, Trust, option
-from steadytree.cli.output import check_order, show
+from steadytree.cli.output import check_order, csv_text, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 EXAMPLES = """\b
@@ -64,9 +63,9 @@ def predict(
         )
     ]
     if out is not None:
-        write_text_atomically(out, _csv(lines))
+        write_text_atomically(out, csv_text(lines))
     elif not as_json:
-        typer.echo(_csv(lines), nl=False)
+        typer.echo(csv_text(lines), nl=False)
         return
     values = {"columns": heads, "n_rows": len(predictions)}
     values |= {} if out is not None else {"rows": lines[1:]}
@@ -87,22 +86,9 @@ def _predict(fitted: Any, table: Any) -> tuple[list[Any], Any, list[int] | None]
     return fitted.predict(table).tolist(), fitted.predict_proba(table).tolist(), None
 
 
-def _kept(data: Path, names: list[str], n_rows: int) -> Iterator[list[str]]:
+def _kept(data: Path, names: list[str], n_rows: int) -> list[list[str]]:
     """The kept columns of each row, as the file writes them."""
-    from steadytree.data.readers import read_cells
+    from steadytree.data.readers import read_texts
 
-    if not names:
-        yield from ([] for _ in range(n_rows))
-        return
-    table = read_cells(data, names)
-    for row in zip(*(column.tolist() for column in table.columns), strict=True):
-        yield ["" if cell is None or cell != cell else cell for cell in row]
-
-
-def _csv(lines: list[list[Any]]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()
+    texts = read_texts(data) if names else {}
+    return [[texts[name][row] for name in names] for row in range(n_rows)]

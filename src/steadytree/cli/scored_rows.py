@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from steadytree.cli.options import parse_share
-from steadytree.cli.output import stop
+from steadytree.cli.output import csv_text, stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,11 +121,4 @@ def bands_csv(scorecard: Any, scaling: tuple[float, float, float] | None) -> str
 
 
 def _csv(columns: dict[str, list[Any]]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue()
+    return csv_text([columns, *zip(*columns.values(), strict=True)])
