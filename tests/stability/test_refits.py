@@ -120,3 +120,8 @@ def test_the_interval_of_a_share_ends_at_0_and_100(rows):
     tree = st.StableTreeClassifier(1, 0, random_state=0).fit(*rows).tree_
     found = Refits(tree, (tree,) * 3, np.zeros(3), np.array([1.0, 1.0, 0.1]))
     assert found.measurements()[1].interval == (0.0, 100.0)
+
+
+def test_a_known_tree_must_be_a_tree():
+    with pytest.raises(ValueError, match="whole must be the Tree fitted to all rows, got int"):
+        st.refits(st.StableTreeClassifier(), [[0.0], [1.0]], [0, 1], whole=3)

@@ -193,6 +193,9 @@ def refits(
     Integer(1).check(repeats, "repeats")
     if not (isinstance(kept, Real) and 0 < kept < 1):
         raise ValueError(f"kept must be a share between 0 and 1, got {kept!r}.")
+    if not isinstance(whole, Tree | None):
+        kind = type(whole).__name__
+        raise ValueError(f"whole must be the Tree fitted to all rows, got {kind}: leave it out.")
     data = Dataset.of(X, y)
     n_rows = data.n_rows
     size = int(kept * n_rows)
