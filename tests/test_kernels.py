@@ -153,6 +153,13 @@ class Case:
         top = len(self.table.feature)
         return self.rng.integers(-1, top, 3) if top else np.full(3, -1)
 
+    def next_level(self):
+        """A split of each node, and the numbers of the children that stay open."""
+        split = self.chosen()
+        is_open = (self.rng.random((3, 2)) < 0.7) & (split >= 0)[:, None]
+        number = np.where(is_open, np.cumsum(is_open).reshape(3, 2) - 1, -1)
+        return split, number[:, 0], number[:, 1]
+
     def shape(self):
         """left, right, label of a random tree."""
         left, right, n = [-1], [-1], 1
@@ -199,11 +206,6 @@ def case_for(name, seed):
         ),
         "summarise_columns": lambda: (
             np.where(rng.random((case.n, 2)) < 0.1, np.inf, case.values()[:, :2]),
-        ),
-        "is_uniform": lambda: (cuts if rng.integers(2) else np.linspace(0, 1, len(cuts)),),
-        "find_bin": lambda: (
-            float(rng.choice([-1.0, 0.0, 0.7, 2.5, 9.0])),
-            *((np.linspace(0, 2.5, 8), True) if rng.integers(2) else (cuts, False)),
         ),
         "encode_bins": lambda: (
             case.values(),
@@ -255,6 +257,21 @@ def case_for(name, seed):
             case.chosen(),
             rng.integers(-1, 6, 3),
             rng.integers(-1, 6, 3),
+        ),
+        "order_rows": lambda: (
+            np.ascontiguousarray(case.binned.T),
+            np.array([0, case.n // 3, case.n // 3, case.n]),
+            table,
+            *case.next_level(),
+        ),
+        "count_nodes": lambda: (
+            np.ascontiguousarray(case.binned.T),
+            case.labels,
+            own_weights := rng.random(case.n if rng.integers(2) else 0),
+            np.array([0, case.n // 3, case.n // 3, case.n]),
+            table.bin_offsets,
+            case.n_classes,
+            np.zeros((3, table.bin_offsets[-1] * case.n_classes), own_weights.dtype),
         ),
         "child_counts": lambda: (case.counts(), table, case.chosen()),
         "add_class": lambda: (float(rng.integers(9)), float(rng.integers(5)), score),

@@ -55,20 +55,6 @@ def summarise_columns(X):
     return tuple(np.array([row[k] for row in rows], dtype=types[k]) for k in range(5))
 
 
-def is_uniform(thresholds):
-    if len(thresholds) < 3:
-        return False
-    step = (thresholds[-1] - thresholds[0]) / (len(thresholds) - 1)
-    return bool(np.isfinite(step)) and all(
-        abs(threshold - (thresholds[0] + step * k)) <= step / 2
-        for k, threshold in enumerate(thresholds)
-    )
-
-
-def find_bin(x, thresholds, uniform):
-    return sum(1 for threshold in thresholds if threshold < x)
-
-
 def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
     for j in range(X.shape[1]):
         own = thresholds[threshold_offsets[j] : threshold_offsets[j + 1]]
@@ -154,6 +140,26 @@ def move_rows(binned, node_of_row, table, split, left_node, right_node):
             else:
                 left = split_goes_left(binned[table.feature[r], i], table, r)
                 node_of_row[i] = left_node[node] if left else right_node[node]
+
+
+def order_rows(bins, starts, table, split, left_node, right_node):
+    children = [[] for _ in range(max(*left_node, *right_node) + 1)]
+    for node, r in enumerate(split):
+        for i in range(starts[node], starts[node + 1]) if r >= 0 else ():
+            is_left = split_goes_left(bins[i, table.feature[r]], table, r)
+            child = left_node[node] if is_left else right_node[node]
+            if child >= 0:
+                children[child].append(i)
+    order = np.array([i for child in children for i in child], np.uint32)
+    return order, np.cumsum([0, *map(len, children)])
+
+
+def count_nodes(bins, labels, weights, starts, bin_offsets, n_classes, counts):
+    for node in range(len(starts) - 1):
+        for i in range(starts[node], starts[node + 1]):
+            for j, bin_index in enumerate(bins[i]):
+                at = (bin_offsets[j] + bin_index) * n_classes + labels[i]
+                counts[node, at] += weights[i] if len(weights) else 1
 
 
 def child_counts(counts, table, split):

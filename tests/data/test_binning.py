@@ -4,9 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steadytree.data._kernels import encode_bins
 from steadytree.data.binning import even_bins, midpoint_thresholds, quantile_thresholds
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
+from tests.data import reference
 
 
 def test_a_bin_is_left_of_a_threshold_exactly_if_its_values_are_at_most_the_threshold():
@@ -75,3 +77,37 @@ def test_even_bins_of_declared_columns():
     np.testing.assert_array_equal(thresholds, thresholds.astype(np.float32))
     close = even_bins(Column("a", "numeric", 1e9, 1e9 + 1), 4)  # float32 cannot tell these apart
     np.testing.assert_array_equal(close, 1e9 + np.array([0.25, 0.5, 0.75]))
+
+
+def hard_thresholds(rng):
+    """Rising thresholds that even cells divide badly: clusters, one, none, ends of the floats."""
+    middle = float(rng.normal() * 10.0 ** rng.integers(-5, 6))
+    yield np.empty(0)
+    yield np.array([middle])
+    yield np.array([middle, np.nextafter(middle, np.inf)])
+    yield np.array([-1.7e308, middle, 1.7e308])
+    yield np.unique(np.exp(rng.normal(size=40) * 8))
+    yield np.append(np.linspace(0, 1e-9, 30), 1e9)
+    yield np.append(-1e300, np.linspace(-1, 1, 50))
+    yield np.array([0.0, 5e-324, 1e-323])
+    yield np.unique(rng.integers(-50, 50, 30) / 3)
+
+
+def test_bins_are_exact_at_thresholds_and_their_neighbours():
+    rng = np.random.default_rng(0)
+    for thresholds in (t for _ in range(30) for t in hard_thresholds(rng)):
+        below, above = np.nextafter(thresholds, -np.inf), np.nextafter(thresholds, np.inf)
+        ends = [-np.inf, np.inf, np.nan, 0.0, rng.normal()]
+        values = np.concatenate([thresholds, below, above, ends])[:, None]
+        column = (thresholds, np.array([0, len(thresholds)]), np.array([0]))
+        binned = encode_bins(values, *column, np.zeros((1, len(values)), np.uint16))
+        expected = reference.encode_bins(values, *column, np.zeros((1, len(values)), np.uint16))
+        np.testing.assert_array_equal(binned, expected)
+
+
+def test_more_rows_than_a_block_are_binned():
+    values = np.random.default_rng(0).normal(size=(1_500, 2))
+    column = (np.array([-1.0, 0.0, 0.5, 0.2]), np.array([0, 3, 4]), np.array([0, 0]))
+    binned = encode_bins(values, *column, np.zeros((2, 1_500), np.uint8))
+    expected = [(values[:, [0]] > column[0][:3]).sum(axis=1), values[:, 1] > 0.2]
+    np.testing.assert_array_equal(binned, expected)

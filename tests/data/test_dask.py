@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 import steadytree
+from steadytree.data.sources import Parted
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 from tests.data.row_sets import check_same_fit, random_rows
@@ -99,12 +100,10 @@ def test_partitions_without_rows_change_nothing():
 
 
 def test_a_level_with_many_counters_is_asked_in_blocks(monkeypatch):
-    from steadytree.models import builder as _grow
-
     X, y = rows()
     model = StableTreeClassifier(random_state=0, epsilon=0)
     near = clone(model).fit(X, y)
-    monkeypatch.setattr(_grow, "BLOCK_COUNTERS", 1)  # a node at a time
+    monkeypatch.setattr(Parted, "block_counters", 1)  # a node at a time
     check_same_fit(model.fit(*frames(X, y, 3)), near)
 
 

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from steadytree.data import sources as rows_module
 from steadytree.data.feature_space import FeatureSpace
-from steadytree.data.sources import ClassCounts, Rows, Summed
+from steadytree.data.sources import ClassCounts, Parted, Rows, Summed, pass_over
 from steadytree.data.splits import SplitTable
-from steadytree.models import builder as _grow
 from steadytree.models.builder import grow
 from steadytree.stability._kernels.choose import GUMBEL, REJECTION, SplitSampling, choose_splits
 from tests.data import reference
@@ -111,20 +109,33 @@ def test_every_training_row_ends_in_the_leaf_that_counted_it():
         np.testing.assert_allclose(tree.value[leaf] * tree.weight[leaf], counted, atol=1e-9)
 
 
-def test_blocks_and_subtraction_change_nothing(monkeypatch):
+class InParts(Parted):
+    """Rows in two parts, passed over for every level."""
+
+    def __init__(self, binned, labels, splits, n_classes):
+        super().__init__(splits, n_classes)
+        self._rows = [(np.ascontiguousarray(binned[:, k::2]), labels[k::2]) for k in range(2)]
+
+    def restart(self):
+        self._nodes = [np.zeros(len(labels), np.int32) for _, labels in self._rows]
+
+    def sum_over(self, todo):
+        parts = zip(self._rows, self._nodes, strict=True)
+        return sum(pass_over(*rows, nodes, self.splits.table, todo) for rows, nodes in parts)
+
+
+def test_order_of_rows_blocks_and_subtraction_change_nothing(monkeypatch):
     space, values, y = make_data(4)
     splits = SplitTable.of(space)
 
-    def tree():
-        source = Rows(space.binned(values), y, splits, 3)
-        return grow(source, chooser(splits, 1), np.arange(3), 6)
+    def tree(source):
+        return grow(source(space.binned(values), y, splits, 3), chooser(splits, 1), np.arange(3), 6)
 
-    plain = tree()
-    monkeypatch.setattr(rows_module, "SMALL", 0)
-    by_subtraction = tree()
-    monkeypatch.setattr(_grow, "BLOCK_COUNTERS", 3 * splits.n_bins * 3)
-    in_blocks = tree()
-    assert plain == by_subtraction == in_blocks
+    plain, by_subtraction = tree(Rows), tree(InParts)
+    for kind in (Rows, InParts):
+        monkeypatch.setattr(kind, "block_counters", 3 * splits.n_bins * 3)
+    assert plain == by_subtraction == tree(Rows) == tree(InParts)
+    assert plain.n_leaves > 8
 
 
 def test_sources_over_other_spaces_are_refused():

@@ -302,7 +302,7 @@ def test_looking_ahead_counts_nodes_by_blocks_as_well(block, monkeypatch):
     settings = {"n_thresholds": 4, "lookahead": 2, "criterion": "count", "random_state": 2}
     whole = StableTreeClassifier(4, 0.3, **settings).fit(X, y)
     counters = whole._splits.n_bins * 2
-    monkeypatch.setattr("steadytree.models.builder.BLOCK_COUNTERS", block * counters)
+    monkeypatch.setattr("steadytree.data.sources.Rows.block_counters", block * counters)
     parts = StableTreeClassifier(4, 0.3, **settings).fit(X, y)
     assert whole.tree_.n_leaves > 6
     for name in ("feature", "threshold", "left", "value", "weight"):

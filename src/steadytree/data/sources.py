@@ -14,7 +14,9 @@ from steadytree.data._kernels import (
     SplitArrays,
     child_counts,
     count_classes,
+    count_nodes,
     move_rows,
+    order_rows,
     weigh_classes,
 )
 from steadytree.data.splits import SplitTable
@@ -72,11 +74,18 @@ class Source(Protocol):
     @property
     def n_classes(self) -> int: ...
 
+    @property
+    def block_counters(self) -> int:
+        """Counters to ask for at once, at most."""
+
     def start(self) -> None:
         """Put all rows into one open node, the root."""
 
     def advance(self, level: LevelSplits) -> None:
-        """Send rows on by the splits of the last level."""
+        """Send rows on by the splits of the last level.
+
+        Open nodes are numbered in the order of their parents, left before right.
+        """
 
     def count(self, first: int, last: int) -> ClassCounts:
         """Counts of the open nodes first up to, not including, last."""
@@ -119,7 +128,7 @@ class Parted(ABC):
     counting them is one pass over the parts.
     """
 
-    subtracts = True  # False where every node is counted
+    block_counters = 16_000_000  # 128 MB: each block is a pass over all rows
 
     def __init__(self, splits: SplitTable, n_classes: int) -> None:
         self.splits, self.n_classes = splits, n_classes
@@ -151,7 +160,7 @@ class Parted(ABC):
         if not counted.all():
             self._parents = None
             return ClassCounts(self._ask(counted), self.splits)
-        if self._parents is None or not self._moves or not self.subtracts:
+        if self._parents is None or not self._moves:
             self._parents = self._ask(counted)
         else:
             self._parents = self._ask_smaller_children(self._parents, self._moves[-1])
@@ -179,11 +188,14 @@ class Parted(ABC):
         return values
 
 
-SMALL = 100_000  # values; below this, counting again is cheaper than finding out what to subtract
+class Rows:
+    """Binned rows (n_features, n_rows) in memory, in the bins of `splits`.
 
+    They are kept in the order of their nodes, so that some of the nodes can be counted without
+    reading the rows of the others.
+    """
 
-class Rows(Parted):
-    """Binned rows (n_features, n_rows) in memory, in the bins of `splits`."""
+    block_counters = 250_000  # 2 MB: they stay in the cache
 
     def __init__(
         self,
@@ -193,22 +205,33 @@ class Rows(Parted):
         n_classes: int,
         weights: NDArray[np.float64] | None = None,
     ) -> None:
-        super().__init__(splits, n_classes)
+        self.splits, self.n_classes = splits, n_classes
         self._binned, self._labels, self._weights = binned, labels, weights
-        # fractions do not subtract exactly, so with weights every node is counted
-        self.subtracts = weights is None and binned.size > SMALL
-        self.start()
 
-    def restart(self) -> None:
-        self._node_of_row = np.zeros(len(self._labels), np.int32)
+    def start(self) -> None:
+        n_rows, weights = len(self._labels), self._weights
+        own_weights = np.empty(0, np.int64) if weights is None else weights.copy()
+        rows = np.arange(n_rows, dtype=np.uint32)
+        self._ordered = np.array(self._binned.T, order="C"), self._labels.copy(), own_weights, rows
+        self._starts, self._first = np.array([0, n_rows]), 0
 
-    def sum_over(self, todo: Pass) -> NDArray[Any]:
-        rows = (self._binned, self._labels, self._node_of_row)
-        return pass_over(*rows, self.splits.table, todo, self._weights)
+    def advance(self, level: LevelSplits) -> None:
+        order, starts = order_rows(self._ordered[0], self._starts, self.splits.table, *level)
+        self._ordered = tuple(part[order] if len(part) else part for part in self._ordered)
+        self._starts = starts
+
+    def count(self, first: int, last: int) -> ClassCounts:
+        self._first, table = first, self.splits.table
+        shape = (last - first, self.splits.n_bins * self.n_classes)
+        counts = np.zeros(shape, self._ordered[2].dtype)
+        starts = self._starts[first : last + 1]
+        count_nodes(*self._ordered[:3], starts, table.bin_offsets, self.n_classes, counts)
+        return ClassCounts(counts.reshape(last - first, -1, self.n_classes), self.splits)
 
     def rows_in(self, node: int) -> NDArray[np.int64]:
         """Numbers of the rows in a node, the first of those counted last being 0."""
-        return np.flatnonzero(self._node_of_row == self._first + node)
+        first, last = self._starts[self._first + node : self._first + node + 2]
+        return self._ordered[3][first:last].astype(np.int64)
 
 
 class Summed:
@@ -225,6 +248,7 @@ class Summed:
             )
         self._sources = tuple(sources)
         self.splits, self.n_classes = sources[0].splits, sources[0].n_classes
+        self.block_counters = max(source.block_counters for source in sources)
 
     def start(self) -> None:
         for source in self._sources:

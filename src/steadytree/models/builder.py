@@ -15,7 +15,6 @@ from steadytree.models.tree import LEAF, Tree
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-BLOCK_COUNTERS = 16_000_000  # counters held at once: 128 MB
 Choose = Callable[[ClassCounts, NDArray[np.uint64]], tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
@@ -148,7 +147,7 @@ def _choose_level(
     source: Source, choose: Choose, positions: NDArray[np.uint64]
 ) -> tuple[NDArray[Any], ...]:
     """Split, threshold, class counts and children's class counts of each open node, by blocks."""
-    block = max(1, BLOCK_COUNTERS // (source.splits.n_bins * source.n_classes))
+    block = max(1, source.block_counters // (source.splits.n_bins * source.n_classes))
     parts = []
     for first in range(0, len(positions), block):
         last = min(first + block, len(positions))

@@ -64,6 +64,35 @@ def split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf)
 
 
 @kernel
+def score_thresholds(counts, totals, sum_both, splits, score, min_leaf, below, scores):
+    """Fill the scores of one feature's thresholds, where no value is missing.
+
+    counts (n_bins, n_classes) and splits (n_splits,), the last bin on the left of each, are the
+    feature's own. A bin without rows leaves both sides as they are, and most bins of a small node
+    have none.
+    """
+    n_classes, reached = counts.shape[1], 0
+    below[:] = 0.0
+    for split in range(splits.shape[0]):
+        is_same = split > 0
+        for bin_ in range(reached, splits[split] + 1):
+            for class_ in range(n_classes):
+                is_same = is_same and counts[bin_, class_] == 0
+                below[class_] += counts[bin_, class_]
+        reached = splits[split] + 1
+        if is_same:
+            scores[split] = scores[split - 1]
+            continue
+        n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
+        for class_ in range(n_classes):
+            left, right = below[class_], totals[class_] - below[class_]
+            n_left, n_right = n_left + left, n_right + right
+            sum_left = add_class(sum_left, left, score)
+            sum_right = add_class(sum_right, right, score)
+        scores[split] = split_score(n_left, n_right, sum_left, sum_right, sum_both, score, min_leaf)
+
+
+@kernel
 def score_splits(counts, table, score, min_leaf, scores):
     """Fill scores (n_rules,) for one node from its counts (n_bins, n_classes).
 
@@ -74,18 +103,22 @@ def score_splits(counts, table, score, min_leaf, scores):
     n_classes, split_bin, split_missing_left = counts.shape[1], table.bin, table.missing_left
     split_by_value = table.by_value
     totals, below = np.zeros(n_classes), np.zeros(n_classes)
-    for bin_ in range(table.bin_offsets[0], table.bin_offsets[1]):
-        for class_ in range(n_classes):
-            totals[class_] += counts[bin_, class_]
     sum_both = 0.0
-    for class_ in range(n_classes):
+    for class_ in range(n_classes):  # any feature's bins hold all rows
+        totals[class_] = counts[: table.bin_offsets[1], class_].sum()
         sum_both = add_class(sum_both, totals[class_], score)
     for feature in range(table.bin_sizes.shape[0]):
         start, size = table.bin_offsets[feature], table.bin_sizes[feature]
         has_missing = table.bin_offsets[feature + 1] - start > size
-        reached = 0
+        first, last, reached = table.offsets[feature], table.offsets[feature + 1], 0
+        if last > first and not has_missing and not split_by_value[first]:
+            score_thresholds(
+                counts[start : start + size], totals, sum_both, split_bin[first:last], score,
+                min_leaf, below, scores[first:last],
+            )  # fmt: skip
+            continue
         below[:] = 0.0
-        for split in range(table.offsets[feature], table.offsets[feature + 1]):
+        for split in range(first, last):
             bin_index = split_bin[split]
             n_left, n_right, sum_left, sum_right = 0.0, 0.0, 0.0, 0.0
             for class_ in range(n_classes):
