@@ -213,6 +213,7 @@ def case_for(name, seed):
             np.array([0, 3, 7, 7]),
             np.array([0, 0, 2]),
             np.zeros((3, case.n), np.uint8),
+            *sorted(rng.integers(0, case.n + 1, 2)),
         ),
         "merge_bins": lambda: (
             case.full,
@@ -272,6 +273,7 @@ def case_for(name, seed):
             table.bin_offsets,
             case.n_classes,
             np.zeros((3, table.bin_offsets[-1] * case.n_classes), own_weights.dtype),
+            *sorted(rng.integers(0, len(case.binned) + 1, 2)),
         ),
         "child_counts": lambda: (case.counts(), table, case.chosen()),
         "add_class": lambda: (float(rng.integers(9)), float(rng.integers(5)), score),

@@ -2,7 +2,15 @@
 
 import pytest
 
-from steadytree._base.parallel import BATCHES_A_WORKER, LARGEST_BATCH, Shared, fan_out
+from steadytree._base.parallel import (
+    BATCHES_A_WORKER,
+    LARGEST_BATCH,
+    LEAST_WORK,
+    Shared,
+    allow_threads,
+    fan_out,
+    in_threads,
+)
 
 
 @pytest.mark.parametrize("n_items", [0, 1, 7, BATCHES_A_WORKER * LARGEST_BATCH * 2 + 1])
@@ -22,3 +30,22 @@ def test_shared_arguments_count_as_large():
 
 def test_squares():
     assert fan_out(pow, [1, 2, 3], 2) == [1, 4, 9]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 3])
+def test_ranges_of_threads_make_up_the_whole(n_jobs):
+    with allow_threads(n_jobs):
+        ranges = in_threads(lambda first, last: (first, last), 10, 10 * LEAST_WORK)
+    assert [k for first, last in ranges for k in range(first, last)] == list(range(10))
+    assert len(ranges) == (n_jobs or 1)
+
+
+def test_little_work_is_done_by_one_thread():
+    with allow_threads(4):
+        assert in_threads(lambda first, last: last, 100, LEAST_WORK) == [100]
+        assert in_threads(lambda first, last: last, 0, 0) == [0]
+
+
+def test_no_threads_are_refused():
+    with pytest.raises(ValueError, match="n_jobs must be None, -1 or a number of threads, got 0"):
+        allow_threads(0)

@@ -55,10 +55,10 @@ def summarise_columns(X):
     return tuple(np.array([row[k] for row in rows], dtype=types[k]) for k in range(5))
 
 
-def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
+def encode_bins(X, thresholds, threshold_offsets, n_categories, binned, start, end):
     for j in range(X.shape[1]):
         own = thresholds[threshold_offsets[j] : threshold_offsets[j + 1]]
-        for i, x in enumerate(X[:, j]):
+        for i, x in enumerate(X[start:end, j], start):
             if n_categories[j]:
                 binned[j, i] = int(x) if 0 <= x < n_categories[j] else n_categories[j]
             else:
@@ -154,10 +154,11 @@ def order_rows(bins, starts, table, split, left_node, right_node):
     return order, np.cumsum([0, *map(len, children)])
 
 
-def count_nodes(bins, labels, weights, starts, bin_offsets, n_classes, counts):
+def count_nodes(bins, labels, weights, starts, bin_offsets, n_classes, counts, first, last):
     for node in range(len(starts) - 1):
         for i in range(starts[node], starts[node + 1]):
-            for j, bin_index in enumerate(bins[i]):
+            for j in range(first, last):
+                bin_index = bins[i, j]
                 at = (bin_offsets[j] + bin_index) * n_classes + labels[i]
                 counts[node, at] += weights[i] if len(weights) else 1
 

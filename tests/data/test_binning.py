@@ -100,14 +100,15 @@ def test_bins_are_exact_at_thresholds_and_their_neighbours():
         ends = [-np.inf, np.inf, np.nan, 0.0, rng.normal()]
         values = np.concatenate([thresholds, below, above, ends])[:, None]
         column = (thresholds, np.array([0, len(thresholds)]), np.array([0]))
-        binned = encode_bins(values, *column, np.zeros((1, len(values)), np.uint16))
-        expected = reference.encode_bins(values, *column, np.zeros((1, len(values)), np.uint16))
+        empty, rows = np.zeros((1, len(values)), np.uint16), (0, len(values))
+        binned = encode_bins(values, *column, empty.copy(), *rows)
+        expected = reference.encode_bins(values, *column, empty.copy(), *rows)
         np.testing.assert_array_equal(binned, expected)
 
 
 def test_more_rows_than_a_block_are_binned():
     values = np.random.default_rng(0).normal(size=(1_500, 2))
     column = (np.array([-1.0, 0.0, 0.5, 0.2]), np.array([0, 3, 4]), np.array([0, 0]))
-    binned = encode_bins(values, *column, np.zeros((2, 1_500), np.uint8))
+    binned = encode_bins(values, *column, np.zeros((2, 1_500), np.uint8), 0, 1_500)
     expected = [(values[:, [0]] > column[0][:3]).sum(axis=1), values[:, 1] > 0.2]
     np.testing.assert_array_equal(binned, expected)

@@ -231,3 +231,17 @@ def test_ranks_about_as_well_as_scikit_learns_tree(data_folder):
                 shares = model.fit(frame.iloc[train], y[train]).predict_proba(frame.iloc[test])
                 areas[which].append(roc_auc_score(y[test], shares[:, 1]))
         assert np.mean(areas["ours"]) > np.mean(areas["theirs"]) - 0.01, name
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_threads_change_nothing(weighted, monkeypatch):
+    monkeypatch.setattr("steadytree._base.parallel.LEAST_WORK", 10)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    y = rng.integers(0, 3, 400) * (X[:, 1] > 0)
+    weight = rng.random(400) if weighted else None
+    one = StableTreeClassifier(random_state=0).fit(X, y, weight)
+    three = StableTreeClassifier(random_state=0, n_jobs=3).fit(X, y, weight)
+    assert one.tree_ == three.tree_
+    assert one.tree_.n_leaves > 5
+    np.testing.assert_array_equal(one.apply(X), three.apply(X))

@@ -1,9 +1,11 @@
-"""Many small calls in parallel processes, through joblib: in batches, shared data sent once."""
+"""Many small calls in parallel processes, through joblib; one large loop in several threads."""
 
+import contextlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
 from steadytree._base.progress import OnProgress
 
@@ -52,3 +54,30 @@ def fan_out(
 
 def _run(function: Callable[..., Any], batch: Sequence[Any], given: Shared) -> list[Any]:
     return [function(item, *given.values) for item in batch]
+
+
+LEAST_WORK = 1_000_000  # values; a thread for fewer costs more than it saves
+
+
+def allow_threads(n_jobs: int | None) -> contextlib.AbstractContextManager[Any]:
+    """Let `in_threads` use `n_jobs` threads; None leaves it to ``joblib.parallel_config``."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be None, -1 or a number of threads, got 0.")
+    if n_jobs is None:
+        return contextlib.nullcontext()
+    return parallel_config(backend="threading", n_jobs=n_jobs)
+
+
+def in_threads(work: Callable[[int, int], Any], n: int, n_values: int) -> list[Any]:
+    """``work(first, last)`` over ranges that make up 0..n; the results in order.
+
+    There is one range a thread of joblib's ``n_jobs``, one thread unless a caller asked for more.
+    `n_values` is what all of the work reads. The work must release the GIL, as kernels do.
+    """
+    n_threads = min(n, n_values // LEAST_WORK)
+    n_threads = min(n_threads, effective_n_jobs(None)) if n_threads > 1 else 1
+    if n_threads < 2:
+        return [work(0, n)]
+    ends = [n * k // n_threads for k in range(n_threads + 1)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(work, ends[:-1], ends[1:]))

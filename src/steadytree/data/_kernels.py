@@ -77,13 +77,13 @@ def bin_categories(values, n_categories, bins):
 
 
 @kernel
-def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
-    """Fill binned (p, n); missing values take the bin after a feature's last one.
+def encode_bins(X, thresholds, threshold_offsets, n_categories, binned, start, end):
+    """Fill binned (p, n) from row start up to end; missing values take the bin after the last one.
 
     Feature j has thresholds[threshold_offsets[j]:threshold_offsets[j + 1]]; n_categories[j] > 0
     marks a categorical feature whose values are category indices, anything else being missing.
     """
-    n, p = X.shape
+    p = X.shape[1]
     ends, cell_ends = threshold_offsets + np.arange(p + 1), np.empty(p + 1, np.int64)
     for feature in range(p + 1):
         cell_ends[feature] = CELLS * threshold_offsets[feature] + 2 * feature
@@ -94,8 +94,8 @@ def encode_bins(X, thresholds, threshold_offsets, n_categories, binned):
         ended[ends[feature] : ends[feature + 1] - 1] = own
         cells = below[cell_ends[feature] : cell_ends[feature + 1]]
         low[feature], scale[feature] = fill_cells(own, cells)
-    for first in range(0, n, BLOCK):
-        last = min(first + BLOCK, n)
+    for first in range(start, end, BLOCK):
+        last = min(first + BLOCK, end)
         for feature in range(p):
             values, bins = X[first:last, feature], binned[feature, first:last]
             if n_categories[feature] > 0:
@@ -261,20 +261,20 @@ def order_rows(bins, starts, table, split, left_node, right_node):
 
 
 @kernel
-def count_nodes(bins, labels, weights, starts, bin_offsets, n_classes, counts):
-    """Add the rows of each node to counts (n_nodes, n_bins * n_classes), by their weights if any.
+def count_nodes(bins, labels, weights, starts, bin_offsets, n_classes, counts, first, last):
+    """Add each node's rows to counts (n_nodes, n_bins * n_classes), for features first up to last.
 
     Rows are in the order of nodes, as `order_rows` leaves them, so that one node's counters stay
     in the cache. Weights and counts are of one type, integers where rows have no weights.
     """
-    p, one = bins.shape[1], weights.dtype.type(1)
+    one = weights.dtype.type(1)
     for node in range(starts.shape[0] - 1):
         own = counts[node]
         for row in range(starts[node], starts[node + 1]):
             weight, label = one, labels[row]
             if weights.shape[0] > 0:
                 weight = weights[row]
-            for feature in range(p):
+            for feature in range(first, last):
                 bin_index = bin_offsets[feature] + np.int64(bins[row, feature])
                 own[bin_index * n_classes + label] += weight
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import in_threads
 from steadytree._base.validation import OneOf
 from steadytree.data._kernels import count_classes, encode_bins, weigh_classes
 from steadytree.data.binning import (
@@ -205,7 +206,9 @@ class FeatureSpace:
         thresholds = [column.thresholds for column in self.columns]
         offsets = np.concatenate([[0], np.cumsum([len(c) for c in thresholds])]).astype(np.int64)
         sizes, binned = np.array(self.n_categories), self._empty_bins(len(values))
-        return encode_bins(values, np.concatenate(thresholds), offsets, sizes, binned)
+        columns = np.concatenate(thresholds), offsets, sizes, binned
+        in_threads(partial(encode_bins, values, *columns), len(values), values.size)
+        return binned
 
     def bin_table(self, table: Table) -> NDArray[Any]:
         """Bins (p, n) of a table, column by column: no matrix of all values is made."""
@@ -214,7 +217,8 @@ class FeatureSpace:
         for j, column in enumerate(self):
             encoded = np.ascontiguousarray(_encode_column(column, table, j))[:, None]
             ends, own = np.array([0, len(column.thresholds)]), slice(j, j + 1)
-            encode_bins(encoded, column.thresholds, ends, self.n_categories[own], binned[own])
+            bins = column.thresholds, ends, self.n_categories[own], binned[own]
+            in_threads(partial(encode_bins, encoded, *bins), len(encoded), len(encoded))
         return binned
 
     def _empty_bins(self, n_rows: int) -> NDArray[Any]:

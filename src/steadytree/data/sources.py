@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.parallel import in_threads
 from steadytree.data._kernels import (
     SplitArrays,
     child_counts,
@@ -225,7 +226,10 @@ class Rows:
         shape = (last - first, self.splits.n_bins * self.n_classes)
         counts = np.zeros(shape, self._ordered[2].dtype)
         starts = self._starts[first : last + 1]
-        count_nodes(*self._ordered[:3], starts, table.bin_offsets, self.n_classes, counts)
+        bins, *rest = self._ordered[:3]
+        given = (bins, *rest, starts, table.bin_offsets, self.n_classes, counts)
+        n_values = int(starts[-1] - starts[0]) * bins.shape[1]
+        in_threads(partial(count_nodes, *given), bins.shape[1], n_values)
         return ClassCounts(counts.reshape(last - first, -1, self.n_classes), self.splits)
 
     def rows_in(self, node: int) -> NDArray[np.int64]:

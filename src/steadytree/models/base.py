@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.notebook import html_of
+from steadytree._base.parallel import allow_threads
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
@@ -71,7 +72,8 @@ class TreeClassifierMixin(LearnerMixin):
         if is_dask(X):
             return self._map_rows(X, "apply", lambda tree: np.empty(0, np.int64))
         table = self._check_rows(X)  # which checks first that there is a tree
-        return self.tree_.apply(table)
+        with allow_threads(getattr(self, "n_jobs", None)):
+            return self.tree_.apply(table)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of ``classes_``."""

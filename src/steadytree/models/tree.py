@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from steadytree._base.notebook import Shown
+from steadytree._base.parallel import in_threads
 from steadytree.data.column import ByKey
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.splits import Bins
@@ -160,7 +161,12 @@ class Tree(ByKey, Shown):
         """As `apply`, for rows as `FeatureSpace.encode` returns them."""
         nodes = (self.feature, self.threshold, self.left, self.right, self.missing_left)
         form = (self.space.categorical, self.subset, self.single_precision)
-        return find_leaves(values, *nodes, *form)
+
+        def find(first: int, last: int) -> Any:
+            return find_leaves(values[first:last], *nodes, *form)
+
+        found = in_threads(find, len(values), len(values) * self.depth)
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of the leaf each row falls in, in order of `classes`."""

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.files import UsedPath, check_apart
+from steadytree._base.parallel import allow_threads
 from steadytree._base.validation import (
     Boolean,
     Integer,
@@ -57,6 +58,7 @@ PARAMETERS: Parameters = {
     "lookahead": Integer(1, DEEPEST),
     "criterion": OneOf(*CRITERIA),
     "merge_leaves": Boolean(),
+    "n_jobs": Integer(-1_000, also=(None,)),  # joblib counts backwards from all cores below 0
 }
 
 
@@ -104,6 +106,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     bins : Tree, fitted StableTreeClassifier or None, default=None
         Use the candidate splits of that tree again, and without `random_state` its seed, so that
         only the rows can make the new tree differ. New columns, categories and values get bins too.
+    n_jobs : int, optional
+        Threads for binning, counting and predicting many rows; the tree does not depend on it. None
+        is one, or what ``joblib.parallel_config`` says; -1 is all cores.
 
     Attributes
     ----------
@@ -142,6 +147,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         merge_leaves=False,
         class_weight=None,
         bins=None,
+        n_jobs=None,
     ):
         self.max_depth = max_depth
         self.epsilon = epsilon
@@ -156,6 +162,7 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.merge_leaves = merge_leaves
         self.class_weight = class_weight
         self.bins = bins
+        self.n_jobs = n_jobs
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, client: Any = None
@@ -187,8 +194,9 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             return self._fit_out_of_core(parts)
         if client is not None:
             raise ValueError("client goes with Dask collections, but X is in memory: leave it out.")
-        prepared = self.prepare(X, y, sample_weight)
-        self._fit_from(prepared, prepared.source())
+        with allow_threads(self.n_jobs):
+            prepared = self.prepare(X, y, sample_weight)
+            self._fit_from(prepared, prepared.source())
         return self
 
     def fit_files(
