@@ -2,9 +2,9 @@
 
 Everybody has its default settings, one thread and the same depth; boosting libraries learn one tree
 and leave the number of leaves to the depth. Binning is part of the time. Memory is the peak during
-the fit beyond what held the data, as a multiple of the data. Run it with `make bench`, or with names
-of cases and depths as arguments: `python benchmarks/fit_speed.py 100k 12`. With `predict` as an
-argument the fitted trees' predictions are measured instead.
+the fit beyond what held the data, as a multiple of the data. Run it with `make bench`, or with
+names of cases and depths as arguments: `python benchmarks/fit_speed.py 100k 12`. With `predict` as
+an argument the fitted trees' predictions are measured instead.
 """
 
 import os
