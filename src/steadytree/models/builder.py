@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from steadytree.data._kernels import child_counts, split_level
 from steadytree.data.sources import ClassCounts, LevelSplits, Source
-from steadytree.data.splits import SplitTable
+from steadytree.data.splits import Bins, SplitTable
 from steadytree.models._kernels import prune_to, uniform_nodes
 from steadytree.models.tree import LEAF, Tree
 
@@ -35,6 +35,7 @@ class TreeBuilder:
         label: Integers | None = None,
         missing_right: bool = False,
         merge: bool = True,
+        bins: Bins | None = None,
     ) -> Tree:
         """The tree, with `merge` joining sibling leaves of equal labels, upwards.
 
@@ -65,7 +66,7 @@ class TreeBuilder:
         )
         subset = self._subsets(len(left), node, chosen, index)
         arrays = (feature, thresholds, left, right, value[kept], weight, missing_left, subset)
-        return Tree(self.splits.space, self.classes, *arrays)
+        return Tree(self.splits.space, self.classes, *arrays, bins=bins)
 
     @staticmethod
     def _shares(
@@ -99,20 +100,28 @@ class TreeBuilder:
         """The categories that go left: one, or all if the split asks for missing values."""
         sizes = self.splits.space.n_categories
         subset = np.zeros((n_nodes, sizes.max()), bool)
-        for node, split, k in zip(nodes, chosen.tolist(), index.tolist(), strict=True):
+        by_category = sizes[self.splits.table.feature[chosen]] > 0
+        own = nodes[by_category], chosen[by_category].tolist(), index[by_category].tolist()
+        for node, split, k in zip(*own, strict=True):
             left = self.splits.categories_left(split, k)
             subset[node, : len(left)] = left
         return subset
 
 
 def grow(
-    source: Source, choose: Choose, classes: NDArray[Any], max_depth: int, merge: bool = True
+    source: Source,
+    choose: Choose,
+    classes: NDArray[Any],
+    max_depth: int,
+    merge: bool = True,
+    bins: Bins | None = None,
 ) -> Tree:
     """Grow a tree of at most `max_depth` levels of splits, nodes in order of their levels.
 
     The source gives the counts of all open nodes once a level. ``choose(counts, positions)``
     returns a split (-1 for a leaf) and a threshold for each of them; positions are indices in the
-    full binary tree, the root's being 0. `merge` joins sibling leaves of equal labels.
+    full binary tree, the root's being 0. `merge` joins sibling leaves of equal labels. `bins` are
+    kept in the tree.
     """
     source.start()
     n_nodes = 1
@@ -140,7 +149,7 @@ def grow(
     of_node[:, node] = split, threshold
     totals = np.concatenate(all_totals).astype(np.float64)
     builder = TreeBuilder(source.splits, classes)
-    return builder.build(of_node[0], left, right, totals, of_node[1], merge=merge)
+    return builder.build(of_node[0], left, right, totals, of_node[1], merge=merge, bins=bins)
 
 
 def _choose_level(

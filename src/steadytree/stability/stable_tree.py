@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from numbers import Integral
 from os import PathLike
 from typing import Any
@@ -245,9 +244,8 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     def _fit_from(self, prepared: PreparedFit, source: Source) -> None:
         self.classes_, self.space_ = prepared.classes, prepared.space
         self.seed_ = prepared.sampling.seed
-        tree, sampler = self._grow(prepared, source)
         bins = Bins(prepared.space, prepared.splits.order, self.seed_)
-        self.tree_ = replace(tree, bins=bins)
+        self.tree_, sampler = self._grow(prepared, source, bins)
         self._splits, self._sampling_of_fit = prepared.splits, prepared.sampling
         self._levels = sampler.levels
         best = sampler.levels[0][1].max(initial=-1.0) if sampler.levels else -1.0
@@ -308,10 +306,12 @@ class StableTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         """Grow the tree of a prepared fit, as `fit` does."""
         return self._grow(prepared, prepared.source())[0]
 
-    def _grow(self, prepared: PreparedFit, source: Source) -> tuple[Tree, SplitSampler]:
+    def _grow(
+        self, prepared: PreparedFit, source: Source, bins: Bins | None = None
+    ) -> tuple[Tree, SplitSampler]:
         sampler = SplitSampler(prepared, source if isinstance(source, Rows) else None)
         merge = prepared.sampling.merge
-        tree = grow(source, sampler, prepared.classes, prepared.max_depth, merge)
+        tree = grow(source, sampler, prepared.classes, prepared.max_depth, merge, bins)
         return tree, sampler
 
     def split_probabilities(self, node: int = 0) -> list[SplitProbability]:

@@ -176,8 +176,7 @@ def pick_split(scores, table, sharpness, node_bits):
     probability proportional to exp(sharpness / best * score), by the Gumbel-max trick on hashed
     noise: neighbouring data sets share the noise and so mostly the winner.
     """
-    n_splits = scores.shape[0]
-    noted = (np.empty(n_splits), np.empty(n_splits, dtype=np.int64))
+    noted = (np.empty(0), np.empty(0, dtype=np.int64))
     return pick_and_note(scores, table, sharpness, node_bits, noted)
 
 
@@ -185,7 +184,7 @@ def pick_split(scores, table, sharpness, node_bits):
 def pick_and_note(scores, table, sharpness, node_bits, noted):
     """As `pick_split`; fills noted = (largest uniform number, its threshold) of each split.
 
-    The number is UNKNOWN where it was not needed to find the winner.
+    The number is UNKNOWN where it was not needed to find the winner. Empty arrays are not filled.
     """
     noted[0][:] = UNKNOWN
     leader = 0
@@ -210,7 +209,8 @@ def pick_and_note(scores, table, sharpness, node_bits, noted):
         u, where = largest_uniform(
             feature_bits, table.first[split], table.last[split], table.missing_left[split]
         )
-        noted[0][split], noted[1][split] = u, where
+        if noted[0].shape[0] > 0:
+            noted[0][split], noted[1][split] = u, where
         if sharpness > 0.0 and surely_below(u, winning_key - loss):
             continue
         key = loss + gumbel(u) if sharpness > 0.0 else u
