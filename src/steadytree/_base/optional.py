@@ -1,9 +1,10 @@
-"""Modules that may be missing: optional packages, and modules of another version of steadytree."""
+"""Modules that may be missing or are rarely used: optional packages, and slow ones loaded late."""
 
 import sys
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec
+from threading import RLock
 from types import ModuleType
 from typing import Any
 
@@ -27,6 +28,46 @@ def to_frame(columns: Mapping[str, Any]) -> Any:
         lists = {name: column.tolist() for name, column in columns.items()}
         return require("polars", extra="frame", purpose="making a frame").DataFrame(lists)
     return require("pandas", extra="frame", purpose="making a frame").DataFrame(dict(columns))
+
+
+def is_a(thing: Any, module: str, *names: str) -> bool:
+    """Whether a thing is of a class of a module, which is not loaded for that."""
+    loaded = sys.modules.get(module)  # it is there if the thing is one of its own
+    return loaded is not None and isinstance(thing, tuple(getattr(loaded, n) for n in names))
+
+
+_LOADING = RLock()
+
+
+class LateModule(ModuleType):
+    """Stands for a module until one of its names is asked for; then it becomes that module."""
+
+    def __getattr__(self, name: str) -> Any:  # asked for names that are not there yet
+        with _LOADING:
+            if type(self) is LateModule:  # else another thread has loaded it meanwhile
+                self.__class__ = ModuleType  # type: ignore[assignment]
+                try:
+                    self.__dict__.update(vars(module_from_spec(self.__spec__)))
+                    self.__spec__.loader.exec_module(self)
+                except BaseException:
+                    sys.modules.pop(self.__name__, None)
+                    raise
+        return getattr(self, name)
+
+
+def load_late(*names: str) -> None:
+    """Let modules be loaded when they are first used, not when another one imports them.
+
+    scikit-learn imports some that take long and that it hardly uses. For commands: a library does
+    not decide this for the program it is in.
+    """
+    for name in names:
+        spec = None if name in sys.modules else find_spec(name)
+        if spec is not None:
+            module = LateModule(name)
+            # without __path__, so that the import of a part of it loads the whole first
+            vars(module).update(__spec__=spec, __file__=spec.origin)
+            sys.modules[name] = module
 
 
 class MissingModules:

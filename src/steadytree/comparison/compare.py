@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.intervals import wilson_interval
@@ -136,6 +135,8 @@ def compare_learners(
     sensitivity: bool = True,
 ) -> Results:
     """Fit and measure every learner; see `steadytree.compare`."""
+    from sklearn.model_selection import StratifiedKFold  # and all its searches
+
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
     labels = rows.labels
     Integer(2, 20).check(n_folds, "n_folds")
@@ -284,8 +285,7 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
     areas = [fold.accuracy.auc for fold in folds]
     if all(area is not None for area in areas):
         meaning = "mean over folds, with Student's interval"
-        low, high = mean_interval(np.array(areas, float))
-        within = max(float(low), 0.0), min(float(high), 1.0)
+        within = mean_interval(np.array(areas, float), 0.0, 1.0)
         found.append(Measurement("AUC", float(np.mean(areas)), meaning, within))
     sizes = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
     if models:

@@ -12,7 +12,6 @@ import numpy as np
 
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree._base.progress import Progress, following
-from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
@@ -22,13 +21,11 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.build import build_report
-from steadytree.reporting.comparison import compare
 from steadytree.reporting.data_set import DataSet, Origin
 from steadytree.reporting.html import framed, render_html
 from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions, SignOff
 from steadytree.reporting.text import render_text
-from steadytree.riskscore.risk_score import RiskScoreClassifier
-from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation
 from steadytree.stability.stable_tree import StableTreeClassifier
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
@@ -256,6 +253,8 @@ def _fit(rows: DataSet, options: ReportOptions) -> tuple[Any, ReportOptions]:
     learner = _learner(options.learner_name or "steady", rows, options)
     model, scorecard = learner.fit(rows.features, rows.labels), None
     if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
+        from steadytree.riskscore.risk_score import RiskScoreClassifier  # not for quick reports
+
         options.on_progress("fitting a risk score", 0.2)
         scorecard = RiskScoreClassifier(
             noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
@@ -274,6 +273,8 @@ def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
         )
     if name == "greedy":
         return StableTreeClassifier(depth, 0, criterion=options.criterion, random_state=seed)
+    from steadytree.comparison.learners import Settings, make_learner
+
     settings = Settings(depth, options.perturbation, seed=seed)
     return make_learner(name, rows.features, rows.labels, settings)
 
@@ -284,6 +285,8 @@ def _with_comparison(rows: DataSet, options: ReportOptions, progress: Progress) 
     rare = classes[counts < FOLDS]
     if not options.compared_learners or (len(rare) and len(classes) - len(rare) < 2):
         return options
+    from steadytree.reporting.comparison import compare
+
     kept = rows.take(~np.isin(rows.labels, rare))
     found = compare(
         options.compared_learners,
