@@ -11,8 +11,6 @@ from steadytree.stability._kernels.steady import (
     ORDERED,
     TIE,
     WITH_MISSING,
-    fill_bins,
-    split_gain,
 )
 
 MOST_BINS = 64
@@ -101,10 +99,10 @@ def best_splits(
     """
     n_columns = binned.shape[1]
     gains, bins = np.zeros(n_columns), np.zeros(n_columns, np.uint64)
-    mass, sums = np.zeros(MOST_BINS), np.zeros((MOST_BINS, targets.shape[1]))
+    masses, planes = count_bins(binned, targets, weights, rows)
     total = weights.sum()
     for column in range(n_columns):
-        fill_bins(binned, targets, weights, rows, column, mass, sums)
+        mass, sums = masses[column], np.ascontiguousarray(planes[:, column].T)
         orders, n_orders = bin_orders(mass[: n_bins[column]], sums, kinds[column], total)
         share = 0.0 if kinds[column] == GROUPED else coarse
         for turn in range(n_orders):
@@ -113,6 +111,34 @@ def best_splits(
             if gain > gains[column] * (1 + TIE):
                 gains[column], bins[column] = gain, first_bins(orders[turn], position)
     return gains, bins
+
+
+@kernel
+def count_bins(binned, targets, weights, rows):
+    """Weights (d, bins) and weighted targets (k, d, bins) of some rows, by column and bin."""
+    n_columns, n_targets = binned.shape[1], targets.shape[1]
+    mass, sums = np.zeros((n_columns, MOST_BINS)), np.zeros((n_targets, n_columns, MOST_BINS))
+    for row in rows:
+        own = binned[row]
+        for column in range(n_columns):
+            mass[column, own[column]] += weights[row]
+        for k in range(n_targets):
+            plane, weighted = sums[k], weights[row] * targets[row, k]
+            for column in range(n_columns):
+                plane[column, own[column]] += weighted
+    return mass, sums
+
+
+@kernel
+def split_gain(passed, below, total, totals):
+    """Fall of the squared error where (passed, below) of (total, totals) go left."""
+    rest, gain = total - passed, 0.0
+    if passed <= TIE * total or rest <= TIE * total:  # weights do not add up exactly
+        return -1.0
+    for k in range(totals.shape[0]):
+        over = totals[k] - below[k]
+        gain += below[k] ** 2 / passed + over**2 / rest - totals[k] ** 2 / total
+    return gain
 
 
 @kernel

@@ -11,7 +11,8 @@ from steadytree.models._kernels import hash_feature, uniform_at
 ORDERED, WITH_MISSING, GROUPED = 0, 1, 2  # kinds of columns; missing is the last bin
 PART = 16.0  # exp(-PART) is far from underflow
 TIE = 1e-9
-TOGETHER = 8  # rows
+TOGETHER = 64  # rows
+HIGH, MIDDLE, LOW_BITS = np.uint64(32), np.uint64(16), np.uint64(0xFFFF)  # parts of a packed node
 
 
 @kernel
@@ -59,7 +60,8 @@ def grow_deep(binned, targets, weights, n_tried, bits):
     column, last bin that goes left, left child (the right one follows; -1 at leaves) and value.
     """
     n_columns, n_targets = binned.shape[1], targets.shape[1]
-    rows = np.flatnonzero(weights > 0.0)
+    columns_of, mass_of, sums_of = take_bag(binned, targets, weights)
+    rows = np.arange(mass_of.shape[0])
     most = max(2 * rows.shape[0] - 1, 1)
     feature, last_left, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
     value, spare = np.zeros((most, n_targets)), np.empty_like(rows)
@@ -68,14 +70,14 @@ def grow_deep(binned, targets, weights, n_tried, bits):
         np.zeros(most, np.int64),
         np.zeros(most, np.uint64),
     )
-    mass, sums = np.zeros(256), np.zeros((256, n_targets))
+    mass, sums, gains = np.zeros(256), np.zeros((n_targets, 256)), np.zeros(256)
     columns, waiting = np.arange(n_columns), np.zeros(most, np.int64)
     last[0], path[0], n_nodes, n_waiting = rows.shape[0], bits, 1, 1
     while n_waiting:
         n_waiting -= 1
         node = waiting[n_waiting]
         here = rows[first[node] : last[node]]
-        best, seen = TIE * mixed_weight(targets, weights, here, value[node]), 0
+        best, seen = TIE * mixed_weight(mass_of, sums_of, here, value[node]), 0
         if best == 0.0:
             continue
         columns[:] = np.arange(n_columns)
@@ -83,18 +85,19 @@ def grow_deep(binned, targets, weights, n_tried, bits):
             position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
-            low, high = fill_bins(binned, targets, weights, here, column, mass, sums)
-            if low == high:
-                continue  # constant here: does not count as tried
-            gain, where = best_threshold(mass, sums, low, high)
-            if gain > best * (1 + TIE):
-                best, feature[node], last_left[node] = gain, column, where
-            seen += 1
+            low, high = add_bins(columns_of[column], mass_of, sums_of, here, mass, sums)
+            if low < high:  # constant here: does not count as tried
+                gain, where = best_threshold(mass, sums, low, high, gains)
+                if gain > best * (1 + TIE):
+                    best, feature[node], last_left[node] = gain, column, where
+                seen += 1
+            empty_bins(mass, sums, low, high)
             if seen == n_tried:
                 break
         if feature[node] < 0:
             continue
-        middle = part_rows(binned, feature[node], last_left[node], here, spare) + first[node]
+        own = columns_of[feature[node]]
+        middle = part_rows(own, last_left[node], here, spare) + first[node]
         left[node] = n_nodes
         for side in range(2):
             child = n_nodes + side
@@ -107,74 +110,96 @@ def grow_deep(binned, targets, weights, n_tried, bits):
 
 
 @kernel
-def mixed_weight(targets, weights, here, value):
+def take_bag(binned, targets, weights):
+    """Bins (d, m), weights and weighted targets (k, m) of the rows whose weight is above 0."""
+    kept = np.flatnonzero(weights > 0.0)
+    columns = np.empty((binned.shape[1], kept.shape[0]), binned.dtype)
+    sums = np.empty((targets.shape[1], kept.shape[0]))
+    for position in range(kept.shape[0]):
+        row = kept[position]
+        for k in range(targets.shape[1]):
+            sums[k, position] = weights[row] * targets[row, k]
+        for column in range(binned.shape[1]):
+            columns[column, position] = binned[row, column]
+    return columns, weights[kept], sums
+
+
+@kernel
+def mixed_weight(mass_of, sums_of, here, value):
     """Fill the mean target of some rows; their weight, 0 where all targets are 0 or all 1."""
-    total = 0.0
-    value[:] = 0.0
-    for row in here:
-        total += weights[row]
-        for k in range(value.shape[0]):
-            value[k] += weights[row] * targets[row, k]
-    mixed = False
+    total, mixed = mass_of[here].sum(), False
     for k in range(value.shape[0]):
-        value[k] = value[k] / total if total > 0.0 else 0.0
+        value[k] = sums_of[k][here].sum() / total if total > 0.0 else 0.0
         mixed = mixed or TIE < value[k] < 1 - TIE
     return total if mixed else 0.0
 
 
 @kernel
-def fill_bins(binned, targets, weights, here, column, mass, sums):
-    """Fill weights and target sums of a column's bins for some rows; least and greatest bin."""
-    low, high = mass.shape[0] - 1, 0
-    mass[:] = 0.0
-    sums[:] = 0.0
+def add_bins(column, mass_of, sums_of, here, mass, sums):
+    """Add weights and weighted targets of some rows to their bins; least and greatest bin.
+
+    One target at a time: a loop over targets inside that over rows takes three times as long.
+    """
+    low, high = np.int64(mass.shape[0] - 1), np.int64(0)
+    mine, total = sums_of[0], sums[0]
     for row in here:
-        bin_ = binned[row, column]
-        mass[bin_] += weights[row]
-        for k in range(sums.shape[1]):
-            sums[bin_, k] += weights[row] * targets[row, k]
+        bin_ = np.int64(column[row])
+        mass[bin_] += mass_of[row]
+        total[bin_] += mine[row]
         low, high = min(low, bin_), max(high, bin_)
+    for k in range(1, sums.shape[0]):
+        mine, total = sums_of[k], sums[k]
+        for row in here:
+            total[column[row]] += mine[row]
     return low, high
 
 
 @kernel
-def best_threshold(mass, sums, low, high):
-    """Largest fall of squared error by a split between bins low..high, and its last bin left."""
-    total, best, where = mass[low : high + 1].sum(), 0.0, -1
-    n_targets = sums.shape[1]
-    totals, below = np.zeros(n_targets), np.zeros(n_targets)
+def empty_bins(mass, sums, low, high):
+    """Set weights and sums of bins low..high to 0, as they were."""
     for bin_ in range(low, high + 1):
-        totals += sums[bin_]
-    passed = 0.0
+        mass[bin_] = 0.0
+    for k in range(sums.shape[0]):
+        mine = sums[k]
+        for bin_ in range(low, high + 1):
+            mine[bin_] = 0.0
+
+
+@kernel(error_model="numpy")  # no division below is by 0
+def best_threshold(mass, sums, low, high, gains):
+    """Largest fall of squared error by a split between bins low..high, and its last bin left.
+
+    `gains` (n_bins,) are written over.
+    """
+    total, best, where = 0.0, 0.0, -1
+    for bin_ in range(low, high + 1):
+        total += mass[bin_]
+        gains[bin_] = 0.0
+    for k in range(sums.shape[0]):
+        mine, whole, passed, below = sums[k], 0.0, 0.0, 0.0
+        for bin_ in range(low, high + 1):
+            whole += mine[bin_]
+        alone = whole**2 / total
+        for bin_ in range(low, high):
+            if mass[bin_] == 0.0:
+                continue
+            passed += mass[bin_]
+            below += mine[bin_]
+            rest, over = total - passed, whole - below
+            if passed > TIE * total and rest > TIE * total:  # weights do not add up exactly
+                gains[bin_] += below**2 / passed + over**2 / rest - alone
     for bin_ in range(low, high):
-        if mass[bin_] == 0.0:
-            continue
-        passed += mass[bin_]
-        below += sums[bin_]
-        gain = split_gain(passed, below, total, totals)
-        if gain > best * (1 + TIE):
-            best, where = gain, bin_
+        if gains[bin_] > best * (1 + TIE):
+            best, where = gains[bin_], bin_
     return best, where
 
 
 @kernel
-def split_gain(passed, below, total, totals):
-    """Fall of the squared error where (passed, below) of (total, totals) go left."""
-    rest, gain = total - passed, 0.0
-    if passed <= TIE * total or rest <= TIE * total:  # weights do not add up exactly
-        return -1.0
-    for k in range(totals.shape[0]):
-        over = totals[k] - below[k]
-        gain += below[k] ** 2 / passed + over**2 / rest - totals[k] ** 2 / total
-    return gain
-
-
-@kernel
-def part_rows(binned, column, last_left, here, spare):
+def part_rows(column, last_left, here, spare):
     """Put rows up to bin `last_left` first, both sides in their order; how many there are."""
     n_left, n_right = 0, 0
     for row in here:
-        if binned[row, column] <= last_left:
+        if column[row] <= last_left:
             here[n_left] = row
             n_left += 1
         else:
@@ -187,18 +212,39 @@ def part_rows(binned, column, last_left, here, spare):
 @kernel
 def find_deep_leaves(binned, feature, last_left, left):
     """Leaf of each row in a tree of `grow_deep`."""
-    leaves = np.zeros(binned.shape[0], np.int64)
-    # several rows take a step in turn, so that the processor need not wait for each to arrive
-    for start in range(0, binned.shape[0], TOGETHER):
-        moved = True
-        while moved:
-            moved = False
-            for row in range(start, min(start + TOGETHER, binned.shape[0])):
-                node = leaves[row]
-                if left[node] >= 0:
-                    leaves[row] = left[node] + (binned[row, feature[node]] > last_left[node])
-                    moved = True
+    nodes, n_rows = pack_nodes(feature, last_left, left), binned.shape[0]
+    leaves = np.zeros(n_rows, np.int64)
+    moving, at = np.empty(TOGETHER, np.uint64), np.empty(TOGETHER, np.uint64)
+    # rows take a step in turn, so that the processor need not wait for each to arrive; those that
+    # stand still drop out
+    for start in range(0, n_rows, TOGETHER):
+        n_moving = min(TOGETHER, n_rows - start)
+        for place in range(n_moving):
+            moving[place], at[place] = start + place, 0
+        while n_moving:
+            n_left = np.uint64(0)
+            for place in range(np.uint64(n_moving)):
+                row, node = moving[place], at[place]
+                word = nodes[node]
+                bin_ = np.uint64(binned[row, word & LOW_BITS])
+                to = (word >> HIGH) + np.uint64(bin_ > (word >> MIDDLE & LOW_BITS))
+                leaves[row] = to
+                moving[n_left], at[n_left] = row, to
+                n_left += np.uint64(to != node)
+            n_moving = np.int64(n_left)
     return leaves
+
+
+@kernel
+def pack_nodes(feature, last_left, left):
+    """A node in one word: left child, last bin that goes left, column. A leaf leads to itself."""
+    nodes = np.empty(left.shape[0], np.uint64)
+    for node in range(left.shape[0]):
+        to, last, column = left[node], last_left[node], feature[node]
+        if to < 0:
+            to, last, column = node, np.int64(LOW_BITS), np.int64(0)
+        nodes[node] = np.uint64(to) << HIGH | np.uint64(last) << MIDDLE | np.uint64(column)
+    return nodes
 
 
 @kernel
