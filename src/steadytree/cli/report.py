@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import steadytree as st
-from steadytree._base.files import check_can_write
+from steadytree._base.files import check_can_write, check_is_page
 from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import (
@@ -118,6 +118,7 @@ def report(
 
     Without --model, a tree is fitted to 70 % of the rows and evaluated on the others.
     """
+    check_is_page(out)
     for path in filter(None, (out, save_model)):
         check_can_write(path)
     if data is None and target is not None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.files import check_can_write, check_is_page, write_text_atomically
 from steadytree._base.progress import Progress, following
 from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
@@ -138,6 +138,7 @@ def compare(
     True
     """
     if path is not None:
+        check_is_page(path)
         check_can_write(path)
     settings = Settings(
         max_depth, perturbation, epsilon, schema, time_limit, random_state, max_leaf_nodes

@@ -10,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
+from steadytree._base.files import (
+    UsedPath,
+    check_apart,
+    check_can_write,
+    check_is_page,
+    write_text_atomically,
+)
 from steadytree._base.progress import Progress, following
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
@@ -60,6 +66,7 @@ class Report:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
+        check_is_page(path)
         write_text_atomically(path, self.html)
 
     def __str__(self) -> str:
@@ -163,6 +170,7 @@ def report(
     '66.7 %'
     """
     if path is not None:
+        check_is_page(path)
         for name, read in (("limits", limits), ("sign_off", sign_off)):
             if isinstance(read, str | PathLike):
                 check_apart([UsedPath(read, "read", name), UsedPath(path, "write", "path")])
