@@ -4,6 +4,7 @@ import pathlib
 import pickle
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,15 @@ import polars as pl
 import pytest
 
 from steadytree._base import optional
-from steadytree._base.optional import MissingModules, install_finder, require, to_frame
+from steadytree._base.optional import (
+    LateModule,
+    MissingModules,
+    install_finder,
+    is_a,
+    load_late,
+    require,
+    to_frame,
+)
 
 PYPROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 BRINGS = {
@@ -120,3 +129,70 @@ def test_other_imports_are_left_alone():
 def test_the_finder_is_the_last_and_installed_once():
     install_finder()
     assert [type(each) for each in sys.meta_path].count(MissingModules) == 1
+
+
+@pytest.fixture
+def slow_package(tmp_path, monkeypatch):
+    """A package that notes when it is run, and its name; forgotten afterwards."""
+    (tmp_path / "slow_one").mkdir()
+    (tmp_path / "slow_one" / "__init__.py").write_text(
+        "import sys\nsys.times_run = getattr(sys, 'times_run', 0) + 1\nfrom .part import answer\n"
+    )
+    (tmp_path / "slow_one" / "part.py").write_text("answer = 42\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "times_run", 0, raising=False)
+    yield "slow_one"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "slow_one"]:
+        del sys.modules[name]
+
+
+def test_a_late_module_is_run_when_it_is_used_not_when_it_is_imported(slow_package):
+    load_late(slow_package)
+    import slow_one
+
+    assert sys.times_run == 0
+    assert type(slow_one) is LateModule
+    assert slow_one.answer == 42
+    load_late(slow_package)  # it is there
+    assert sys.times_run == 1
+    assert slow_one is sys.modules[slow_package]
+    assert type(slow_one) is not LateModule
+    with pytest.raises(AttributeError, match="nothing"):
+        slow_one.nothing  # noqa: B018
+
+
+def test_the_import_of_a_part_runs_the_whole_first(slow_package):
+    load_late(slow_package)
+    from slow_one.part import answer
+
+    assert (answer, sys.times_run) == (42, 1)
+
+
+def test_a_late_module_that_fails_is_not_kept(slow_package, tmp_path):
+    (tmp_path / "slow_one" / "__init__.py").write_text("import its_missing_dependency\n")
+    load_late(slow_package)
+    import slow_one
+
+    with pytest.raises(ModuleNotFoundError, match="its_missing_dependency"):
+        slow_one.answer  # noqa: B018
+    assert slow_package not in sys.modules
+
+
+def test_late_modules_that_are_not_installed_stay_so():
+    load_late("no_such_module_at_all")
+    assert "no_such_module_at_all" not in sys.modules
+
+
+def test_two_threads_that_use_a_late_module_run_it_once(slow_package):
+    load_late(slow_package)
+    import slow_one
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: slow_one.answer, range(16)))
+    assert (set(found), sys.times_run) == ({42}, 1)
+
+
+def test_classes_of_modules_that_are_not_loaded():
+    assert is_a(pathlib.Path(), "pathlib", "PurePosixPath", "Path")
+    assert not is_a("text", "pathlib", "Path")
+    assert not is_a("text", "no_such_module_at_all", "Path")

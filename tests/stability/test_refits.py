@@ -122,6 +122,15 @@ def test_the_interval_of_a_share_ends_at_0_and_100(rows):
     assert found.measurements()[1].interval == (0.0, 100.0)
 
 
+def test_the_interval_of_a_distance_is_not_below_0(rows):
+    tree = st.StableTreeClassifier(1, 0, random_state=0).fit(*rows).tree_
+    found = Refits(tree, (tree,) * 5, np.array([0.0, 0, 0, 0, 1]), np.ones(5))
+    low, high = found.measurements()[0].interval
+    # Student's: 0.2 -+ 2.776 * 0.447 / sqrt(5)
+    assert low == 0.0
+    assert high == pytest.approx(0.2 + 2.776445 * 0.4472136 / 5**0.5)
+
+
 def test_a_known_tree_must_be_a_tree():
     with pytest.raises(ValueError, match="whole must be the Tree fitted to all rows, got int"):
         st.refits(st.StableTreeClassifier(), [[0.0], [1.0]], [0, 1], whole=3)

@@ -133,8 +133,13 @@ def compare_learners(
     n_jobs: int | None = None,
     on_progress: OnProgress | None = None,
     sensitivity: bool = True,
+    fitted: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Fit and measure every learner; see `steadytree.compare`."""
+    """Fit and measure every learner; see `steadytree.compare`.
+
+    `fitted` holds models by the name of their learner that were fitted to these very rows: where
+    settings agree and all rows are compared, such a one is not fitted again.
+    """
     from sklearn.model_selection import StratifiedKFold  # and all its searches
 
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
@@ -156,7 +161,17 @@ def compare_learners(
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
-    case = sample, labels, parts, noise, sensitivity
+    known = (
+        {}
+        if rows.note
+        else {
+            name: model
+            for name, model in (fitted or {}).items()
+            if type(model) is type(learners.get(name))
+            and model.get_params() == learners[name].get_params()
+        }
+    )
+    case = sample, labels, parts, noise, sensitivity, known
     results, refusals = _measure_all(
         learners, case, n_jobs, on_progress or (lambda message, share: None)
     )
@@ -213,9 +228,10 @@ def _measure(
     parts: list[Part],
     noise: Perturbation,
     sensitivity: bool,
+    known: Mapping[str, Any],
 ) -> Result:
     # compiles what it needs, so that folds are timed fairly
-    fitted = fit_or_refuse(fresh(learner), X, labels)
+    fitted = known.get(name) or fit_or_refuse(fresh(learner), X, labels)
     folds = [
         _measure_fold(_seeded(learner, fold), X, labels, part, noise)
         for fold, part in enumerate(parts)

@@ -24,6 +24,11 @@ FORMAT = 1
 class Comparison(Results):
     """A comparison of learners; shows itself in a terminal and in a notebook."""
 
+    @classmethod
+    def of(cls, found: Results) -> "Comparison":
+        """Figures that show themselves."""
+        return cls(*(getattr(found, item.name) for item in fields(found)))
+
     @cached_property
     def formatted(self) -> dict[str, Any]:
         """What the page shows, as plain values that JSON can hold."""
@@ -145,7 +150,7 @@ def compare(
     )
     with following(progress) as on_progress:
         found = compare_learners(models, X, y, settings, n_folds, n_jobs, on_progress, sensitivity)
-    made = Comparison(*(getattr(found, item.name) for item in fields(found)))
+    made = Comparison.of(found)
     if path is not None:
         data = page_data(made, "", hash_data(X, y), None)
         write_text_atomically(path, render_comparison(data))

@@ -228,12 +228,12 @@ def report_file(
     if options.comparison_file is not None:
         comparison = read_comparison(options.comparison_file, rows)
         options = replace(options, comparison=comparison, compared_learners=())
-    seen, name = None, options.learner_name
+    seen, name, own = None, options.learner_name, None
     if model is None:
         rows.check()
         fitting, rows = rows.split(options.seed)
         model, options = _fit(fitting, options)
-        seen = False
+        seen, own = False, model
     else:
         fitted = as_model(model, rows.features)
         if not isinstance(fitted, Tree) and name is not None:
@@ -248,7 +248,7 @@ def report_file(
         if name is not None:  # else it is not known how the model was fitted
             train = Dataset.of(rows.features, rows.labels)
             options = replace(options, learner=_learner(name, rows, options), train=train)
-    options = _with_comparison(fitting, options, progress)
+    options = _with_comparison(fitting, options, progress, own)
     progress.update("measuring the model", 0.5)
     origin = rows.origin(options.command, seen)
     options = replace(options, title=rows.title, groups=rows.groups, origin=origin)
@@ -287,30 +287,41 @@ def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
     return make_learner(name, rows.features, rows.labels, settings)
 
 
-def _with_comparison(rows: DataSet, options: ReportOptions, progress: Progress) -> ReportOptions:
-    """The options with a comparison of learners, where some are named and two classes have rows."""
+def _with_comparison(
+    rows: DataSet, options: ReportOptions, progress: Progress, model: Any
+) -> ReportOptions:
+    """The options with a comparison of learners, where some are named and two classes have rows.
+
+    `model` is what was fitted to these rows; None where it is not known what was.
+    """
     classes, counts = np.unique(rows.labels, return_counts=True)
     rare = classes[counts < FOLDS]
     if not options.compared_learners or (len(rare) and len(classes) - len(rare) < 2):
         return options
-    from steadytree.reporting.comparison import compare
+    from steadytree.comparison.compare import compare_learners
+    from steadytree.comparison.learners import Settings
+    from steadytree.reporting.comparison import Comparison
 
     kept = rows.take(~np.isin(rows.labels, rare))
-    found = compare(
+    settings = Settings(
+        min(options.max_depth or USUAL_DEPTH, USUAL_DEPTH),
+        options.perturbation,
+        schema=options.schema,
+        seed=options.seed,
+        max_leaf_nodes=options.max_leaf_nodes,
+    )
+    found = compare_learners(
         options.compared_learners,
         kept.features,
         kept.labels,
-        n_folds=FOLDS,
-        max_depth=min(options.max_depth or USUAL_DEPTH, USUAL_DEPTH),
-        max_leaf_nodes=options.max_leaf_nodes,
-        perturbation=options.perturbation,
-        schema=options.schema,
+        settings,
+        FOLDS,
+        options.n_jobs,
+        progress.update,
         sensitivity=False,  # leaving out single rows takes longer than all else on the page
-        n_jobs=options.n_jobs,
-        random_state=options.seed,
-        progress=progress,
+        fitted=None if len(rare) or model is None else {"steady": model},
     )
-    comparison = dict(found.formatted)
+    comparison = dict(Comparison.of(found).formatted)
     if len(rare):
         names = quote([str(label) for label in rare])
         note = f"Classes with fewer than {FOLDS} rows are left out of the comparison: {names}."
