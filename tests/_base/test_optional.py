@@ -158,7 +158,7 @@ def test_a_late_module_is_run_when_it_is_used_not_when_it_is_imported(slow_packa
     assert slow_one is sys.modules[slow_package]
     assert type(slow_one) is not LateModule
     with pytest.raises(AttributeError, match="nothing"):
-        slow_one.nothing  # noqa: B018
+        slow_one.nothing
 
 
 def test_the_import_of_a_part_runs_the_whole_first(slow_package):
@@ -174,7 +174,7 @@ def test_a_late_module_that_fails_is_not_kept(slow_package, tmp_path):
     import slow_one
 
     with pytest.raises(ModuleNotFoundError, match="its_missing_dependency"):
-        slow_one.answer  # noqa: B018
+        slow_one.answer
     assert slow_package not in sys.modules
 
 

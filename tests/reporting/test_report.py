@@ -37,9 +37,9 @@ def test_a_page_is_not_written_as_another_kind_of_file(case, tmp_path):
     for name in ("r.pdf", "r.json"):
         with pytest.raises(ValueError, match=f"{name}' must end in .html, as what is written is"):
             report("no model", None, None, path=tmp_path / name)
-        with pytest.raises(ValueError, match="must end in .html"):
+        with pytest.raises(ValueError, match="must end in"):
             report(*case, quick=True).write(tmp_path / name)
-    with pytest.raises(ValueError, match="must end in .html"):
+    with pytest.raises(ValueError, match="must end in"):
         st.compare("no learner", None, None, path=tmp_path / "c.pdf")
     assert not list(tmp_path.iterdir())
 
