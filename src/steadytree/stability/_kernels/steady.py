@@ -64,7 +64,7 @@ def grow_deep(binned, targets, weights, n_tried, bits):
     rows = np.arange(mass_of.shape[0])
     most = max(2 * rows.shape[0] - 1, 1)
     feature, last_left, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
-    value, spare = np.zeros((most, n_targets)), np.empty_like(rows)
+    value, spare = np.zeros((most, n_targets)), np.empty(rows.shape[0], np.int64)
     first, last, path = (
         np.zeros(most, np.int64),
         np.zeros(most, np.int64),
@@ -80,7 +80,8 @@ def grow_deep(binned, targets, weights, n_tried, bits):
         best, seen = TIE * mixed_weight(mass_of, sums_of, here, value[node]), 0
         if best == 0.0:
             continue
-        columns[:] = np.arange(n_columns)
+        for turn in range(n_columns):
+            columns[turn] = turn
         for turn in range(n_columns):
             position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
@@ -112,24 +113,33 @@ def grow_deep(binned, targets, weights, n_tried, bits):
 @kernel
 def take_bag(binned, targets, weights):
     """Bins (d, m), weights and weighted targets (k, m) of the rows whose weight is above 0."""
-    kept = np.flatnonzero(weights > 0.0)
-    columns = np.empty((binned.shape[1], kept.shape[0]), binned.dtype)
-    sums = np.empty((targets.shape[1], kept.shape[0]))
-    for position in range(kept.shape[0]):
-        row = kept[position]
-        for k in range(targets.shape[1]):
-            sums[k, position] = weights[row] * targets[row, k]
-        for column in range(binned.shape[1]):
-            columns[column, position] = binned[row, column]
-    return columns, weights[kept], sums
+    n_kept = 0
+    for row in range(weights.shape[0]):
+        n_kept += weights[row] > 0.0
+    columns, mass = np.empty((binned.shape[1], n_kept), binned.dtype), np.empty(n_kept)
+    sums, position = np.empty((targets.shape[1], n_kept)), 0
+    for row in range(weights.shape[0]):
+        if weights[row] > 0.0:
+            mass[position] = weights[row]
+            for k in range(targets.shape[1]):
+                sums[k, position] = weights[row] * targets[row, k]
+            for column in range(binned.shape[1]):
+                columns[column, position] = binned[row, column]
+            position += 1
+    return columns, mass, sums
 
 
 @kernel
 def mixed_weight(mass_of, sums_of, here, value):
     """Fill the mean target of some rows; their weight, 0 where all targets are 0 or all 1."""
-    total, mixed = mass_of[here].sum(), False
+    total, mixed = 0.0, False
+    for row in here:
+        total += mass_of[row]
     for k in range(value.shape[0]):
-        value[k] = sums_of[k][here].sum() / total if total > 0.0 else 0.0
+        value[k] = 0.0
+        for row in here:
+            value[k] += sums_of[k, row]
+        value[k] = value[k] / total if total > 0.0 else 0.0
         mixed = mixed or TIE < value[k] < 1 - TIE
     return total if mixed else 0.0
 
@@ -205,7 +215,8 @@ def part_rows(column, last_left, here, spare):
         else:
             spare[n_right] = row
             n_right += 1
-    here[n_left:] = spare[:n_right]
+    for position in range(n_right):
+        here[n_left + position] = spare[position]
     return n_left
 
 
