@@ -8,6 +8,7 @@ import numpy as np
 from steadytree._base.jit import kernel
 from steadytree.stability._kernels.steady import (
     GROUPED,
+    INNER,
     ORDERED,
     TIE,
     WITH_MISSING,
@@ -82,7 +83,7 @@ def grow_small(
     return feature[:n_nodes], bins[:n_nodes], left[:n_nodes]
 
 
-@kernel
+@kernel(**INNER)
 def heavy_rows(weights):
     """Rows whose weight is above 0."""
     rows, n_rows = np.empty(weights.shape[0], np.int64), 0
@@ -92,7 +93,7 @@ def heavy_rows(weights):
     return rows[:n_rows]
 
 
-@kernel
+@kernel(**INNER)
 def first_near(gains, near):
     """The first place whose gain is within a share `near` of the best."""
     best, place = 0.0, 0
@@ -103,7 +104,7 @@ def first_near(gains, near):
     return place
 
 
-@kernel
+@kernel(**INNER)
 def part_by_bins(binned, column, bins, here):
     """Put rows whose bin is among the set ones first, in their order; how many there are."""
     n_left, n_right, spare = 0, 0, np.empty(here.shape[0], np.int64)
@@ -130,7 +131,7 @@ def best_splits(
     """
     n_columns = binned.shape[1]
     gains, bins = np.zeros(n_columns), np.zeros(n_columns, np.uint64)
-    masses, planes = count_bins(binned, targets, weights, rows)
+    masses, planes = weigh_bins(binned, targets, weights, rows)
     sums, total = np.empty((MOST_BINS, targets.shape[1])), 0.0
     for row in range(weights.shape[0]):
         total += weights[row]
@@ -149,8 +150,8 @@ def best_splits(
     return gains, bins
 
 
-@kernel
-def count_bins(binned, targets, weights, rows):
+@kernel(**INNER)
+def weigh_bins(binned, targets, weights, rows):
     """Weights (d, bins) and weighted targets (k, d, bins) of some rows, by column and bin."""
     n_columns, n_targets = binned.shape[1], targets.shape[1]
     mass, sums = np.zeros((n_columns, MOST_BINS)), np.zeros((n_targets, n_columns, MOST_BINS))
@@ -165,7 +166,7 @@ def count_bins(binned, targets, weights, rows):
     return mass, sums
 
 
-@kernel
+@kernel(**INNER)
 def split_gain(passed, below, total, totals):
     """Fall of the squared error where (passed, below) of (total, totals) go left."""
     rest, gain = total - passed, 0.0
@@ -177,7 +178,7 @@ def split_gain(passed, below, total, totals):
     return gain
 
 
-@kernel
+@kernel(**INNER)
 def split_gains(mass, sums, order, direction, least):
     """Gain of the split after each bin of an order; 0 where a side is too small or empty.
 
@@ -207,7 +208,7 @@ def split_gains(mass, sums, order, direction, least):
     return gains
 
 
-@kernel
+@kernel(**INNER)
 def roundest_split(gains, order, roundness, coarse):
     """(gain, position) of the roundest split within a share `coarse` of the best; then the best."""
     best, chosen = 0.0, 0
@@ -225,7 +226,7 @@ def roundest_split(gains, order, roundness, coarse):
     return gains[chosen], chosen
 
 
-@kernel
+@kernel(**INNER)
 def first_bins(order, position):
     """Bits of the bins of an order up to a place."""
     bins = np.uint64(0)
@@ -234,7 +235,7 @@ def first_bins(order, position):
     return bins
 
 
-@kernel
+@kernel(**INNER)
 def bin_orders(mass, sums, kind, total):
     """Orders (2, n_bins) in which bins may be split, and how many of the two count.
 
@@ -273,7 +274,7 @@ def bin_orders(mass, sums, kind, total):
     return orders, 1
 
 
-@kernel
+@kernel(**INNER)
 def is_in(bins, bin_):
     """Whether a bin is among those whose bits are set."""
     return (bins >> np.uint64(bin_)) & np.uint64(1) == np.uint64(1)

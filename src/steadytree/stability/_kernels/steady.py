@@ -11,6 +11,8 @@ from steadytree.models._kernels import hash_feature, uniform_at
 ORDERED, WITH_MISSING, GROUPED = 0, 1, 2  # kinds of columns; missing is the last bin
 PART = 16.0  # exp(-PART) is far from underflow
 TIE = 1e-9
+# of kernels that only kernels call: they compile faster, but Python cannot call them
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 TOGETHER = 64  # rows
 HIGH, MIDDLE, LOW_BITS = np.uint64(32), np.uint64(16), np.uint64(0xFFFF)  # parts of a packed node
 
@@ -110,7 +112,7 @@ def grow_deep(binned, targets, weights, n_tried, bits):
     return feature[:n_nodes], last_left[:n_nodes], left[:n_nodes], value[:n_nodes]
 
 
-@kernel
+@kernel(**INNER)
 def take_bag(binned, targets, weights):
     """Bins (d, m), weights and weighted targets (k, m) of the rows whose weight is above 0."""
     n_kept = 0
@@ -129,7 +131,7 @@ def take_bag(binned, targets, weights):
     return columns, mass, sums
 
 
-@kernel
+@kernel(**INNER)
 def mixed_weight(mass_of, sums_of, here, value):
     """Fill the mean target of some rows; their weight, 0 where all targets are 0 or all 1."""
     total, mixed = 0.0, False
@@ -144,7 +146,7 @@ def mixed_weight(mass_of, sums_of, here, value):
     return total if mixed else 0.0
 
 
-@kernel
+@kernel(**INNER)
 def add_bins(column, mass_of, sums_of, here, mass, sums):
     """Add weights and weighted targets of some rows to their bins; least and greatest bin.
 
@@ -164,7 +166,7 @@ def add_bins(column, mass_of, sums_of, here, mass, sums):
     return low, high
 
 
-@kernel
+@kernel(**INNER)
 def empty_bins(mass, sums, low, high):
     """Set weights and sums of bins low..high to 0, as they were."""
     for bin_ in range(low, high + 1):
@@ -175,7 +177,7 @@ def empty_bins(mass, sums, low, high):
             mine[bin_] = 0.0
 
 
-@kernel(error_model="numpy")  # no division below is by 0
+@kernel(error_model="numpy", **INNER)  # no division below is by 0
 def best_threshold(mass, sums, low, high, gains):
     """Largest fall of squared error by a split between bins low..high, and its last bin left.
 
@@ -204,7 +206,7 @@ def best_threshold(mass, sums, low, high, gains):
     return best, where
 
 
-@kernel
+@kernel(**INNER)
 def part_rows(column, last_left, here, spare):
     """Put rows up to bin `last_left` first, both sides in their order; how many there are."""
     n_left, n_right = 0, 0
@@ -246,7 +248,7 @@ def find_deep_leaves(binned, feature, last_left, left):
     return leaves
 
 
-@kernel
+@kernel(**INNER)
 def pack_nodes(feature, last_left, left):
     """A node in one word: left child, last bin that goes left, column. A leaf leads to itself."""
     nodes = np.empty(left.shape[0], np.uint64)
