@@ -156,9 +156,9 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
         return None
     areas = []
     for label in [1] if n_classes == 2 else range(n_classes):
-        _, place, n_equal = np.unique(scores[:, label], return_inverse=True, return_counts=True)
+        _, rank, n_equal = np.unique(scores[:, label], return_inverse=True, return_counts=True)
         middle = np.cumsum(n_equal) - (n_equal - 1) / 2  # equal scores share their ranks
-        ranks = middle[place][truth == label].sum()
+        ranks = middle[rank][truth == label].sum()
         there, rest = int(rows[label]), len(truth) - int(rows[label])
         areas.append((ranks - there * (there + 1) / 2) / (there * rest))
     return float(np.mean(areas))

@@ -95,13 +95,13 @@ def heavy_rows(weights):
 
 @kernel(**INNER)
 def first_near(gains, near):
-    """The first place whose gain is within a share `near` of the best."""
-    best, place = 0.0, 0
+    """The first position whose gain is within a share `near` of the best."""
+    best, position = 0.0, 0
     for gain in gains:
         best = max(best, gain)
-    while gains[place] < (1 - near) * (1 - TIE) * best:
-        place += 1
-    return place
+    while gains[position] < (1 - near) * (1 - TIE) * best:
+        position += 1
+    return position
 
 
 @kernel(**INNER)
@@ -219,7 +219,7 @@ def roundest_split(gains, order, roundness, coarse):
             continue
         ours, theirs = roundness[order[position]], roundness[order[chosen]]
         better = gains[position] > gains[chosen] * (1 + TIE)
-        # the first place that is near enough replaces place 0, which may not be
+        # the first position that is near enough replaces position 0, which may not be
         unfit = gains[chosen] < (1 - coarse) * (1 - TIE) * best
         if unfit or ours > theirs or (ours == theirs and better):
             chosen = position
@@ -228,7 +228,7 @@ def roundest_split(gains, order, roundness, coarse):
 
 @kernel(**INNER)
 def first_bins(order, position):
-    """Bits of the bins of an order up to a place."""
+    """Bits of the bins of an order up to a position."""
     bins = np.uint64(0)
     for bin_ in order[: position + 1]:
         bins |= np.uint64(1) << np.uint64(bin_)
@@ -266,11 +266,11 @@ def bin_orders(mass, sums, kind, total):
             widest = spread
             key, found = found, key
     for bin_ in range(n_bins):  # sorted by insertion, equal ones in their order
-        place = bin_
-        while place and key[orders[0, place - 1]] > key[bin_]:
-            orders[0, place] = orders[0, place - 1]
-            place -= 1
-        orders[0, place] = bin_
+        position = bin_
+        while position and key[orders[0, position - 1]] > key[bin_]:
+            orders[0, position] = orders[0, position - 1]
+            position -= 1
+        orders[0, position] = bin_
     return orders, 1
 
 

@@ -1,6 +1,6 @@
 """Kernels of the steady tree's teacher: bags of rows, deep trees on bins, swapped rows.
 
-Every draw is a hash of a row's content or of a node's path, never of a row's place.
+Every draw is a hash of a row's content or of a node's path, never of a row's position.
 """
 
 import numpy as np
@@ -232,12 +232,12 @@ def find_deep_leaves(binned, feature, last_left, left):
     # stand still drop out
     for start in range(0, n_rows, TOGETHER):
         n_moving = min(TOGETHER, n_rows - start)
-        for place in range(n_moving):
-            moving[place], at[place] = start + place, 0
+        for position in range(n_moving):
+            moving[position], at[position] = start + position, 0
         while n_moving:
             n_left = np.uint64(0)
-            for place in range(np.uint64(n_moving)):
-                row, node = moving[place], at[place]
+            for position in range(np.uint64(n_moving)):
+                row, node = moving[position], at[position]
                 word = nodes[node]
                 bin_ = np.uint64(binned[row, word & LOW_BITS])
                 to = (word >> HIGH) + np.uint64(bin_ > (word >> MIDDLE & LOW_BITS))
