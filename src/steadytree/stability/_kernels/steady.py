@@ -14,6 +14,7 @@ TIE = 1e-9
 # of kernels that only kernels call: they compile faster, but Python cannot call them
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 TOGETHER = 64  # rows
+FEW = 16  # rows up to which their bins are listed one by one
 HIGH, MIDDLE, LOW_BITS = np.uint64(32), np.uint64(16), np.uint64(0xFFFF)  # parts of a packed node
 
 
@@ -73,6 +74,7 @@ def grow_deep(binned, targets, weights, n_tried, bits):
         np.zeros(most, np.uint64),
     )
     mass, sums, gains = np.zeros(256), np.zeros((n_targets, 256)), np.zeros(256)
+    used = np.zeros(256, np.int64)
     columns, waiting = np.arange(n_columns), np.zeros(most, np.int64)
     last[0], path[0], n_nodes, n_waiting = rows.shape[0], bits, 1, 1
     while n_waiting:
@@ -88,13 +90,13 @@ def grow_deep(binned, targets, weights, n_tried, bits):
             position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
-            low, high = add_bins(columns_of[column], mass_of, sums_of, here, mass, sums)
-            if low < high:  # constant here: does not count as tried
-                gain, where = best_threshold(mass, sums, low, high, gains)
+            n_used = add_bins(columns_of[column], mass_of, sums_of, here, mass, sums, used)
+            if n_used > 1:  # constant here: does not count as tried
+                gain, where = best_threshold(mass, sums, used[:n_used], gains)
                 if gain > best * (1 + TIE):
                     best, feature[node], last_left[node] = gain, column, where
                 seen += 1
-            empty_bins(mass, sums, low, high)
+            empty_bins(mass, sums, used[:n_used])
             if seen == n_tried:
                 break
         if feature[node] < 0:
@@ -147,15 +149,23 @@ def mixed_weight(mass_of, sums_of, here, value):
 
 
 @kernel(**INNER)
-def add_bins(column, mass_of, sums_of, here, mass, sums):
-    """Add weights and weighted targets of some rows to their bins; least and greatest bin.
+def add_bins(column, mass_of, sums_of, here, mass, sums, used):
+    """Add weights and weighted targets of some rows to their bins; how many bins are `used`.
 
-    One target at a time: a loop over targets inside that over rows takes three times as long.
+    Those are listed in their order. One target at a time: a loop over targets inside that over
+    rows takes three times as long.
     """
-    low, high = np.int64(mass.shape[0] - 1), np.int64(0)
-    mine, total = sums_of[0], sums[0]
+    low, high, n_used = np.int64(mass.shape[0] - 1), np.int64(0), 0
+    mine, total, few = sums_of[0], sums[0], here.shape[0] < FEW
     for row in here:
         bin_ = np.int64(column[row])
+        if few and mass[bin_] == 0.0:
+            position = n_used
+            while position and used[position - 1] > bin_:
+                used[position] = used[position - 1]
+                position -= 1
+            used[position] = bin_
+            n_used += 1
         mass[bin_] += mass_of[row]
         total[bin_] += mine[row]
         low, high = min(low, bin_), max(high, bin_)
@@ -163,44 +173,46 @@ def add_bins(column, mass_of, sums_of, here, mass, sums):
         mine, total = sums_of[k], sums[k]
         for row in here:
             total[column[row]] += mine[row]
-    return low, high
+    if not few:
+        for bin_ in range(low, high + 1):
+            used[n_used] = bin_
+            n_used += mass[bin_] > 0.0
+    return n_used
 
 
 @kernel(**INNER)
-def empty_bins(mass, sums, low, high):
-    """Set weights and sums of bins low..high to 0, as they were."""
-    for bin_ in range(low, high + 1):
+def empty_bins(mass, sums, used):
+    """Set weights and sums of some bins to 0, as they were."""
+    for bin_ in used:
         mass[bin_] = 0.0
     for k in range(sums.shape[0]):
         mine = sums[k]
-        for bin_ in range(low, high + 1):
+        for bin_ in used:
             mine[bin_] = 0.0
 
 
 @kernel(error_model="numpy", **INNER)  # no division below is by 0
-def best_threshold(mass, sums, low, high, gains):
-    """Largest fall of squared error by a split between bins low..high, and its last bin left.
+def best_threshold(mass, sums, used, gains):
+    """Largest fall of squared error by a split between bins, and its last bin left.
 
-    `gains` (n_bins,) are written over.
+    `used` are the bins that have rows, in their order; `gains` are written over.
     """
-    total, best, where = 0.0, 0.0, -1
-    for bin_ in range(low, high + 1):
+    total, best, where = 0.0, 0.0, np.int64(-1)
+    for bin_ in used:
         total += mass[bin_]
         gains[bin_] = 0.0
     for k in range(sums.shape[0]):
         mine, whole, passed, below = sums[k], 0.0, 0.0, 0.0
-        for bin_ in range(low, high + 1):
+        for bin_ in used:
             whole += mine[bin_]
         alone = whole**2 / total
-        for bin_ in range(low, high):
-            if mass[bin_] == 0.0:
-                continue
+        for bin_ in used[:-1]:
             passed += mass[bin_]
             below += mine[bin_]
             rest, over = total - passed, whole - below
             if passed > TIE * total and rest > TIE * total:  # weights do not add up exactly
                 gains[bin_] += below**2 / passed + over**2 / rest - alone
-    for bin_ in range(low, high):
+    for bin_ in used[:-1]:
         if gains[bin_] > best * (1 + TIE):
             best, where = gains[bin_], bin_
     return best, where
