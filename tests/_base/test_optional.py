@@ -1,5 +1,6 @@
 """A missing extra or module is explained in one line; frames are made by the library at hand."""
 
+import gc
 import pathlib
 import pickle
 import sys
@@ -18,6 +19,7 @@ from steadytree._base.optional import (
     install_finder,
     is_a,
     load_late,
+    loading,
     require,
     to_frame,
 )
@@ -196,3 +198,14 @@ def test_classes_of_modules_that_are_not_loaded():
     assert is_a(pathlib.Path(), "pathlib", "PurePosixPath", "Path")
     assert not is_a("text", "pathlib", "Path")
     assert not is_a("text", "no_such_module_at_all", "Path")
+
+
+def test_nothing_is_freed_while_modules_are_loaded():
+    assert gc.isenabled()
+    with pytest.raises(ImportError), loading():
+        assert not gc.isenabled()
+        with loading():  # inside another one
+            pass
+        assert not gc.isenabled()
+        raise ImportError
+    assert gc.isenabled()

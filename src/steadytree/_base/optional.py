@@ -1,7 +1,9 @@
 """Modules that may be missing or are rarely used: optional packages, and slow ones loaded late."""
 
+import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
@@ -68,6 +70,18 @@ def load_late(*names: str) -> None:
             # without __path__, so that the import of a part of it loads the whole first
             vars(module).update(__spec__=spec, __file__=spec.origin)
             sys.modules[name] = module
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """While modules are loaded nothing is looked for that could be freed: hardly anything could."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class MissingModules:
