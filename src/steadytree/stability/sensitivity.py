@@ -342,5 +342,5 @@ def mean_interval(
     Cut at `least` and `most`, it covers the mean as often as before.
     """
     mean, error = float(values.mean()), float(values.std(ddof=1)) / np.sqrt(len(values))
-    reach = float(stdtrit(len(values) - 1, 0.975)) * error
+    reach = float(stdtrit(len(values) - 1, 0.975) * error)
     return max(mean - reach, least), min(mean + reach, most)
