@@ -138,9 +138,12 @@ def slow_package(tmp_path, monkeypatch):
     """A package that notes when it is run, and its name; forgotten afterwards."""
     (tmp_path / "slow_one").mkdir()
     (tmp_path / "slow_one" / "__init__.py").write_text(
-        "import sys\nsys.times_run = getattr(sys, 'times_run', 0) + 1\nfrom .part import answer\n"
+        "import sys, time\nsys.times_run += 1\ntime.sleep(0.05)\nfrom .part import answer\n"
     )
-    (tmp_path / "slow_one" / "part.py").write_text("answer = 42\n")
+    # a part that looks at the whole before it is there
+    (tmp_path / "slow_one" / "part.py").write_text(
+        "import slow_one\nassert not hasattr(slow_one, 'answer')\nanswer = 42\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "times_run", 0, raising=False)
     yield "slow_one"
@@ -165,9 +168,12 @@ def test_a_late_module_is_run_when_it_is_used_not_when_it_is_imported(slow_packa
 
 def test_the_import_of_a_part_runs_the_whole_first(slow_package):
     load_late(slow_package)
-    from slow_one.part import answer
+    from slow_one.part import answer  # whose own assertion fails if it is run twice
 
+    part = sys.modules["slow_one.part"]
     assert (answer, sys.times_run) == (42, 1)
+    assert part is sys.modules["slow_one"].part
+    assert part.__spec__.origin == part.__file__
 
 
 def test_a_late_module_that_fails_is_not_kept(slow_package, tmp_path):

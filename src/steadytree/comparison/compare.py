@@ -167,7 +167,8 @@ def compare_learners(
         else {
             name: model
             for name, model in (fitted or {}).items()
-            if type(model) is type(learners.get(name))
+            if name in learners
+            and type(model) is type(learners[name])
             and model.get_params() == learners[name].get_params()
         }
     )

@@ -74,7 +74,7 @@ def candidates(
     for k, tree in enumerate(again.trees):
         others = [again.whole, *again.trees[:k], *again.trees[k + 1 :]]
         every.append((tree, tree, others))
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "n_leaves": tree.n_leaves,
             "is_model": tree is fitted,
