@@ -1,9 +1,11 @@
 """A missing extra or module is explained in one line; frames are made by the library at hand."""
 
+import gc
 import pathlib
 import pickle
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -11,7 +13,16 @@ import polars as pl
 import pytest
 
 from steadytree._base import optional
-from steadytree._base.optional import MissingModules, install_finder, require, to_frame
+from steadytree._base.optional import (
+    LateModule,
+    MissingModules,
+    install_finder,
+    is_a,
+    load_late,
+    loading,
+    require,
+    to_frame,
+)
 
 PYPROJECT = pathlib.Path(__file__).parents[2] / "pyproject.toml"
 BRINGS = {
@@ -120,3 +131,89 @@ def test_other_imports_are_left_alone():
 def test_the_finder_is_the_last_and_installed_once():
     install_finder()
     assert [type(each) for each in sys.meta_path].count(MissingModules) == 1
+
+
+@pytest.fixture
+def slow_package(tmp_path, monkeypatch):
+    """A package that notes when it is run, and its name; forgotten afterwards."""
+    (tmp_path / "slow_one").mkdir()
+    (tmp_path / "slow_one" / "__init__.py").write_text(
+        "import sys, time\nsys.times_run += 1\ntime.sleep(0.05)\nfrom .part import answer\n"
+    )
+    # a part that looks at the whole before it is there
+    (tmp_path / "slow_one" / "part.py").write_text(
+        "import slow_one\nassert not hasattr(slow_one, 'answer')\nanswer = 42\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "times_run", 0, raising=False)
+    yield "slow_one"
+    for name in [name for name in sys.modules if name.partition(".")[0] == "slow_one"]:
+        del sys.modules[name]
+
+
+def test_a_late_module_is_run_when_it_is_used_not_when_it_is_imported(slow_package):
+    load_late(slow_package)
+    import slow_one
+
+    assert sys.times_run == 0
+    assert type(slow_one) is LateModule
+    assert slow_one.answer == 42
+    load_late(slow_package)  # it is there
+    assert sys.times_run == 1
+    assert slow_one is sys.modules[slow_package]
+    assert type(slow_one) is not LateModule
+    with pytest.raises(AttributeError, match="nothing"):
+        slow_one.nothing
+
+
+def test_the_import_of_a_part_runs_the_whole_first(slow_package):
+    load_late(slow_package)
+    from slow_one.part import answer  # whose own assertion fails if it is run twice
+
+    part = sys.modules["slow_one.part"]
+    assert (answer, sys.times_run) == (42, 1)
+    assert part is sys.modules["slow_one"].part
+    assert part.__spec__.origin == part.__file__
+
+
+def test_a_late_module_that_fails_is_not_kept(slow_package, tmp_path):
+    (tmp_path / "slow_one" / "__init__.py").write_text("import its_missing_dependency\n")
+    load_late(slow_package)
+    import slow_one
+
+    with pytest.raises(ModuleNotFoundError, match="its_missing_dependency"):
+        slow_one.answer
+    assert slow_package not in sys.modules
+
+
+def test_late_modules_that_are_not_installed_stay_so():
+    load_late("no_such_module_at_all")
+    assert "no_such_module_at_all" not in sys.modules
+
+
+def test_two_threads_that_use_a_late_module_run_it_once(slow_package):
+    load_late(slow_package)
+    import slow_one
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: slow_one.answer, range(16)))
+    assert (set(found), sys.times_run) == ({42}, 1)
+
+
+def test_classes_of_modules_that_are_not_loaded():
+    assert is_a(pathlib.Path(), "pathlib", "PurePosixPath", "Path")
+    assert not is_a("text", "pathlib", "Path")
+    assert not is_a("text", "no_such_module_at_all", "Path")
+
+
+def test_nothing_is_freed_while_modules_are_loaded():
+    assert gc.isenabled()
+    with loading():
+        assert not gc.isenabled()
+        with loading():  # inside another one
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ImportError), loading():
+        import no_such_module_at_all  # noqa: F401
+    assert gc.isenabled()

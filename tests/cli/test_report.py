@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -335,3 +337,26 @@ def test_text_among_numbers_is_noticed_when_a_tree_is_fitted(run, tmp_path):
     code, _, err = run("fit", "data.csv", "--target", "outcome", "--learner", "stable")
     assert code == 0
     assert err.startswith("warning: 'age' holds numbers, but also text such as 'forty', so each")
+
+
+def test_a_quick_report_loads_only_what_it_uses(frame, tmp_path):
+    script = (
+        "import sys; from steadytree.cli.app import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(sys.modules), file=open('loaded', 'w'))"
+    )
+    asked = ("report", "data.csv", "--target", "outcome", "--quick")
+    subprocess.run([sys.executable, "-c", script, *asked], cwd=tmp_path, check=True)
+    assert (tmp_path / "report.html").exists()
+    loaded = (tmp_path / "loaded").read_text().split()
+    for name in ("pandas.core", "scipy.stats.distributions", "scipy.optimize", "sklearn.tree"):
+        assert name not in loaded
+    assert "sklearn.base" in loaded
+
+
+def test_a_page_is_not_written_as_another_kind_of_file(run, frame, tmp_path):
+    for command in ("report", "compare"):
+        asked = (command, "data.csv", "--target", "outcome", "--out", "page.pdf")
+        refused(run(*asked), "'page.pdf' must end in .html")
+    assert names_in(tmp_path) == ["data.csv"]

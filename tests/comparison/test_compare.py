@@ -8,11 +8,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree.comparison.compare import MOST_ROWS, _seeded
+from steadytree.comparison.compare import MOST_ROWS, _seeded, compare_learners
 from steadytree.comparison.learners import Settings, make_learner
 from steadytree.data.dataset import Sampled
 from steadytree.robustness.certify import certify
 from steadytree.robustness.perturbation import usual_perturbation
+from steadytree.stability.steady_tree import SteadyTreeClassifier
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -214,3 +215,23 @@ def test_more_questions_than_a_private_tree_can_choose_from_are_a_refusal():
     X = pd.DataFrame({f"code{k}": rng.permutation(400).astype(str) for k in range(60)})
     with pytest.raises(UnsuitableDataError, match="the schema gives 24,000 candidate splits"):
         st.compare(["private"], X, rng.integers(0, 2, 400), n_folds=2)
+
+
+def test_a_model_of_these_rows_is_not_fitted_again():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    settings = Settings(2)
+    own = SteadyTreeClassifier(random_state=0).fit(X, y)
+    other = SteadyTreeClassifier(4, random_state=0).fit(X, y)
+    asked = (["steady"], X, y, settings, 2)
+    plain = compare_learners(*asked)
+    known = compare_learners(*asked, fitted={"steady": own})
+    assert known["steady"].model is own
+    unlike = compare_learners(*asked, fitted={"steady": other, "cart": own})
+    assert unlike["steady"].model not in (own, other)  # of other settings
+    for found in (known, unlike):
+        figures = [one.to_dict()["readings"] for one in (found["steady"], plain["steady"])]
+        for one in figures:
+            del one["fit time"]
+        assert figures[0] == figures[1]

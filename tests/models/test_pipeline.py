@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
 from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
+from steadytree.models.pipeline import Side, _number_side
 
 SCALERS = ["passthrough", StandardScaler(), MinMaxScaler((-3, 0.7)), MaxAbsScaler(), RobustScaler()]
 IMPUTERS = [
@@ -206,3 +207,13 @@ def test_a_tree_without_any_step_before_it(names):
     model = Pipeline([("nothing", "passthrough"), ("tree", DecisionTreeClassifier(max_depth=4))])
     model.fit(X, y)
     np.testing.assert_array_equal(st.as_tree(model).predict_proba(X), model.predict_proba(X))
+
+
+def test_a_split_that_no_value_passes_is_left_out_unless_missing_ones_part_there():
+    nothing_left, all_left = -np.inf, np.inf
+    assert _number_side(nothing_left, missing=True, may_miss=False) == Side(to=1)
+    assert _number_side(nothing_left, missing=False, may_miss=True) == Side(to=1)
+    assert _number_side(nothing_left, missing=True, may_miss=True).swapped
+    assert _number_side(all_left, missing=False, may_miss=False) == Side(to=0)
+    assert _number_side(all_left, missing=True, may_miss=True) == Side(to=0)
+    assert _number_side(all_left, missing=False, may_miss=True).threshold == np.inf

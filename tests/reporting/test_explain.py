@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import steadytree as st
 from steadytree._base.intervals import wilson_interval
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.reporting.explain import columns_of, range_costs
 from tests.models.scorecards import random_card, random_rows_of_card
 from tests.models.trees import random_rows, random_tree, typed_rows
@@ -134,6 +135,7 @@ def test_inside_is_the_least_change_into_another_leaf(tumours):
 def test_points_to_another_decision_of_a_card(tumours):
     _, X, y = tumours
     card = st.RiskScoreClassifier("logistic", noise=0.02, random_state=0).fit(X, y).card_
+    decided = set()
     for k in range(0, 100, 10):
         found = st.explain(card, X.iloc[k])
         total = int(card.score(X.iloc[[k]])[0])
@@ -143,6 +145,32 @@ def test_points_to_another_decision_of_a_card(tumours):
         rows = {row.total: row for row in card.risk_table.rows}
         assert found.n_rows == rows[total].n_rows
         assert found.probability == card.predict_proba(X.iloc[[k]]).max()
+        low, high = rows[total].interval  # of the second class
+        is_second = found.decision == card.classes[1]
+        assert found.interval == ((low, high) if is_second else (1 - high, 1 - low))
+        decided.add(is_second)
+    assert decided == {True, False}
+
+
+def test_the_nearest_threshold_is_the_one_of_the_least_share_of_its_range():
+    space = FeatureSpace.declare(bounds={"age": (0, 100), "dose": (0, 10)})
+    none = np.nan
+    tree = st.Tree(
+        space,
+        ["no", "yes"],
+        [0, 1, -1, -1, -1],
+        [40.0, 5.5, none, none, none],
+        [1, 3, -1, -1, -1],
+        [2, 4, -1, -1, -1],
+        [[0.5, 0.5], [0.5, 0.5], [0, 1], [1, 0], [0, 1]],
+        [8, 4, 4, 2, 2],
+    )
+    # 2 of 100 years are less than 0.5 of 10
+    text = str(st.explain(tree, {"age": 38, "dose": 5}))
+    assert "the nearest threshold on its path is 2 away (age ≤ 40)" in text
+    text = str(st.explain(tree, {"age": 30, "dose": 5}))
+    assert "the nearest threshold on its path is 0.5 away (dose ≤ 5.5)" in text
+    assert "dose from 5 to above 5.5" in text  # 5.5 itself does not turn it
 
 
 def test_frozen_and_one_sided_columns_are_respected(tumours):

@@ -2,6 +2,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+import steadytree as st
 from steadytree.models.sklearn import from_sklearn
 from steadytree.reporting.report import report
 
@@ -30,6 +31,17 @@ def test_same_input_and_date_same_file(case):
 def test_path_is_checked_before_the_work(tmp_path):
     with pytest.raises(FileNotFoundError, match="make its folder first"):
         report("no model", None, None, path=tmp_path / "none" / "r.html")
+
+
+def test_a_page_is_not_written_as_another_kind_of_file(case, tmp_path):
+    for name in ("r.pdf", "r.json"):
+        with pytest.raises(ValueError, match=f"{name}' must end in .html, as what is written is"):
+            report("no model", None, None, path=tmp_path / name)
+        with pytest.raises(ValueError, match="must end in"):
+            report(*case, quick=True).write(tmp_path / name)
+    with pytest.raises(ValueError, match="must end in"):
+        st.compare("no learner", None, None, path=tmp_path / "c.pdf")
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_written_when_it_fails(case, tmp_path):

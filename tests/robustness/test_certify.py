@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.boxes import exact_thresholds
 from steadytree.models.tree import Tree
-from steadytree.robustness.certify import certify, thin_curve
+from steadytree.robustness.certify import Step, certify, thin_curve
 from steadytree.robustness.perturbation import Perturbation
 from tests.models.trees import random_rows, random_tree, typed_rows
 from tests.robustness.reference_attack import random_perturbation
@@ -227,6 +227,32 @@ def test_counterexamples_are_readable():
     )
     assert "job from 'clerk' to 'chef'" in str(only_job)
     assert only_job.to_dict()["counterexamples"][0]["size"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "text"),
+    [
+        (44.0, np.nextafter(45.5, 99), "44 to above 45.5"),  # 45.5 itself is not enough
+        (50.0, np.nextafter(45.5, 0), "50 to below 45.5"),
+        (44.0, 46.0, "44 to 46"),
+        (50.0, 45.5, "50 to 45.5"),
+        (-1.0, 5e-324, "-1 to above 0"),
+        (1.0, -5e-324, "1 to below 0"),
+        (45.4999999, np.nextafter(45.5, 99), "45.4999999 to above 45.5"),
+        (2.3, 2.50000011920929, "2.3 to above 2.5"),  # of single precision
+        (0.5, 1 / 3, "0.5 to 0.3333"),  # beyond the end
+        (0.2, 1 / 3, "0.2 to above 0.3333333"),
+        (1e6, 1_234_567.5, "1000000 to 1234600"),
+    ],
+)
+def test_the_end_of_a_step_is_enough(start, end, text):
+    assert str(Step("age", start, float(end))) == f"age from {text}"
+    shown = text.split(" to ")[1]
+    at = float(shown.split()[-1])
+    toward = np.inf if end > start else -np.inf
+    # what is shown, or the next number of single precision after it, is at the end or beyond
+    after = float(np.nextafter(np.float32(at), np.float32(toward))) if " " in shown else at
+    assert (after >= end) if end > start else (after <= end)
 
 
 def test_what_cannot_be_certified_is_said():

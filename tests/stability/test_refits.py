@@ -97,7 +97,7 @@ def test_trees_fitted_again_are_counted(rows):
     distance, answers, trees = found.measurements()
     assert distance.value == pytest.approx(np.mean(distances))
     reach = 2.364624 * np.std(distances, ddof=1) / 8**0.5  # Student's, 7 degrees of freedom
-    expected = np.mean(distances) - reach, np.mean(distances) + reach
+    expected = max(np.mean(distances) - reach, 0.0), np.mean(distances) + reach
     assert distance.interval == pytest.approx(expected, rel=1e-6)
     assert answers.value == pytest.approx(100 * np.mean(same))
     reach = 2.364624 * 100 * np.std(same, ddof=1) / 8**0.5
@@ -120,6 +120,15 @@ def test_the_interval_of_a_share_ends_at_0_and_100(rows):
     tree = st.StableTreeClassifier(1, 0, random_state=0).fit(*rows).tree_
     found = Refits(tree, (tree,) * 3, np.zeros(3), np.array([1.0, 1.0, 0.1]))
     assert found.measurements()[1].interval == (0.0, 100.0)
+
+
+def test_the_interval_of_a_distance_is_not_below_0(rows):
+    tree = st.StableTreeClassifier(1, 0, random_state=0).fit(*rows).tree_
+    found = Refits(tree, (tree,) * 5, np.array([0.0, 0, 0, 0, 1]), np.ones(5))
+    low, high = found.measurements()[0].interval
+    # Student's: 0.2 -+ 2.776 * 0.447 / sqrt(5)
+    assert low == 0.0
+    assert high == pytest.approx(0.2 + 2.776445 * 0.4472136 / 5**0.5)
 
 
 def test_a_known_tree_must_be_a_tree():

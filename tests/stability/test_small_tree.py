@@ -3,7 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from steadytree.stability._kernels.small_tree import grow_small, refine_small
+from steadytree.stability._kernels.refine import refine_small
+from steadytree.stability._kernels.small_tree import grow_small
 from steadytree.stability._kernels.steady import GROUPED, ORDERED, WITH_MISSING
 from steadytree.stability.small_tree import LEAF, SmallTree, TaughtRows
 from tests.stability.reference_steady import squared_error

@@ -20,6 +20,15 @@ def check_can_write(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_is_page(path: str | os.PathLike[str]) -> None:
+    """Refuse to write a page under the name of another kind of file."""
+    if Path(path).suffix.lower() not in ("", ".html", ".htm"):
+        raise ValueError(
+            f"{str(path)!r} must end in .html, as what is written is a page: print it from a "
+            "browser where a PDF is wanted."
+        )
+
+
 def check_can_fill(folder: str | os.PathLike[str]) -> None:
     """Refuse a folder that cannot be made, or in which no file can be made."""
     target, shown = Path(folder).resolve(), f"cannot write into {str(folder)!r}"

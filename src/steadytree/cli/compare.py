@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import steadytree as st
-from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.files import check_can_write, check_is_page, write_text_atomically
 from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import AsJson, Drop, Jobs, MaxLeaves, MayRead, Noise, PageOut, option
@@ -48,6 +48,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Compare learners on the same folds: accuracy, size, stability, robustness, time."""
+    check_is_page(out)
     check_can_write(out)
     named = [name.strip() for name in learners.split(",") if name.strip()]
     with Progress() as progress:

@@ -18,9 +18,11 @@ from typer.models import ArgumentInfo, OptionInfo, ParameterInfo
 
 import steadytree as st
 from steadytree._base.files import Role, UsedPath, check_apart
+from steadytree._base.optional import load_late
 from steadytree.cli.output import stop
 
 Values = dict[str, Any]
+RARELY_USED = ("scipy.stats", "pandas")  # and slow to load; scikit-learn imports both
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def keeps_apart(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def command(**values: Any) -> None:
         check_apart(paths_used(function, values))
+        load_late(*RARELY_USED)
         function(**values)
 
     return command

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import steadytree as st
-from steadytree._base.files import check_can_write
+from steadytree._base.files import check_can_write, check_is_page
+from steadytree._base.optional import loading
 from steadytree._base.progress import Progress
 from steadytree.cli import options
 from steadytree.cli.options import (
@@ -118,6 +119,7 @@ def report(
 
     Without --model, a tree is fitted to 70 % of the rows and evaluated on the others.
     """
+    check_is_page(out)
     for path in filter(None, (out, save_model)):
         check_can_write(path)
     if data is None and target is not None:
@@ -126,10 +128,11 @@ def report(
     named = [] if listed == "none" else [name.strip() for name in listed.split(",")]
     with Progress() as progress:
         progress.update("starting")
-        from steadytree.reporting.data_set import DataSet
-        from steadytree.reporting.options import Limits, ReportOptions, SignOff
-        from steadytree.reporting.report import report_file
-        from steadytree.reporting.text import brief_view, render_brief
+        with loading():
+            from steadytree.reporting.data_set import DataSet
+            from steadytree.reporting.options import Limits, ReportOptions, SignOff
+            from steadytree.reporting.report import report_file
+            from steadytree.reporting.text import brief_view, render_brief
 
         chosen = ReportOptions(
             previous=None if previous is None else st.load(previous, trust),

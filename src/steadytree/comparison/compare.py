@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from steadytree._base.exceptions import UnsuitableDataError
 from steadytree._base.intervals import wilson_interval
@@ -134,8 +133,15 @@ def compare_learners(
     n_jobs: int | None = None,
     on_progress: OnProgress | None = None,
     sensitivity: bool = True,
+    fitted: Mapping[str, Any] | None = None,
 ) -> Results:
-    """Fit and measure every learner; see `steadytree.compare`."""
+    """Fit and measure every learner; see `steadytree.compare`.
+
+    `fitted` holds models by the name of their learner that were fitted to these very rows: where
+    settings agree and all rows are compared, such a one is not fitted again.
+    """
+    from sklearn.model_selection import StratifiedKFold  # and all its searches
+
     rows = Sampled.of(X, y, MOST_ROWS, settings.seed)
     labels = rows.labels
     Integer(2, 20).check(n_folds, "n_folds")
@@ -155,7 +161,18 @@ def compare_learners(
     learners = make_learners(models, sample, labels, settings)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=settings.seed)
     parts = list(folds.split(np.zeros(len(labels)), labels))
-    case = sample, labels, parts, noise, sensitivity
+    known = (
+        {}
+        if rows.note
+        else {
+            name: model
+            for name, model in (fitted or {}).items()
+            if name in learners
+            and type(model) is type(learners[name])
+            and model.get_params() == learners[name].get_params()
+        }
+    )
+    case = sample, labels, parts, noise, sensitivity, known
     results, refusals = _measure_all(
         learners, case, n_jobs, on_progress or (lambda message, share: None)
     )
@@ -212,9 +229,10 @@ def _measure(
     parts: list[Part],
     noise: Perturbation,
     sensitivity: bool,
+    known: Mapping[str, Any],
 ) -> Result:
     # compiles what it needs, so that folds are timed fairly
-    fitted = fit_or_refuse(fresh(learner), X, labels)
+    fitted = known.get(name) or fit_or_refuse(fresh(learner), X, labels)
     folds = [
         _measure_fold(_seeded(learner, fold), X, labels, part, noise)
         for fold, part in enumerate(parts)
@@ -284,8 +302,7 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
     areas = [fold.accuracy.auc for fold in folds]
     if all(area is not None for area in areas):
         meaning = "mean over folds, with Student's interval"
-        low, high = mean_interval(np.array(areas, float))
-        within = max(float(low), 0.0), min(float(high), 1.0)
+        within = mean_interval(np.array(areas, float), 0.0, 1.0)
         found.append(Measurement("AUC", float(np.mean(areas)), meaning, within))
     sizes = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
     if models:

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import get_tags
 
 from steadytree._base.exceptions import UnsuitableDataError
@@ -97,6 +95,8 @@ class CrossValidatedCart(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         ]
         chosen = tried[-1]
         if (n_folds := min(5, int(counts.min()))) > 1:
+            from sklearn.model_selection import StratifiedKFold
+
             folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.random_state)
             correct = np.zeros(len(tried))
             for train, held in folds.split(labels, labels):
@@ -117,6 +117,8 @@ class BoostedTrees(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> "BoostedTrees":
         """Fit; columns of more than 255 categories are used as ordered codes."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
         self.space_ = FeatureSpace.observe(X)
         few = self.space_.categorical & (self.space_.n_categories <= 255)
         self.model_ = HistGradientBoostingClassifier(

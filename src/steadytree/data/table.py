@@ -36,9 +36,8 @@ class Table:
     @classmethod
     def read(cls, X: Any) -> "Table":
         """Read a numpy array, a nested list, or a pandas, polars or pyarrow frame."""
-        table = getattr(X, "table", X)  # of a Dataset
-        if isinstance(table, Table):
-            return table
+        if is_read(X):
+            return getattr(X, "table", X)
         if isinstance(X, np.ndarray):
             return cls._read_array(X)
         if is_dask(X):
@@ -131,7 +130,7 @@ class Table:
     @staticmethod
     def pick(X: Any, rows: NDArray[np.int64]) -> Any:
         """Some rows of data as a user handed them over, in the same form."""
-        if isinstance(getattr(X, "table", X), Table):
+        if is_read(X):
             return X.take(rows)
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame):
@@ -164,6 +163,11 @@ class Table:
 def value_text(value: Any) -> str:
     """A category or label as a file of text holds it: integers without a decimal point."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def is_read(data: Any) -> bool:
+    """Whether data are a Table or a Dataset."""
+    return isinstance(getattr(data, "table", data), Table)
 
 
 def is_dask(data: Any) -> bool:

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeRegressor
 
+from steadytree._base.optional import is_a
 from steadytree.data.column import Column
 from steadytree.data.labels import UNKNOWN, match_labels
 from steadytree.data.table import value_text
@@ -343,7 +343,7 @@ def _digits(models: list[Any]) -> int:
 
 def _read(model: Any, X: Any, digits: int) -> tuple[Tree, bool]:
     """The tree inside a model, and whether the bounds of its columns are known."""
-    if isinstance(model, DecisionTreeRegressor):
+    if is_a(model, "sklearn.tree", "DecisionTreeRegressor"):
         return regression_tree(model, X, digits), X is not None
     if isinstance(model, Tree) or isinstance(getattr(model, "tree_", None), Tree):
         return as_tree(model), True

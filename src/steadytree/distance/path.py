@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeRegressor
 
+from steadytree._base.optional import is_a
 from steadytree._base.validation import OneOf
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.distance._kernels import (
@@ -228,7 +228,7 @@ def check_any_trees(A: Sequence[Any], B: Sequence[Any] | None) -> None:
 
 def are_regression_trees(models: Sequence[Any]) -> bool:
     """Whether the models are scikit-learn's regression trees; refuses a mixture of both kinds."""
-    flags = [isinstance(model, DecisionTreeRegressor) for model in models]
+    flags = [is_a(model, "sklearn.tree", "DecisionTreeRegressor") for model in models]
     if any(flags) and not all(flags):
         raise TypeError(
             f"{sum(flags)} of the {len(flags)} trees are regression trees, whose leaves hold "

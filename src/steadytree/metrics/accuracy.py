@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from steadytree._base.intervals import wilson_interval
 from steadytree._base.notebook import Shown
@@ -157,7 +156,9 @@ def area_under_curve(scores: NDArray[np.float64], truth: NDArray[np.int64]) -> f
         return None
     areas = []
     for label in [1] if n_classes == 2 else range(n_classes):
-        ranks = rankdata(scores[:, label])[truth == label].sum()
+        _, rank, n_equal = np.unique(scores[:, label], return_inverse=True, return_counts=True)
+        middle = np.cumsum(n_equal) - (n_equal - 1) / 2  # equal scores share their ranks
+        ranks = middle[rank][truth == label].sum()
         there, rest = int(rows[label]), len(truth) - int(rows[label])
         areas.append((ranks - there * (there + 1) / 2) / (there * rest))
     return float(np.mean(areas))

@@ -15,7 +15,7 @@ from steadytree._base.parallel import allow_threads
 from steadytree.data.dask import map_rows
 from steadytree.data.dataset import Dataset
 from steadytree.data.labels import check_labels
-from steadytree.data.table import Table, check_frame_names, is_dask
+from steadytree.data.table import Table, check_frame_names, is_dask, is_read
 from steadytree.models.files import save
 from steadytree.models.sklearn import to_sklearn
 from steadytree.models.tree import Tree
@@ -51,7 +51,8 @@ class LearnerMixin:
     def _check_rows(self, X: Any) -> Table:
         check_is_fitted(self)
         table = Table.read(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        if not is_read(X):
+            validate_data(self, X, reset=False, skip_check_array=True)
         return table
 
     def __sklearn_tags__(self) -> Any:
@@ -113,7 +114,8 @@ class TreeClassifierMixin(LearnerMixin):
 def read_rows(learner: Any, X: Any, y: Any, sample_weight: Any = None) -> Dataset:
     """Rows to learn from, with labels and weights, checked; rows of weight 0 are left out."""
     check_frame_names(X)
-    X, y = validate_data(learner, X, y, skip_check_array=True)
+    if not is_read(X):  # else its names are no concern of scikit-learn's
+        X, y = validate_data(learner, X, y, skip_check_array=True)
     table = Table.read(X)
     table.check_not_empty()
     weights = check_weights(sample_weight, table.n_rows)

@@ -6,18 +6,19 @@ rounding that they do counts.
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from steadytree._base.optional import to_frame
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote, value_text
-from steadytree.models.preprocessing import Preprocessing, follow, not_a_tree
 from steadytree.models.tree import LEAF, Tree
+
+if TYPE_CHECKING:  # loaded where there is a pipeline: it needs every preprocessing step
+    from steadytree.models.preprocessing import Preprocessing
 
 UNSEEN_TEXT = "\N{REPLACEMENT CHARACTER}"  # which no encoder has learned
 PARTS = 64
@@ -27,7 +28,7 @@ GREATEST = 1e100  # of the raw values that are asked about: no step overflows
 class Probe(NamedTuple):
     """The steps before the tree, and a valid row of raw values to send through them."""
 
-    before: Preprocessing
+    before: "Preprocessing"
     row: list[Any]
 
     def run(self, raw: NDArray[np.int64], values: Sequence[Any]) -> NDArray[np.float64]:
@@ -54,12 +55,14 @@ class Side(NamedTuple):
     to: int | None = None
 
 
-def pipeline_tree(pipeline: Pipeline, tree: Tree, X: Any = None) -> Tree:
+def pipeline_tree(pipeline: Any, tree: Tree, X: Any = None) -> Tree:
     """The tree at the end of a fitted pipeline, over the columns that the pipeline is given.
 
     Predictions are those of the pipeline on float64 columns, bit for bit. A tree sends categories
     that it does not know where missing values go; where the pipeline does not, a note names them.
     """
+    from steadytree.models.preprocessing import follow, not_a_tree
+
     before = follow(pipeline)
     if len(before.traces) != len(tree.space) or tree.space.categorical.any():
         raise not_a_tree("it has other columns than the steps before it put out")
@@ -109,6 +112,8 @@ def _sides(tree: Tree, probe: Probe) -> tuple[dict[int, Side], dict[int, bool], 
             continue
         known = _left_at(tree, nodes, probe, j, categories[j])
         if known is None:
+            from steadytree.models.preprocessing import not_a_tree
+
             raise not_a_tree(f"the steps before it refuse the categories of column {j}")
         text = isinstance(categories[j][0], str)
         unseen = _left_at(tree, nodes, probe, j, [UNSEEN_TEXT if text else _unseen(categories[j])])

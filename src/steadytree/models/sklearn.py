@@ -1,18 +1,15 @@
 """Trees from and to scikit-learn: the one file that touches its internals."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.tree._tree import NODE_DTYPE
-from sklearn.tree._tree import Tree as SklearnTree
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from steadytree._base.exceptions import NotATreeError, UnsuitableDataError
+from steadytree._base.optional import is_a
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
@@ -20,6 +17,10 @@ from steadytree.models.one_hot import make_additive, one_hot_tree
 from steadytree.models.pipeline import pipeline_tree, widen
 from steadytree.models.scorecard import as_scorecard
 from steadytree.models.tree import LEAF, Tree
+
+if TYPE_CHECKING:  # loaded where a tree is made: it brings half of scikit-learn along
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+    from sklearn.tree._tree import Tree as SklearnTree
 
 UNDEFINED = -2  # scikit-learn's feature and threshold of a leaf
 MOST_ROWS = 2**53
@@ -53,6 +54,7 @@ def as_tree(model: Any, X: Any = None) -> Tree:
 
     Examples
     --------
+    >>> from sklearn.tree import DecisionTreeClassifier
     >>> as_tree(DecisionTreeClassifier().fit([[0.0], [1.0]], ["no", "yes"]))
     Tree(3 nodes, 2 leaves, depth 1, 1 features, 2 classes)
     >>> as_tree("q2.tree.json")
@@ -67,12 +69,12 @@ learner of steadytree, or a fitted scikit-learn DecisionTreeClassifier.
     if isinstance(inside, Tree):
         return inside
     model = getattr(model, "best_estimator_", model)  # of a search for settings
-    if isinstance(model, Pipeline):
+    if is_a(model, "sklearn.pipeline", "Pipeline"):
         return pipeline_tree(model, as_tree(model.steps[-1][1]), X)
     return from_sklearn(model, X)
 
 
-def from_sklearn(estimator: DecisionTreeClassifier, X: Any = None) -> Tree:
+def from_sklearn(estimator: "DecisionTreeClassifier", X: Any = None) -> Tree:
     """A fitted scikit-learn tree as `as_tree` reads it."""
     _check_readable(estimator)
     value = estimator.tree_.value[:, 0, :]
@@ -93,13 +95,13 @@ def _read_nodes(estimator: Any, X: Any, classes: NDArray[Any], value: NDArray[np
     return Tree(space, classes, *arrays, single_precision=True)
 
 
-def regression_tree(estimator: DecisionTreeRegressor, X: Any = None, digits: int = 17) -> Tree:
+def regression_tree(estimator: "DecisionTreeRegressor", X: Any = None, digits: int = 17) -> Tree:
     """A fitted scikit-learn regression tree as a Tree whose classes are the values it predicts.
 
     Distances and differences of regression trees are measured on it. `digits` rounds predictions
     to that many decimals; 17 leaves them as they are.
     """
-    if not isinstance(estimator, DecisionTreeRegressor):
+    if not is_a(estimator, "sklearn.tree", "DecisionTreeRegressor"):
         raise TypeError(
             f"a regression tree is needed, got {type(estimator).__name__}: pass a fitted "
             "scikit-learn DecisionTreeRegressor."
@@ -126,7 +128,7 @@ def from_sklearn_for(estimator: Any, table: Table) -> Tree:
     tree = as_tree(estimator)
     table.check_not_empty()
     names = tree.space.names
-    if isinstance(estimator, DecisionTreeClassifier):
+    if is_a(estimator, "sklearn.tree", "DecisionTreeClassifier"):
         names = _names_for(estimator, table)
     # scikit-learn keeps no kinds, so none is ruled out
     columns = (
@@ -137,7 +139,7 @@ def from_sklearn_for(estimator: Any, table: Table) -> Tree:
     return replace(tree, space=space)
 
 
-def to_sklearn(model: Any) -> DecisionTreeClassifier:
+def to_sklearn(model: Any) -> "DecisionTreeClassifier":
     """A genuine fitted scikit-learn tree that decides as ours on float32 data.
 
     Nodes and thresholds stay as they are, in number, order and bits. scikit-learn rounds inputs
@@ -171,6 +173,8 @@ def to_sklearn(model: Any) -> DecisionTreeClassifier:
     |--- age >  40.00
     |   |--- class: yes
     """
+    from sklearn.tree import DecisionTreeClassifier
+
     tree = make_additive(one_hot_tree(as_tree(model)))
     names = tree.space.names
     estimator = DecisionTreeClassifier(max_depth=max(tree.depth, 1))
@@ -189,7 +193,7 @@ def to_sklearn(model: Any) -> DecisionTreeClassifier:
 # ---- reading ----
 def _check_readable(estimator: Any) -> None:
     """Refuse what is no single fitted classification tree over numbers."""
-    if not isinstance(estimator, DecisionTreeClassifier):
+    if not is_a(estimator, "sklearn.tree", "DecisionTreeClassifier"):
         raise NotATreeError(f"a tree is needed, got {_what_instead(estimator)}")
     _check_single(estimator)
 
@@ -219,7 +223,7 @@ def _what_instead(model: Any) -> str:
     name = type(model).__name__
     if as_scorecard(model) is not None:
         return f"{name}, which is a risk score: pass its to_tree(), a tree for up to 8 conditions."
-    if isinstance(model, DecisionTreeRegressor):
+    if is_a(model, "sklearn.tree", "DecisionTreeRegressor"):
         return f"{name}, whose leaves hold numbers and not classes: cut the target into classes."
     if hasattr(model, "estimators_"):
         return f"{name}, which holds many trees: pass one of its estimators_ to look at it alone."
@@ -234,7 +238,7 @@ def _what_instead(model: Any) -> str:
 
 
 def _space_of(
-    estimator: DecisionTreeClassifier,
+    estimator: "DecisionTreeClassifier",
     feature: NDArray[np.int64],
     threshold: NDArray[np.float64],
     X: Any,
@@ -255,7 +259,7 @@ def _space_of(
     return FeatureSpace(tuple(columns))
 
 
-def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ...]:
+def _names_for(estimator: "DecisionTreeClassifier", table: Table) -> tuple[str, ...]:
     """The estimator's names or, where it has none, the table's; refuses columns of categories."""
     names = _names_of(estimator)
     if not hasattr(estimator, "feature_names_in_") and table.names is not None:
@@ -272,7 +276,7 @@ def _names_for(estimator: DecisionTreeClassifier, table: Table) -> tuple[str, ..
     return names
 
 
-def _names_of(estimator: DecisionTreeClassifier) -> tuple[str, ...]:
+def _names_of(estimator: "DecisionTreeClassifier") -> tuple[str, ...]:
     given = getattr(estimator, "feature_names_in_", None)
     return _default_names(estimator.n_features_in_) if given is None else tuple(map(str, given))
 
@@ -282,7 +286,9 @@ def _default_names(n: int) -> tuple[str, ...]:
 
 
 # ---- writing ----
-def _sklearn_tree(tree: Tree) -> SklearnTree:
+def _sklearn_tree(tree: Tree) -> "SklearnTree":
+    from sklearn.tree._tree import Tree as SklearnTree
+
     n_features = len(tree.space)
     arguments = (n_features, np.array([len(tree.classes)], dtype=np.intp), 1)
     try:
@@ -297,6 +303,8 @@ def _sklearn_tree(tree: Tree) -> SklearnTree:
 
 def _node_array(tree: Tree) -> NDArray[Any]:
     """The nodes in scikit-learn's layout; fields that only categories use stay zero."""
+    from sklearn.tree._tree import NODE_DTYPE
+
     leaf = tree.is_leaf
     nodes = np.zeros(tree.n_nodes, dtype=np.dtype(NODE_DTYPE))
     nodes["left_child"], nodes["right_child"] = tree.left, tree.right

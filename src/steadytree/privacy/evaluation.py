@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
+from scipy import stats
 
 from steadytree._base.intervals import wilson_interval
 from steadytree._base.validation import Integer
@@ -266,6 +266,6 @@ def _choose_event(
 
 def _log_ratio(hits: int, others: int, runs: int, each: float, delta: float) -> float:
     """Lower bound on log((p - delta) / q) by Clopper-Pearson."""
-    low = 0.0 if hits == 0 else float(beta.ppf(each, hits, runs - hits + 1))
-    high = 1.0 if others == runs else float(beta.ppf(1 - each, others + 1, runs - others))
+    low = 0.0 if hits == 0 else float(stats.beta.ppf(each, hits, runs - hits + 1))
+    high = 1.0 if others == runs else float(stats.beta.ppf(1 - each, others + 1, runs - others))
     return math.log((low - delta) / high) if low > delta else -math.inf

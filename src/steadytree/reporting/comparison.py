@@ -6,7 +6,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any
 
-from steadytree._base.files import check_can_write, write_text_atomically
+from steadytree._base.files import check_can_write, check_is_page, write_text_atomically
 from steadytree._base.progress import Progress, following
 from steadytree.comparison.compare import Results, compare_learners
 from steadytree.comparison.learners import Settings
@@ -23,6 +23,11 @@ FORMAT = 1
 
 class Comparison(Results):
     """A comparison of learners; shows itself in a terminal and in a notebook."""
+
+    @classmethod
+    def of(cls, found: Results) -> "Comparison":
+        """Figures that show themselves."""
+        return cls(*(getattr(found, item.name) for item in fields(found)))
 
     @cached_property
     def formatted(self) -> dict[str, Any]:
@@ -138,13 +143,14 @@ def compare(
     True
     """
     if path is not None:
+        check_is_page(path)
         check_can_write(path)
     settings = Settings(
         max_depth, perturbation, epsilon, schema, time_limit, random_state, max_leaf_nodes
     )
     with following(progress) as on_progress:
         found = compare_learners(models, X, y, settings, n_folds, n_jobs, on_progress, sensitivity)
-    made = Comparison(*(getattr(found, item.name) for item in fields(found)))
+    made = Comparison.of(found)
     if path is not None:
         data = page_data(made, "", hash_data(X, y), None)
         write_text_atomically(path, render_comparison(data))

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.intervals import wilson_interval
+from steadytree._base.optional import is_a
 from steadytree.data.column import Column
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote, value_text
@@ -203,7 +203,7 @@ def explain(
         raise TypeError(f"perturbation must be a Perturbation, got {type(perturbation).__name__}.")
     decision = fitted.predict(table)[0]
     # certify reads kinds of columns off a scikit-learn tree itself
-    certified = model if isinstance(model, DecisionTreeClassifier) else fitted
+    certified = model if is_a(model, "sklearn.tree", "DecisionTreeClassifier") else fitted
     least = certify(certified, table, [decision], perturbation)
     x = least.rows[0]
     probability, interval, n_rows = _probability(fitted, x, int(least.answer[0]))

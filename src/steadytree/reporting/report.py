@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
+from steadytree._base.files import (
+    UsedPath,
+    check_apart,
+    check_can_write,
+    check_is_page,
+    write_text_atomically,
+)
 from steadytree._base.progress import Progress, following
-from steadytree.comparison.learners import NOISE_SHARE, Settings, make_learner
 from steadytree.data.dataset import Dataset, hash_data
 from steadytree.data.schema import Schema
 from steadytree.data.table import Table, quote
@@ -22,13 +27,11 @@ from steadytree.models.scorecard import Scorecard
 from steadytree.models.tree import Tree
 from steadytree.privacy.ledger import Ledger
 from steadytree.reporting.build import build_report
-from steadytree.reporting.comparison import compare
 from steadytree.reporting.data_set import DataSet, Origin
 from steadytree.reporting.html import framed, render_html
 from steadytree.reporting.options import FAIL, UNMEASURED, Limits, ReportOptions, SignOff
 from steadytree.reporting.text import render_text
-from steadytree.riskscore.risk_score import RiskScoreClassifier
-from steadytree.robustness.perturbation import Perturbation
+from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation
 from steadytree.stability.stable_tree import StableTreeClassifier
 from steadytree.stability.steady_tree import SteadyTreeClassifier
 
@@ -63,6 +66,7 @@ class Report:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the page to a file, whole or not at all."""
+        check_is_page(path)
         write_text_atomically(path, self.html)
 
     def __str__(self) -> str:
@@ -166,6 +170,7 @@ def report(
     '66.7 %'
     """
     if path is not None:
+        check_is_page(path)
         for name, read in (("limits", limits), ("sign_off", sign_off)):
             if isinstance(read, str | PathLike):
                 check_apart([UsedPath(read, "read", name), UsedPath(path, "write", "path")])
@@ -223,12 +228,12 @@ def report_file(
     if options.comparison_file is not None:
         comparison = read_comparison(options.comparison_file, rows)
         options = replace(options, comparison=comparison, compared_learners=())
-    seen, name = None, options.learner_name
+    seen, name, own = None, options.learner_name, None
     if model is None:
         rows.check()
         fitting, rows = rows.split(options.seed)
         model, options = _fit(fitting, options)
-        seen = False
+        seen, own = False, model
     else:
         fitted = as_model(model, rows.features)
         if not isinstance(fitted, Tree) and name is not None:
@@ -243,7 +248,7 @@ def report_file(
         if name is not None:  # else it is not known how the model was fitted
             train = Dataset.of(rows.features, rows.labels)
             options = replace(options, learner=_learner(name, rows, options), train=train)
-    options = _with_comparison(fitting, options, progress)
+    options = _with_comparison(fitting, options, progress, own)
     progress.update("measuring the model", 0.5)
     origin = rows.origin(options.command, seen)
     options = replace(options, title=rows.title, groups=rows.groups, origin=origin)
@@ -256,6 +261,8 @@ def _fit(rows: DataSet, options: ReportOptions) -> tuple[Any, ReportOptions]:
     learner = _learner(options.learner_name or "steady", rows, options)
     model, scorecard = learner.fit(rows.features, rows.labels), None
     if not options.quick and len(rows.labels) <= MOST_SCORECARD_ROWS:
+        from steadytree.riskscore.risk_score import RiskScoreClassifier  # not for quick reports
+
         options.on_progress("fitting a risk score", 0.2)
         scorecard = RiskScoreClassifier(
             noise=NOISE_SHARE, max_conditions=SCORECARD_CONDITIONS, random_state=options.seed
@@ -274,32 +281,47 @@ def _learner(name: str, rows: DataSet, options: ReportOptions) -> Any:
         )
     if name == "greedy":
         return StableTreeClassifier(depth, 0, criterion=options.criterion, random_state=seed)
+    from steadytree.comparison.learners import Settings, make_learner
+
     settings = Settings(depth, options.perturbation, seed=seed)
     return make_learner(name, rows.features, rows.labels, settings)
 
 
-def _with_comparison(rows: DataSet, options: ReportOptions, progress: Progress) -> ReportOptions:
-    """The options with a comparison of learners, where some are named and two classes have rows."""
+def _with_comparison(
+    rows: DataSet, options: ReportOptions, progress: Progress, model: Any
+) -> ReportOptions:
+    """The options with a comparison of learners, where some are named and two classes have rows.
+
+    `model` is what was fitted to these rows; None where it is not known what was.
+    """
     classes, counts = np.unique(rows.labels, return_counts=True)
     rare = classes[counts < FOLDS]
     if not options.compared_learners or (len(rare) and len(classes) - len(rare) < 2):
         return options
+    from steadytree.comparison.compare import compare_learners
+    from steadytree.comparison.learners import Settings
+    from steadytree.reporting.comparison import Comparison
+
     kept = rows.take(~np.isin(rows.labels, rare))
-    found = compare(
+    settings = Settings(
+        min(options.max_depth or USUAL_DEPTH, USUAL_DEPTH),
+        options.perturbation,
+        schema=options.schema,
+        seed=options.seed,
+        max_leaf_nodes=options.max_leaf_nodes,
+    )
+    found = compare_learners(
         options.compared_learners,
         kept.features,
         kept.labels,
-        n_folds=FOLDS,
-        max_depth=min(options.max_depth or USUAL_DEPTH, USUAL_DEPTH),
-        max_leaf_nodes=options.max_leaf_nodes,
-        perturbation=options.perturbation,
-        schema=options.schema,
+        settings,
+        FOLDS,
+        options.n_jobs,
+        progress.update,
         sensitivity=False,  # leaving out single rows takes longer than all else on the page
-        n_jobs=options.n_jobs,
-        random_state=options.seed,
-        progress=progress,
+        fitted=None if len(rare) or model is None else {"steady": model},
     )
-    comparison = dict(found.formatted)
+    comparison = dict(Comparison.of(found).formatted)
     if len(rare):
         names = quote([str(label) for label in rare])
         note = f"Classes with fewer than {FOLDS} rows are left out of the comparison: {names}."

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree.comparison.compare import thin_curve
-from steadytree.comparison.learners import NOISE_SHARE, usual_perturbation
 from steadytree.data.column import Column
 from steadytree.data.dataset import Dataset, Sampled
 from steadytree.distance.tree_distance import POSITIONS, CollectionFacts
@@ -18,7 +16,6 @@ from steadytree.models.documents import scorecard_to_dict
 from steadytree.models.export import scorecard_to_tree
 from steadytree.models.scorecard import Scorecard, as_scorecard
 from steadytree.models.tree import Tree
-from steadytree.privacy.simulation import epsilon_curve
 from steadytree.reporting import formatting
 from steadytree.reporting.diff import diff
 from steadytree.reporting.formatting import label_text, one_line, plain, plain_measurements
@@ -31,9 +28,8 @@ from steadytree.reporting.interactive.sliders import (
 from steadytree.reporting.leave_one_out import build_leave_one_out
 from steadytree.reporting.options import ReportOptions
 from steadytree.reporting.text import scorecard_text
-from steadytree.robustness.certify import certify
-from steadytree.robustness.perturbation import Perturbation
-from steadytree.robustness.separation import MOST_CLASSES, separation
+from steadytree.robustness.certify import certify, thin_curve
+from steadytree.robustness.perturbation import NOISE_SHARE, Perturbation, usual_perturbation
 from steadytree.stability.refits import (
     KEPT,
     Refits,
@@ -137,6 +133,8 @@ def build_privacy(model: Any, X: Any, y: Any, options: ReportOptions) -> dict[st
         "note": "",
     }
     if schema is not None and not options.quick:
+        from steadytree.privacy.simulation import epsilon_curve
+
         train = options.train or Dataset.of(X, y)
         rows = Sampled.of(train, train.labels, MOST_PRIVATE, options.seed)
         method = getattr(model, "method", "gibbs")
@@ -220,6 +218,8 @@ def _fixed_note(fitted: Tree | Scorecard, noise: Perturbation) -> str:
 
 def build_separation(X: Any, y: Any, options: ReportOptions) -> dict[str, Any] | None:
     """How far apart the classes are, whatever the model."""
+    from steadytree.robustness.separation import MOST_CLASSES, separation  # and its solvers
+
     rows = Sampled.of(X, y, MOST_SEPARATED, options.seed)
     if not 2 <= len(np.unique(rows.labels)) <= MOST_CLASSES:
         return None

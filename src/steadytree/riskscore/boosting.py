@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from steadytree.models.condition import Condition
@@ -50,7 +50,7 @@ def majority_shares(rounds: int, gamma: float, as_published: bool = False) -> ND
     # with probability 1/2 + gamma (Freund 1995, boost-by-majority)
     margins = np.arange(-rounds, rounds + 1)
     left = np.arange(rounds)[::-1, None]
-    shares = 0.5 * binom.pmf((left - margins + 1) // 2, left, 0.5 + gamma)
+    shares = 0.5 * stats.binom.pmf((left - margins + 1) // 2, left, 0.5 + gamma)
     if as_published and rounds % 2:
         shares /= 0.5 - gamma  # the published code rounds one exponent down
     shares += FLOOR

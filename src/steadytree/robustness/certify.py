@@ -65,6 +65,9 @@ def _column_bins(
     return sort, box, np.concatenate([[below], at, [np.nan]])
 
 
+JUST, TINY = 2.0**-22, 1e-300  # as a share of a number, which trees of single precision round
+
+
 @dataclass(frozen=True)
 class Step:
     """One feature that moves, from what to what; None is missing."""
@@ -111,15 +114,30 @@ def _plain(value: float | str | None) -> str:
 
 
 def _shown(start: float | str | None, end: float | str | None) -> tuple[str, str]:
-    """Both as text, with as few digits as keep them apart."""
+    """Both as text, with as few digits as keep them apart; the end as what is enough."""
     if not isinstance(start, float) or not isinstance(end, float):
         return _plain(start), _plain(end)
-    close = 1e-3 * max(abs(end - start), 1e-300)
-    for digits in range(4, 17):
-        texts = f"{start:.{digits}g}", f"{end:.{digits}g}"
-        if texts[0] != texts[1] and abs(float(texts[1]) - end) <= close:
-            break
-    return texts
+    enough = _enough(start, end)
+    texts = [_rounded(start, digits) for digits in range(4, 18)]
+    at = float(enough.split()[-1])
+    return next((text for text in texts if float(text) != at), texts[-1]), enough
+
+
+def _rounded(number: float, digits: int) -> str:
+    return f"{float(f'{number:.{digits}g}'):.{max(digits, 15)}g}"
+
+
+def _enough(start: float, end: float) -> str:
+    """The end of a change, or a number a little beyond it; just beyond a threshold "above 45.5"."""
+    close, side = 1e-3 * abs(end - start), "above" if end > start else "below"
+    for digits in range(4, 18):
+        text = _rounded(end, digits) if abs(end) > TINY else "0"
+        lacks = end - float(text) if end > start else float(text) - end
+        if -close <= lacks <= 0:
+            return text
+        if 0 < lacks <= max(JUST * abs(end), TINY):
+            return f"{side} {text}"
+    return text
 
 
 def thin_curve(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from sklearn.linear_model import LogisticRegression
 
 from steadytree._base.notebook import Shown
 from steadytree.metrics.accuracy import distinct_labels
@@ -296,6 +295,8 @@ def _best_plane(
 
     def right(plane: NDArray[np.float64]) -> float:
         return float(weight[signs * (rows @ plane) > 0].sum())
+
+    from sklearn.linear_model import LogisticRegression  # loaded for this alone
 
     best = np.append(np.zeros(rows.shape[1] - 1), np.sign(weight @ signs) or 1.0)
     kept = np.ones(len(rows), bool)

@@ -9,11 +9,9 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import ParameterGrid
-from sklearn.tree import DecisionTreeClassifier
 
 from steadytree._base.exceptions import UnsuitableDataError
+from steadytree._base.optional import is_a
 from steadytree._base.parallel import fan_out
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import match_labels
@@ -52,7 +50,7 @@ class Sample:
         """The user's data in the form that the estimator accepts."""
         labels = np.array(match_labels(y.tolist(), classes.tolist()))
         values = space.encode(table)
-        if isinstance(estimator, DecisionTreeClassifier):
+        if is_a(estimator, "sklearn.tree", "DecisionTreeClassifier"):
             if space.categorical.any():
                 text = [column.name for column in space if column.is_categorical]
                 raise UnsuitableDataError(
@@ -70,7 +68,7 @@ class Sample:
         part = pick_rows(self.X, self.values, rows)
         weights = {} if self.weights is None else {"sample_weight": self.weights[rows]}
         tree = as_tree(learner.fit(part, self.classes[self.labels[rows]], **weights, **options))
-        if isinstance(estimator, DecisionTreeClassifier):
+        if is_a(estimator, "sklearn.tree", "DecisionTreeClassifier"):
             tree = replace(tree, space=self.space, subset=np.empty((0, 0), bool))
         else:
             tree = rebase(tree, self.space)
@@ -116,6 +114,8 @@ def stratified_flags(
 
 def check_grid(estimator: Any, grid: Mapping[str, Sequence[Any]]) -> list[Settings]:
     """All settings of a grid; parameters that the learner does not have are refused."""
+    from sklearn.model_selection import ParameterGrid  # and all its searches
+
     settings = list(ParameterGrid(dict(grid)))
     known = estimator.get_params()
     unknown = sorted({name for one in settings for name in one} - set(known))
@@ -168,6 +168,8 @@ class ScoredTree:
         self._columns = match_labels(classes.tolist(), tree.classes.tolist())
 
     def __sklearn_tags__(self) -> Any:
+        from sklearn.tree import DecisionTreeClassifier
+
         return DecisionTreeClassifier().__sklearn_tags__()
 
     def fit(self, X: Any, y: Any) -> "ScoredTree":
@@ -195,6 +197,8 @@ def score_trees(
         given = [tree.value[tree.apply_encoded(values)] for tree in trees]
         own = [np.log(p[np.arange(len(held)), truth].clip(LEAST_SHARE)) for p in given]
         return np.array([float(np.average(p, weights=weights.get("sample_weight"))) for p in own])
+    from sklearn.metrics import get_scorer
+
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
     rows, y = Table.pick(X, held), sample.classes[truth]
     observed = sample.classes[np.unique(sample.labels)]

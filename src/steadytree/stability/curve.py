@@ -172,10 +172,10 @@ def _point(epsilon: float, rows: np.ndarray) -> CurvePoint:
     return CurvePoint(
         epsilon,
         float(sensitivity.mean()),
-        mean_interval(sensitivity),
+        mean_interval(sensitivity, 0.0),
         float(train.mean()),
         float(test.mean()),
-        mean_interval(test),
+        mean_interval(test, 0.0, 1.0),
     )
 
 
@@ -205,13 +205,13 @@ class DistributionalSensitivity(Shown):
                 "distributional sensitivity",
                 self.value,
                 "mean distance between tree distributions with and without a row, from above",
-                mean_interval(self.transported) if several else None,
+                mean_interval(self.transported, 0.0) if several else None,
             ),
             Measurement(
                 "coupled sensitivity",
                 float(self.coupled.mean()),
                 "the same when trees of equal seeds are paired",
-                mean_interval(self.coupled) if several else None,
+                mean_interval(self.coupled, 0.0) if several else None,
             ),
         )
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -15,7 +14,7 @@ from steadytree._base.parallel import fan_out
 from steadytree._base.validation import Boolean, Integer, Parameters, Real, Replaced, validate
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.labels import check_labels
-from steadytree.data.table import Table
+from steadytree.data.table import Table, is_read
 from steadytree.distance.path import distances_between
 from steadytree.models.base import TreeClassifierMixin, check_weights
 from steadytree.models.tree import Tree
@@ -185,7 +184,8 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         validate(self, PARAMETERS)
         check_select(self.select)
         table = Table.read(X)
-        X, y = validate_data(self, X, y, skip_check_array=True)
+        if not is_read(X):
+            X, y = validate_data(self, X, y, skip_check_array=True)
         table.check_not_empty()
         y, weights = check_labels(y, table.n_rows), check_weights(sample_weight, table.n_rows)
         space = FeatureSpace.observe(table).bare()
@@ -320,4 +320,6 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
             return self.estimator
         if space.categorical.any() or self.refit:
             return StableTreeClassifier(epsilon=0, criterion="gini", grid="quantile")
+        from sklearn.tree import DecisionTreeClassifier
+
         return DecisionTreeClassifier()

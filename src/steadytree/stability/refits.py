@@ -118,9 +118,8 @@ class Refits(Shown):
         """The values with their meanings."""
         within = same = None
         if len(self.trees) > 1:
-            within = mean_interval(self.distances)
-            low, high = mean_interval(100 * self.agreement)
-            same = max(low, 0.0), min(high, 100.0)
+            within = mean_interval(self.distances, 0.0)
+            same = mean_interval(100 * self.agreement, 0.0, 100.0)
         return (
             Measurement(
                 "retraining distance",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 from sklearn.utils import check_random_state
 
 from steadytree._base.notebook import Shown
@@ -66,14 +66,14 @@ class Sensitivity(Shown):
         """95 % interval of the mean: over seeds if there are several, else over sampled sets."""
         n_seeds, n_sets = self.distances.shape
         if n_seeds > 1:
-            return mean_interval(self.distances.mean(axis=1))
-        return None if self.exact or n_sets < 2 else mean_interval(self.distances[0])
+            return mean_interval(self.distances.mean(axis=1), 0.0)
+        return None if self.exact or n_sets < 2 else mean_interval(self.distances[0], 0.0)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """The values with their meanings."""
         changed = (self.distances > 0).mean(axis=1)
-        interval = mean_interval(changed) if len(changed) > 1 else None
+        interval = mean_interval(changed, 0.0, 1.0) if len(changed) > 1 else None
         return (
             Measurement(
                 "average sensitivity",
@@ -334,8 +334,13 @@ def _generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def mean_interval(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Student's 95 % interval of a mean."""
-    error = float(values.std(ddof=1)) / np.sqrt(len(values))
-    reach = float(stats.t.ppf(0.975, len(values) - 1)) * error
-    return float(values.mean()) - reach, float(values.mean()) + reach
+def mean_interval(
+    values: NDArray[np.float64], least: float = -np.inf, most: float = np.inf
+) -> tuple[float, float]:
+    """Student's 95 % interval of a mean, of which only what lies in the values' range can be true.
+
+    Cut at `least` and `most`, it covers the mean as often as before.
+    """
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / np.sqrt(len(values))
+    reach = float(stdtrit(len(values) - 1, 0.975) * error)
+    return max(mean - reach, least), min(mean + reach, most)

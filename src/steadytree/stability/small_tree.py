@@ -6,12 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.models.tree import LEAF
-from steadytree.stability._kernels.small_tree import (
-    best_splits,
-    find_small_leaves,
-    grow_small,
-    refine_small,
-)
+from steadytree.stability._kernels.refine import refine_small
+from steadytree.stability._kernels.small_tree import best_splits, find_small_leaves, grow_small
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -268,3 +268,56 @@ def test_breast_cancer_with_a_good_tree_has_no_red_finding():
         noise = st.Perturbation(radius=dict(X.std() / 20))
         listed = found(model, X[held], y[held], train=(X[~held], y[~held]), perturbation=noise)
         assert "red" not in {one["level"] for one in listed.values()}
+
+
+def seen(name, **data):
+    return FIGURES[name](data)
+
+
+def test_the_mild_end_of_recall_is_the_upper_one():
+    recall = {"value": 0.3, "interval": [0.108, 0.603], "n_rows": 10, "label": "ill"}
+    figure = seen("recall", screening={"recall": recall})
+    assert figure.mild == 0.603
+    check = next(check for check in CHECKS if check.name == "recall")
+    assert level_of(check, figure) == "amber"  # 3 of 10 may well be 6 of 10
+
+
+def test_sure_miscalibration_is_what_lies_outside_the_intervals():
+    bins = [
+        {"n_rows": 10, "interval": [0.2, 0.4], "stated": 0.1},  # 0.1 below
+        {"n_rows": 20, "interval": [0.5, 0.7], "stated": 0.6},  # inside
+        {"n_rows": 10, "interval": [0.6, 0.8], "stated": 0.95},  # 0.15 above
+    ]
+    data = {"calibration": {"error": 0.2, "bins": bins}, "card": None, "tree": {}}
+    figure = seen("calibration", **data)
+    assert figure.value == 0.2
+    assert figure.mild == pytest.approx((10 * 0.1 + 10 * 0.15) / 40)
+
+
+def test_a_clear_gap_goes_before_a_larger_one_that_may_be_chance():
+    def gap(value, clear, low):
+        ends = {"interval": [low, 0.9], "high": "a", "low": "b"}
+        return {"name": "recall", "value": value, "is_clear": clear} | ends
+
+    groups = [{"column": "sex", "gaps": [gap(0.4, False, -0.1)]}]
+    groups += [{"column": "ward", "gaps": [gap(0.2, True, 0.06)]}]
+    figure = seen("group recall", groups=groups)
+    assert (figure.value, figure.mild) == (0.2, 0.06)
+    assert figure.sentence.startswith("By ward, recall differs by 20.0 points")
+    assert "which may be chance" in seen("group recall", groups=groups[:1]).sentence
+
+
+def test_drift_is_proven_by_what_chance_does_not_explain():
+    figure = seen("drift", screening={"drift": {"value": 0.3, "low": -0.1, "what": "age"}})
+    assert (figure.value, figure.mild) == (0.3, -0.1)
+    check = next(check for check in CHECKS if check.name == "drift")
+    assert level_of(check, figure) == "green"
+
+
+def test_accuracy_is_judged_against_the_baseline():
+    shown = [
+        {"name": "accuracy", "value": 0.9, "shown": "90 %"},
+        {"name": "majority baseline", "value": 0.93, "shown": "93 %"},
+    ]
+    figure = seen("accuracy", readings={"accuracy": shown})
+    assert figure.value == pytest.approx(-0.03)

@@ -5,12 +5,18 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from steadytree._base.intervals import wilson_interval
+from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table
+from steadytree.models.tree import Tree
 from steadytree.reporting.findings.screening import (
     _bins,
+    _leaf_rows,
     _outliers,
+    _recall,
     _single_auc,
     _stability_index,
+    _tiny_leaf_share,
     looks_protected,
     protected_groups,
 )
@@ -104,3 +110,43 @@ def test_drift_is_seen():
     index, more = _stability_index(np.array([500, 500]), np.array([700, 300]), 1)
     assert index == pytest.approx(0.2 * np.log(0.7 / 0.5) - 0.2 * np.log(0.3 / 0.5), abs=0.002)
     assert more > 0
+
+
+def test_drift_of_many_columns_must_be_larger_to_be_no_chance():
+    old, new = np.array([500, 500]), np.array([480, 520])
+    # chi-squared with one degree of freedom: 6.635 at 1 %, 10.828 at 0.1 %
+    for n_compared, bound in ((1, 6.635), (10, 10.828)):
+        index, more = _stability_index(old, new, n_compared)
+        assert index - more == pytest.approx(bound * (1 / 1000 + 1 / 1000), rel=1e-3)
+
+
+def test_a_column_that_falls_as_the_outcome_rises_tells_as_much():
+    x = np.arange(60.0)
+    truth = (x < 7).astype(np.int64)  # of which two bins of 30 rows see little
+    assert _single_auc(x, truth) == _single_auc(-x, truth) == 1.0
+
+
+def test_leaves_of_five_rows_are_not_tiny_and_classes_of_ten_have_a_recall():
+    space = FeatureSpace.declare(bounds={"x": (0, 9)})
+    leaves = [[0.5, 0.5], [1, 0], [0, 1], [1, 0], [0, 1]]
+    none = np.nan
+    tree = Tree(
+        space,
+        ["no", "yes"],
+        [0, 0, -1, -1, -1],
+        [6.0, 3.0, none, none, none],
+        [1, 3, -1, -1, -1],
+        [2, 4, -1, -1, -1],
+        leaves,
+        [16, 9, 7, 4, 5],
+    )
+    # two rows in the leaf of four training rows, one in that of five, one in that of seven
+    assert _tiny_leaf_share(tree, np.array([[1.0], [2.0], [5.0], [8.0]])) == 0.5
+    assert _leaf_rows(tree) == 4.0
+    assert _recall(tree, np.array([[9, 0], [4, 6]])) == {
+        "label": "yes",  # the other has nine rows
+        "value": 0.6,
+        "interval": wilson_interval(6, 10),
+        "n_rows": 10,
+    }
+    assert _recall(tree, np.array([[9, 0], [4, 5]])) is None

@@ -121,6 +121,17 @@ def test_rows_to_pick_are_few_and_hold_their_values():
     assert cases["example"]["decision"] == model.predict(X.iloc[[cases["example"]["row"]]])[0]
 
 
+def test_half_of_the_rows_to_pick_are_wrong_where_there_are_as_many():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    tree = st.StableTreeClassifier(2, 0, random_state=0).fit(X, y).tree_
+    truth = y.to_numpy().copy()
+    truth[::2] = (truth[::2] + 1) % 3  # half of the rows are wrong
+    cases = build_cases(tree, Table.read(X), truth, ReportOptions(), is_private=False)
+    picked = [row["row"] for row in cases["rows"]]
+    right = tree.predict(X.iloc[picked]) == truth[picked]
+    assert (right.sum(), len(picked), len(set(picked))) == (15, 30, 30)
+
+
 def test_no_row_of_a_private_model_is_in_the_page():
     X, y = load_iris(return_X_y=True, as_frame=True)
     tree = st.StableTreeClassifier(2, 0, random_state=0).fit(X, y).tree_

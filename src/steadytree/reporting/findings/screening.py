@@ -190,8 +190,9 @@ def _single_auc(x: NDArray[np.float64], truth: NDArray[np.int64]) -> float:
     binned = area_under_curve(rates[bins], truth) or 0.5
     if n_classes > 2 or np.isnan(x).any():
         return binned
-    ordered = area_under_curve(np.stack([-x, x], axis=1), truth) or 0.5
-    return max(binned, ordered, 1.0 - ordered)
+    ordered = area_under_curve(np.stack([-x, x], axis=1), truth)
+    # 0 where the column falls as the class rises, without any exception
+    return binned if ordered is None else max(binned, ordered, 1.0 - ordered)
 
 
 def _bins(x: NDArray[np.float64], known: NDArray[np.float64], n_bins: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Sliders: smaller trees beside the model, and which leaves fall first under noise."""
+"""Sliders: other trees beside the model, and which leaves fall first under noise."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -59,35 +59,43 @@ def _limit(size: float) -> float:
 def candidates(
     fitted: Tree, again: Refits, X: Any, y: Any, noise: Perturbation | None, seed: int
 ) -> list[dict[str, Any]]:
-    """The tree pruned to fewer leaves, from the most accurate to the steadiest.
+    """Trees beside the model, from the most accurate to the steadiest, none of them fitted anew.
 
-    A tree that another one equals or beats in both is left out, but for the model itself.
-
-    Retrained trees are pruned to the same number of leaves, so that the share of changed
-    decisions is that of the learner followed by the pruning.
+    The tree pruned to fewer leaves: retrained trees are pruned alike, so that the share of changed
+    decisions is that of the learner followed by the pruning. And the retrained trees themselves:
+    some decide more like the others than the model does. A tree that another one equals or beats
+    in both is left out, but for the model itself.
     """
     sizes = [size for size in SIZES if size < fitted.n_leaves]
-    rows = Sampled.of(X, y, MOST_ROWS, seed)
-    found: list[dict[str, Any]] = []
-    for size in [*sizes, fitted.n_leaves]:
-        tree = prune_to(fitted, size)
+    every: list[tuple[Tree, Tree, list[Tree]]] = [(fitted, again.whole, list(again.trees))]
+    for size in sizes:
         others = [prune_to(one, size) for one in again.trees]
-        worst = None
+        every.append((prune_to(fitted, size), prune_to(again.whole, size), others))
+    for k, tree in enumerate(again.trees):
+        others = [again.whole, *again.trees[:k], *again.trees[k + 1 :]]
+        every.append((tree, tree, others))
+    found: list[dict[str, Any]] = [
+        {
+            "n_leaves": tree.n_leaves,
+            "is_model": tree is fitted,
+            "is_refit": k > len(sizes),
+            "accuracy": accuracy(tree, X, y).accuracy,
+            "changed_decisions": changed_decisions(whole, others, X),
+        }
+        for k, (tree, whole, others) in enumerate(every)
+    ]
+    kept = [k for k, one in enumerate(found) if k == 0 or not _is_beaten(one, found, k)]
+    if len(kept) == 1:
+        return []
+    rows = Sampled.of(X, y, MOST_ROWS, seed)
+    for k in kept:
+        tree, worst = every[k][0], None
         if noise is not None and noise.budget is not None:
             worst = certify(tree, rows.features, rows.labels, noise).worst_case_accuracy
-        found.append(
-            {
-                "n_leaves": tree.n_leaves,
-                "is_model": tree is fitted,
-                "accuracy": accuracy(tree, X, y).accuracy,
-                "changed_decisions": changed_decisions(prune_to(again.whole, size), others, X),
-                "worst_case_accuracy": worst,
-                "tree": build_nodes(tree, X, label_indices(tree.classes, y)),
-            }
-        )
-    kept = [one for one in found if one is found[-1] or not _is_beaten(one, found)]
-    order = sorted(kept, key=lambda one: (-one["accuracy"], -one["changed_decisions"]))
-    return order if len(order) > 1 else []
+        nodes = build_nodes(tree, X, label_indices(tree.classes, y))
+        found[k] |= {"worst_case_accuracy": worst, "tree": nodes}
+    chosen = [found[k] for k in kept]
+    return sorted(chosen, key=lambda one: (-one["accuracy"], -one["changed_decisions"]))
 
 
 def changed_decisions(whole: Tree | Scorecard, others: Sequence[Tree | Scorecard], X: Any) -> float:
@@ -96,10 +104,12 @@ def changed_decisions(whole: Tree | Scorecard, others: Sequence[Tree | Scorecard
     return float(np.mean([np.mean(one.predict(X) != own) for one in others]))
 
 
-def _is_beaten(one: dict[str, Any], others: list[dict[str, Any]]) -> bool:
-    """Whether another tree is at least as accurate and as steady, and better in one of both."""
-    own = (one["accuracy"], -one["changed_decisions"], -one["n_leaves"])
-    figures = [(x["accuracy"], -x["changed_decisions"], -x["n_leaves"]) for x in others]
+def _is_beaten(one: dict[str, Any], others: list[dict[str, Any]], k: int) -> bool:
+    """Whether another tree is at least as accurate and as steady, and better, smaller or first."""
+    own = (one["accuracy"], -one["changed_decisions"], -one["n_leaves"], -k)
+    figures = [
+        (x["accuracy"], -x["changed_decisions"], -x["n_leaves"], -i) for i, x in enumerate(others)
+    ]
     return any(x > own and x[0] >= own[0] and x[1] >= own[1] for x in figures)
 
 

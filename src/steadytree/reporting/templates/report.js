@@ -261,11 +261,26 @@ const shown = (column, value, digits = 6) => {
   return names.length ? names[value] : String(+value.toPrecision(digits));
 };
 
+// the end of a change as what is enough; just beyond a threshold "above 45.5", as explain has it
+function enough(from, to) {
+  const close = 1e-3 * Math.abs(to - from), up = to > from;
+  let text = "";
+  for (let digits = 4; digits < 18; digits++) {
+    text = Math.abs(to) > 1e-300 ? String(+to.toPrecision(digits)) : "0";
+    const lacks = up ? to - text : text - to;
+    if (-close <= lacks && lacks <= 0) return text;
+    if (lacks > 0 && lacks <= Math.max(2 ** -22 * Math.abs(to), 1e-300)) return `${up ? "above" : "below"} ${text}`;
+  }
+  return text;
+}
+
 function stepText(column, from, to) {
+  const {name, categories} = cases.columns[column];
+  const numbers = from !== null && to !== null && !categories.length;
+  const end = numbers ? enough(from, to) : shown(column, to), at = end.split(" ").at(-1);
   let digits = 4;
-  while (digits < 17 && shown(column, from, digits) === shown(column, to, digits)) digits++;
-  const text = [from, to].map(value => shown(column, value, digits));
-  return `${cases.columns[column].name} from ${text[0]} to ${text[1]}`;
+  while (numbers && digits < 17 && shown(column, from, digits) === at) digits++;
+  return `${name} from ${shown(column, from, digits)} to ${end}`;
 }
 
 function element(tag, text, parent, kind) {

@@ -1,6 +1,6 @@
 """Kernels of the steady tree's teacher: bags of rows, deep trees on bins, swapped rows.
 
-Every draw is a hash of a row's content or of a node's path, never of a row's place.
+Every draw is a hash of a row's content or of a node's path, never of a row's position.
 """
 
 import numpy as np
@@ -11,7 +11,11 @@ from steadytree.models._kernels import hash_feature, uniform_at
 ORDERED, WITH_MISSING, GROUPED = 0, 1, 2  # kinds of columns; missing is the last bin
 PART = 16.0  # exp(-PART) is far from underflow
 TIE = 1e-9
-TOGETHER = 8  # rows
+# of kernels that only kernels call: they compile faster, but Python cannot call them
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+TOGETHER = 64  # rows
+FEW = 16  # rows up to which their bins are listed one by one
+HIGH, MIDDLE, LOW_BITS = np.uint64(32), np.uint64(16), np.uint64(0xFFFF)  # parts of a packed node
 
 
 @kernel
@@ -59,42 +63,46 @@ def grow_deep(binned, targets, weights, n_tried, bits):
     column, last bin that goes left, left child (the right one follows; -1 at leaves) and value.
     """
     n_columns, n_targets = binned.shape[1], targets.shape[1]
-    rows = np.flatnonzero(weights > 0.0)
+    columns_of, mass_of, sums_of = take_bag(binned, targets, weights)
+    rows = np.arange(mass_of.shape[0])
     most = max(2 * rows.shape[0] - 1, 1)
     feature, last_left, left = np.full(most, -1), np.zeros(most, np.int64), np.full(most, -1)
-    value, spare = np.zeros((most, n_targets)), np.empty_like(rows)
+    value, spare = np.zeros((most, n_targets)), np.empty(rows.shape[0], np.int64)
     first, last, path = (
         np.zeros(most, np.int64),
         np.zeros(most, np.int64),
         np.zeros(most, np.uint64),
     )
-    mass, sums = np.zeros(256), np.zeros((256, n_targets))
+    mass, sums, gains = np.zeros(256), np.zeros((n_targets, 256)), np.zeros(256)
+    used = np.zeros(256, np.int64)
     columns, waiting = np.arange(n_columns), np.zeros(most, np.int64)
     last[0], path[0], n_nodes, n_waiting = rows.shape[0], bits, 1, 1
     while n_waiting:
         n_waiting -= 1
         node = waiting[n_waiting]
         here = rows[first[node] : last[node]]
-        best, seen = TIE * mixed_weight(targets, weights, here, value[node]), 0
+        best, seen = TIE * mixed_weight(mass_of, sums_of, here, value[node]), 0
         if best == 0.0:
             continue
-        columns[:] = np.arange(n_columns)
+        for turn in range(n_columns):
+            columns[turn] = turn
         for turn in range(n_columns):
             position = turn + int(uniform_at(path[node], turn) * (n_columns - turn))
             columns[turn], columns[position] = columns[position], columns[turn]
             column = columns[turn]
-            low, high = fill_bins(binned, targets, weights, here, column, mass, sums)
-            if low == high:
-                continue  # constant here: does not count as tried
-            gain, where = best_threshold(mass, sums, low, high)
-            if gain > best * (1 + TIE):
-                best, feature[node], last_left[node] = gain, column, where
-            seen += 1
+            n_used = add_bins(columns_of[column], mass_of, sums_of, here, mass, sums, used)
+            if n_used > 1:  # constant here: does not count as tried
+                gain, where = best_threshold(mass, sums, used[:n_used], gains)
+                if gain > best * (1 + TIE):
+                    best, feature[node], last_left[node] = gain, column, where
+                seen += 1
+            empty_bins(mass, sums, used[:n_used])
             if seen == n_tried:
                 break
         if feature[node] < 0:
             continue
-        middle = part_rows(binned, feature[node], last_left[node], here, spare) + first[node]
+        own = columns_of[feature[node]]
+        middle = part_rows(own, last_left[node], here, spare) + first[node]
         left[node] = n_nodes
         for side in range(2):
             child = n_nodes + side
@@ -106,99 +114,162 @@ def grow_deep(binned, targets, weights, n_tried, bits):
     return feature[:n_nodes], last_left[:n_nodes], left[:n_nodes], value[:n_nodes]
 
 
-@kernel
-def mixed_weight(targets, weights, here, value):
+@kernel(**INNER)
+def take_bag(binned, targets, weights):
+    """Bins (d, m), weights and weighted targets (k, m) of the rows whose weight is above 0."""
+    n_kept = 0
+    for row in range(weights.shape[0]):
+        n_kept += weights[row] > 0.0
+    columns, mass = np.empty((binned.shape[1], n_kept), binned.dtype), np.empty(n_kept)
+    sums, position = np.empty((targets.shape[1], n_kept)), 0
+    for row in range(weights.shape[0]):
+        if weights[row] > 0.0:
+            mass[position] = weights[row]
+            for k in range(targets.shape[1]):
+                sums[k, position] = weights[row] * targets[row, k]
+            for column in range(binned.shape[1]):
+                columns[column, position] = binned[row, column]
+            position += 1
+    return columns, mass, sums
+
+
+@kernel(**INNER)
+def mixed_weight(mass_of, sums_of, here, value):
     """Fill the mean target of some rows; their weight, 0 where all targets are 0 or all 1."""
-    total = 0.0
-    value[:] = 0.0
+    total, mixed = 0.0, False
     for row in here:
-        total += weights[row]
-        for k in range(value.shape[0]):
-            value[k] += weights[row] * targets[row, k]
-    mixed = False
+        total += mass_of[row]
     for k in range(value.shape[0]):
+        value[k] = 0.0
+        for row in here:
+            value[k] += sums_of[k, row]
         value[k] = value[k] / total if total > 0.0 else 0.0
         mixed = mixed or TIE < value[k] < 1 - TIE
     return total if mixed else 0.0
 
 
-@kernel
-def fill_bins(binned, targets, weights, here, column, mass, sums):
-    """Fill weights and target sums of a column's bins for some rows; least and greatest bin."""
-    low, high = mass.shape[0] - 1, 0
-    mass[:] = 0.0
-    sums[:] = 0.0
+@kernel(**INNER)
+def add_bins(column, mass_of, sums_of, here, mass, sums, used):
+    """Add weights and weighted targets of some rows to their bins; how many bins are `used`.
+
+    Those are listed in their order. One target at a time: a loop over targets inside that over
+    rows takes three times as long.
+    """
+    low, high, n_used = np.int64(mass.shape[0] - 1), np.int64(0), 0
+    mine, total, few = sums_of[0], sums[0], here.shape[0] < FEW
     for row in here:
-        bin_ = binned[row, column]
-        mass[bin_] += weights[row]
-        for k in range(sums.shape[1]):
-            sums[bin_, k] += weights[row] * targets[row, k]
+        bin_ = np.int64(column[row])
+        if few and mass[bin_] == 0.0:
+            position = n_used
+            while position and used[position - 1] > bin_:
+                used[position] = used[position - 1]
+                position -= 1
+            used[position] = bin_
+            n_used += 1
+        mass[bin_] += mass_of[row]
+        total[bin_] += mine[row]
         low, high = min(low, bin_), max(high, bin_)
-    return low, high
+    for k in range(1, sums.shape[0]):
+        mine, total = sums_of[k], sums[k]
+        for row in here:
+            total[column[row]] += mine[row]
+    if not few:
+        for bin_ in range(low, high + 1):
+            used[n_used] = bin_
+            n_used += mass[bin_] > 0.0
+    return n_used
 
 
-@kernel
-def best_threshold(mass, sums, low, high):
-    """Largest fall of squared error by a split between bins low..high, and its last bin left."""
-    total, best, where = mass[low : high + 1].sum(), 0.0, -1
-    n_targets = sums.shape[1]
-    totals, below = np.zeros(n_targets), np.zeros(n_targets)
-    for bin_ in range(low, high + 1):
-        totals += sums[bin_]
-    passed = 0.0
-    for bin_ in range(low, high):
-        if mass[bin_] == 0.0:
-            continue
-        passed += mass[bin_]
-        below += sums[bin_]
-        gain = split_gain(passed, below, total, totals)
-        if gain > best * (1 + TIE):
-            best, where = gain, bin_
+@kernel(**INNER)
+def empty_bins(mass, sums, used):
+    """Set weights and sums of some bins to 0, as they were."""
+    for bin_ in used:
+        mass[bin_] = 0.0
+    for k in range(sums.shape[0]):
+        mine = sums[k]
+        for bin_ in used:
+            mine[bin_] = 0.0
+
+
+@kernel(error_model="numpy", **INNER)  # no division below is by 0
+def best_threshold(mass, sums, used, gains):
+    """Largest fall of squared error by a split between bins, and its last bin left.
+
+    `used` are the bins that have rows, in their order; `gains` are written over.
+    """
+    total, best, where = 0.0, 0.0, np.int64(-1)
+    for bin_ in used:
+        total += mass[bin_]
+        gains[bin_] = 0.0
+    for k in range(sums.shape[0]):
+        mine, whole, passed, below = sums[k], 0.0, 0.0, 0.0
+        for bin_ in used:
+            whole += mine[bin_]
+        alone = whole**2 / total
+        for bin_ in used[:-1]:
+            passed += mass[bin_]
+            below += mine[bin_]
+            rest, over = total - passed, whole - below
+            if passed > TIE * total and rest > TIE * total:  # weights do not add up exactly
+                gains[bin_] += below**2 / passed + over**2 / rest - alone
+    for bin_ in used[:-1]:
+        if gains[bin_] > best * (1 + TIE):
+            best, where = gains[bin_], bin_
     return best, where
 
 
-@kernel
-def split_gain(passed, below, total, totals):
-    """Fall of the squared error where (passed, below) of (total, totals) go left."""
-    rest, gain = total - passed, 0.0
-    if passed <= TIE * total or rest <= TIE * total:  # weights do not add up exactly
-        return -1.0
-    for k in range(totals.shape[0]):
-        over = totals[k] - below[k]
-        gain += below[k] ** 2 / passed + over**2 / rest - totals[k] ** 2 / total
-    return gain
-
-
-@kernel
-def part_rows(binned, column, last_left, here, spare):
+@kernel(**INNER)
+def part_rows(column, last_left, here, spare):
     """Put rows up to bin `last_left` first, both sides in their order; how many there are."""
     n_left, n_right = 0, 0
     for row in here:
-        if binned[row, column] <= last_left:
+        if column[row] <= last_left:
             here[n_left] = row
             n_left += 1
         else:
             spare[n_right] = row
             n_right += 1
-    here[n_left:] = spare[:n_right]
+    for position in range(n_right):
+        here[n_left + position] = spare[position]
     return n_left
 
 
 @kernel
 def find_deep_leaves(binned, feature, last_left, left):
     """Leaf of each row in a tree of `grow_deep`."""
-    leaves = np.zeros(binned.shape[0], np.int64)
-    # several rows take a step in turn, so that the processor need not wait for each to arrive
-    for start in range(0, binned.shape[0], TOGETHER):
-        moved = True
-        while moved:
-            moved = False
-            for row in range(start, min(start + TOGETHER, binned.shape[0])):
-                node = leaves[row]
-                if left[node] >= 0:
-                    leaves[row] = left[node] + (binned[row, feature[node]] > last_left[node])
-                    moved = True
+    nodes, n_rows = pack_nodes(feature, last_left, left), binned.shape[0]
+    leaves = np.zeros(n_rows, np.int64)
+    moving, at = np.empty(TOGETHER, np.uint64), np.empty(TOGETHER, np.uint64)
+    # rows take a step in turn, so that the processor need not wait for each to arrive; those that
+    # stand still drop out
+    for start in range(0, n_rows, TOGETHER):
+        n_moving = min(TOGETHER, n_rows - start)
+        for position in range(n_moving):
+            moving[position], at[position] = start + position, 0
+        while n_moving:
+            n_left = np.uint64(0)
+            for position in range(np.uint64(n_moving)):
+                row, node = moving[position], at[position]
+                word = nodes[node]
+                bin_ = np.uint64(binned[row, word & LOW_BITS])
+                to = (word >> HIGH) + np.uint64(bin_ > (word >> MIDDLE & LOW_BITS))
+                leaves[row] = to
+                moving[n_left], at[n_left] = row, to
+                n_left += np.uint64(to != node)
+            n_moving = np.int64(n_left)
     return leaves
+
+
+@kernel(**INNER)
+def pack_nodes(feature, last_left, left):
+    """A node in one word: left child, last bin that goes left, column. A leaf leads to itself."""
+    nodes = np.empty(left.shape[0], np.uint64)
+    for node in range(left.shape[0]):
+        to, last, column = left[node], last_left[node], feature[node]
+        if to < 0:
+            to, last, column = node, np.int64(LOW_BITS), np.int64(0)
+        nodes[node] = np.uint64(to) << HIGH | np.uint64(last) << MIDDLE | np.uint64(column)
+    return nodes
 
 
 @kernel
