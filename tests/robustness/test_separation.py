@@ -70,10 +70,8 @@ def test_nearest_rows_of_another_class_of_many_rows(kind):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("most_swept", [0, 3, 40])
 @pytest.mark.parametrize("kind", ["binary", "continuous", "wide", "mixed"])
-def test_the_closest_pair_is_found_by_sweep_and_by_tree(kind, most_swept, monkeypatch):
-    monkeypatch.setattr("steadytree.robustness.conflict_graph.MOST_SWEPT", most_swept)
+def test_the_closest_pair_is_found(kind):
     rng = np.random.default_rng(1)
     for n_classes in (2, 4):
         X = {
