@@ -205,8 +205,11 @@ class Distinct:
         if ((left > 0).sum(axis=1) > 1).any():
             return 0.0
         rest = replace(self, counts=left)
-        # in random order a near pair is found soon, and most rows then have none that is nearer
-        asked = np.random.default_rng(0).permutation(np.flatnonzero(left.any(axis=1)[self.order]))
+        # every pair has an end outside the largest class; in random order a near pair is found
+        # soon, and most rows then have none that is nearer
+        n_rows = (left > 0).sum(axis=0)
+        asked = np.delete(left, np.argmax(n_rows), axis=1).any(axis=1)[self.order]
+        asked = np.random.default_rng(0).permutation(np.flatnonzero(asked))
         best = np.full(len(left), np.inf)
         self._nearest(rest.bits, asked, best, True)
         return float(best.min())

@@ -159,22 +159,23 @@ def nearest_rows(tree, rows, bits, asked, best, together):
 
     With `together` a row is only looked for nearer than all that were found before it.
     """
-    stack, least = np.zeros(len(tree.start) + 1, np.int64), np.inf
+    stack, far = np.zeros(len(tree.start) + 1, np.int64), np.zeros(len(tree.start) + 1)
+    least = np.inf
     for i in asked:
         nearest = min(best[i], least) if together else best[i]
         stack[0], size = 0, 1
         while size:
             size -= 1
             node = stack[size]
-            if same_only(bits[i], tree.bits[node]):
-                continue
-            if box_distance(tree.low[node], tree.high[node], rows[i], nearest) >= nearest:
+            if far[size] >= nearest and node > 0:
                 continue
             if tree.left[node]:
-                one, two = tree.left[node], tree.left[node] + 1
-                first = box_distance(tree.low[one], tree.high[one], rows[i], nearest)
-                second = box_distance(tree.low[two], tree.high[two], rows[i], nearest)
-                stack[size], stack[size + 1] = (one, two) if second <= first else (two, one)
+                first, second = tree.left[node], tree.left[node] + 1
+                one = distance_to(tree, first, rows[i], bits[i], nearest)
+                two = distance_to(tree, second, rows[i], bits[i], nearest)
+                if one < two:  # the nearer child is looked at first
+                    first, second, one, two = second, first, two, one
+                stack[size], stack[size + 1], far[size], far[size + 1] = first, second, one, two
                 size += 2
                 continue
             for j in range(tree.start[node], tree.end[node]):
@@ -182,6 +183,14 @@ def nearest_rows(tree, rows, bits, asked, best, together):
                     nearest = min(nearest, box_distance(rows[j], rows[j], rows[i], nearest))
         best[i] = min(best[i], nearest)
         least = min(least, nearest)
+
+
+@kernel
+def distance_to(tree, node, row, bits, limit):
+    """Least distance that rows of other classes in a node may have."""
+    if same_only(bits, tree.bits[node]):
+        return np.inf
+    return box_distance(tree.low[node], tree.high[node], row, limit)
 
 
 @kernel
