@@ -114,6 +114,11 @@ class Scorecard(ByKey, Shown):
         return len(self.conditions)
 
     @property
+    def n_bands(self) -> int:
+        """Lines with points on its sheet."""
+        return sum(len(variable.listed()) for variable in self.variables)
+
+    @property
     def positive(self) -> Any:
         """The class that the points of two classes are for."""
         if not self.is_binary:
@@ -302,7 +307,8 @@ class Scorecard(ByKey, Shown):
         return self.space, classes, points, offset, risks, self.decision
 
     def __repr__(self) -> str:
-        return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
+        size = f"{len(self.variables)} variables, {self.n_bands} bands"
+        return f"Scorecard({size}, {len(self.classes)} classes)"
 
     @property
     def _margin(self) -> int:

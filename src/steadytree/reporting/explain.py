@@ -342,6 +342,8 @@ def _conditions(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
     points = card.points[:, 0 if card.is_binary else label].tolist()
     for k, condition in enumerate(card.conditions):
         j = condition.feature
+        if condition.sort == "missing" and not (held[k] or card.space[j].missing):
+            continue  # no row was missing, nor is this one
         text, at = one_line(card.texts()[k]), condition.threshold
         found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points[k]))
     return found

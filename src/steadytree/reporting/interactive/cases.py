@@ -195,6 +195,8 @@ def _scorecard(card: Scorecard, index: dict[int, int]) -> dict[str, Any]:
                 "threshold": _number(condition.threshold),
                 "categories": list(condition.categories),
                 "points": points,
+                # not asked about where no row was missing, unless the case at hand is
+                "always": condition.sort != "missing" or card.space[condition.feature].missing,
             }
             for text, condition, points in zip(
                 card.texts(), card.conditions, card.class_points.tolist(), strict=True

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 from steadytree._base.intervals import wilson_interval
 from steadytree.models.risk_table import RiskRow
 from steadytree.models.scorecard import Scorecard
-from steadytree.models.variable import Band, Variable
+from steadytree.models.variable import Variable
 from steadytree.reporting.formatting import label_text, one_line
 
 MOST_LINES = 60  # totals of one class; with more, neighbours share a line
@@ -119,19 +119,8 @@ def risk_text(share: float) -> str:
 
 
 def _block(variable: Variable) -> Block:
-    shown = tuple((one_line(text), band.points) for text, band in _bands(variable))
+    shown = tuple((one_line(text), band.points) for text, band in variable.listed())
     return Block(one_line(variable.name), one_line(variable.unit), shown)
-
-
-def _bands(variable: Variable) -> list[tuple[str, Band]]:
-    """Bands that can occur: missing values where there were any, or where they have points.
-
-    They are listed too where somebody would take a category that is not known for "any other".
-    """
-    texts, missing = variable.texts(), variable.bands[-1]
-    others = variable.bands[texts.index("any other")] if "any other" in texts else missing
-    is_listed = variable.column.missing or any(missing.points) or others.points != missing.points
-    return list(zip(texts, variable.bands, strict=True))[: None if is_listed else -1]
 
 
 def _rule(scorecard: Scorecard, labels: tuple[str, ...]) -> str:
@@ -217,7 +206,7 @@ def possible_totals(scorecard: Scorecard) -> set[int]:
     """Totals of two classes that some row can have; empty where they are too many."""
     found = {int(scorecard.offset[0])}
     for variable in scorecard.variables:
-        points = {band.points[0] for _, band in _bands(variable)}
+        points = {band.points[0] for _, band in variable.listed()}
         found = {total + own for total in found for own in points}
         if len(found) > MOST_TOTALS:
             return set()

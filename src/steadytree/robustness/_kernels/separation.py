@@ -98,10 +98,10 @@ def reach_of(ranks, i, closer, near):
 @kernel
 def meets(low, high, near):
     """Whether a box may hold close rows; of a single row, whether it is close."""
-    for c in range(len(low)):
-        if high[c] < near[0, c] or low[c] > near[1, c]:
-            return False
-    return True
+    c = 0
+    while c < len(low) and near[0, c] <= high[c] and low[c] <= near[1, c]:
+        c += 1
+    return c == len(low)
 
 
 @kernel
@@ -259,22 +259,32 @@ def cover_close(tree, ranks, counts, closer):
                 j = find_close(tree, ranks, alive, own, near, 1 << a, stack)
                 if j < 0:
                     break
-                for b in range(k):
-                    if b != a and rest[j, b] and rest[i, a]:
-                        part = min(rest[i, a], rest[j, b])
-                        paid += part
-                        rest[i, a] -= part
-                        rest[j, b] -= part
-                        own[i] &= ~((rest[i, a] == 0) << a)
-                        own[j] &= ~((rest[j, b] == 0) << b)
+                paid += pay(rest, own, i, a, j)
                 mark_row(tree, leaf_of, alive, own, i)
                 mark_row(tree, leaf_of, alive, own, j)
     for i in range(n):
         reach_of(ranks, i, closer, near)
         for a in range(k):
-            if counts[i, a] and not rest[i, a]:
-                if find_close(tree, ranks, alive, own, near, 1 << a, stack) < 0:
-                    rest[i, a] = counts[i, a]
-                    own[i] |= 1 << a
-                    mark_row(tree, leaf_of, alive, own, i)
+            gone = counts[i, a] > 0 and rest[i, a] == 0
+            if gone and find_close(tree, ranks, alive, own, near, 1 << a, stack) < 0:
+                rest[i, a] = counts[i, a]
+                own[i] |= 1 << a
+                mark_row(tree, leaf_of, alive, own, i)
     return (counts > 0) & (rest == 0), paid
+
+
+@kernel
+def pay(rest, own, i, a, j):
+    """Take from class a of row i and from the other classes of row j until either is used up."""
+    paid = 0
+    for b in range(rest.shape[1]):
+        if b != a:
+            part = min(rest[i, a], rest[j, b])
+            rest[i, a] -= part
+            rest[j, b] -= part
+            paid += part
+            if rest[j, b] == 0:
+                own[j] &= ~(1 << b)
+    if rest[i, a] == 0:
+        own[i] &= ~(1 << a)
+    return paid
