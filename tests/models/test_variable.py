@@ -85,19 +85,18 @@ def test_bands_in_words_are_what_is_applied():
 
 def test_missing_values_that_nobody_had_share_the_line_of_the_band_they_count_as():
     """A line of their own only where rows were missing, or where no band has their points."""
-    lines = {v.name: [text for text, _ in v.listed()] for v in banded().variables}
-    assert lines == {
+    nobody = FeatureSpace([replace(column, missing=False) for column in SPACE])
+    card = replace(banded(), space=nobody)
+    assert {v.name: [text for text, _ in v.listed()] for v in card.variables} == {
         "age": ["< 40", "40 to < 60, or missing", "≥ 60"],
         "smoker": ["no", "yes"],
         "ward": ["b", "a, c, or missing or unknown"],
     }
-    assert banded().n_bands == 7
-    assert repr(banded()) == "Scorecard(3 variables, 7 bands, 2 classes)"
-    assert complexity(banded()).n_questions == 4  # two thresholds, smoking, two groups
-    had = FeatureSpace([replace(column, missing=True) for column in SPACE])
-    assert [len(v.listed()) for v in replace(banded(), space=had).variables] == [4, 3, 3]
+    assert repr(card) == "Scorecard(3 variables, 7 bands, 2 classes)"
+    assert complexity(card).n_questions == 4  # two thresholds, smoking, two groups
+    assert [len(v.listed()) for v in banded().variables] == [4, 3, 3]
     unlike = number_conditions(0, [40], [0, 2], missing=1)
-    card = Scorecard(SPACE, [0, 1], *map(list, zip(*unlike, strict=True)), 0, decision=1)
+    card = Scorecard(nobody, [0, 1], *map(list, zip(*unlike, strict=True)), 0, decision=1)
     assert [text for text, _ in card.variables[0].listed()] == ["< 40", "≥ 40", "missing"]
     assert complexity(card).n_questions == 2
 

@@ -68,8 +68,12 @@ def score(
         int | None, typer.Option(min=1, help="To fit: maximum number of columns.")
     ] = None,
     max_conditions: Annotated[
-        int, typer.Option(min=1, help="To fit: maximum number of thresholds and groups.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            min=1,
+            help="To fit: most thresholds and groups; default: 10, or 16 in six columns.",
+        ),
+    ] = None,
     decision: Annotated[
         str,
         option(
@@ -151,7 +155,7 @@ def score(
         if card is not None:
             found = _read_scorecard(card, data, drop or [])
         else:
-            limits = {"max_conditions": max_conditions, "max_variables": max_variables}
+            limits = {"max_conditions": max_conditions or "auto", "max_variables": max_variables}
             risks = {"decision": rule, "prevalence": share, "random_state": seed}
             model = st.RiskScoreClassifier(objective.value, size, **limits, **risks)
             found = _fit_scorecard(model, data, str(target), drop or [], positive, progress)

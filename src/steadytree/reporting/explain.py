@@ -26,6 +26,7 @@ from steadytree.reporting.formatting import (
     plain_text,
 )
 from steadytree.reporting.html import render_explanation
+from steadytree.reporting.svg.sheet import interval_of
 from steadytree.reporting.wording import describe_split
 from steadytree.robustness.certify import Certificate, Step, certify
 from steadytree.robustness.perturbation import Perturbation
@@ -321,7 +322,7 @@ def _probability(
     name = model.classes[wanted]
     for one in model.risk_table.rows if model.risk_table is not None else ():
         if one.total == total[0, column] and str(one.label) == str(name):
-            low, high = one.interval
+            low, high = interval_of(model, one)
             return risk, (low, high) if wanted == label else (1 - high, 1 - low), one.n_rows
     return risk, None, None
 

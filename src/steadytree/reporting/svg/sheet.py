@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scipy.special import expit, logit
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.models.risk_table import RiskRow
+from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import Variable
 from steadytree.reporting.formatting import label_text, one_line
@@ -48,17 +48,25 @@ class RiskLine:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % interval of the observed share, widened to hold the risks too.
+        """Wilson's 95 % interval around the risk for that many rows, holding the share too.
 
-        Bands were chosen on the rows that are counted, so shares are too extreme, and risks are
-        shrunken for that: where one lies outside, both are possible. None without rows.
+        Bands were chosen on the rows that are counted, so that shares are too extreme; risks are
+        shrunken for that, and the interval is around them. None without rows.
         """
         if not self.n_rows:
             return None
-        low, high = wilson_interval(self.n_label, self.n_rows)
-        if self.shift:
-            low, high = (float(expit(logit(end) + self.shift)) for end in (low, high))
-        return min(low, *self.risks), max(high, *self.risks)
+        share = self.n_label / self.n_rows
+        found = [self._moved(share, self.shift)]
+        for risk in self.risks:
+            expected = self.n_rows * self._moved(risk, -self.shift)
+            ends = wilson_interval(expected, self.n_rows)
+            found += [risk, *(self._moved(end, self.shift) for end in ends)]
+        return min(found), max(found)
+
+    @staticmethod
+    def _moved(risk: float, shift: float) -> float:
+        """A risk after a shift of its log odds."""
+        return float(expit(logit(risk) + shift)) if shift else risk
 
     @property
     def interval_text(self) -> str:
@@ -152,7 +160,7 @@ def _note(scorecard: Scorecard) -> str:
         return ""
     own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
     n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
-    note = f"95 % intervals: the share observed among {n_rows:,.6g} training rows, and the risk"
+    note = f"95 % intervals: the risk by {n_rows:,.6g} training rows, and the share observed"
     prevalence = scorecard.provenance.get("prevalence")
     return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
 
@@ -191,6 +199,15 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
         )
         for part in parts
     )
+
+
+def interval_of(scorecard: Scorecard, row: RiskRow) -> tuple[float, float]:
+    """The interval of one total as the sheet states it."""
+    table: RiskTable = scorecard.risk_table  # type: ignore[assignment]
+    shift = _shift(scorecard, [one for one in table.rows if one.label == row.label])
+    risks = row.risk, row.risk
+    line = RiskLine(row.total, row.total, risks, row.n_rows, row.n_label, shift=shift)
+    return line.interval or (0.0, 1.0)
 
 
 def _shift(scorecard: Scorecard, rows: list[RiskRow]) -> float:
