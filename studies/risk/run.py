@@ -25,7 +25,6 @@ from steadytree.reporting.study import Results
 PEERS = ("l1", "optbinning", "imodels", "fasterrisk")
 OURS = {
     "banded": {},
-    "10 conditions": {"max_conditions": 10},
     "6 variables": {"max_variables": 6, "max_conditions": 16},
 }
 

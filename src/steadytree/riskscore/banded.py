@@ -27,7 +27,6 @@ LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
-STOP = 0.0
 PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
 
 
@@ -140,7 +139,7 @@ def _split_all(
     path: list[Bands] = []
     for _ in range(settings.max_conditions - _n_splits(found)):
         gain, paid, other = _split_best(rows, found, settings, weight_of_bins)
-        if other is None or (gain <= WORTH * (paid + STOP) and not _waiting(rows, found, settings)):
+        if other is None or (gain <= WORTH * paid and not _waiting(rows, found, settings)):
             break
         found = other
         path.append(found)

@@ -48,20 +48,17 @@ class RiskLine:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % interval around the risk for that many rows, holding the share too.
+        """Wilson's 95 % intervals around the observed share and around the risk, together.
 
-        Bands were chosen on the rows that are counted, so that shares are too extreme; risks are
-        shrunken for that, and the interval is around them. None without rows.
+        Bands were chosen on the rows that are counted, so that shares are too extreme: risks are
+        shrunken for that, and as uncertain for that many rows. None without rows.
         """
         if not self.n_rows:
             return None
-        share = self.n_label / self.n_rows
-        found = [self._moved(share, self.shift)]
-        for risk in self.risks:
-            expected = self.n_rows * self._moved(risk, -self.shift)
-            ends = wilson_interval(expected, self.n_rows)
-            found += [risk, *(self._moved(end, self.shift) for end in ends)]
-        return min(found), max(found)
+        before = (self.n_rows * self._moved(risk, -self.shift) for risk in self.risks)
+        both = [wilson_interval(events, self.n_rows) for events in (self.n_label, *before)]
+        ends = [self._moved(end, self.shift) for pair in both for end in pair]
+        return min(ends), max(ends)
 
     @staticmethod
     def _moved(risk: float, shift: float) -> float:
@@ -160,7 +157,7 @@ def _note(scorecard: Scorecard) -> str:
         return ""
     own = scorecard.risk_table.rows[0].label if scorecard.risk_table.rows else None
     n_rows = sum(row.n_rows for row in scorecard.risk_table.rows if row.label == own)
-    note = f"95 % intervals: the risk by {n_rows:,.6g} training rows, and the share observed"
+    note = f"95 % intervals: the share observed among {n_rows:,.6g} training rows, and the risk"
     prevalence = scorecard.provenance.get("prevalence")
     return note if prevalence is None else f"{note}, at a prevalence of {risk_text(prevalence)}"
 
