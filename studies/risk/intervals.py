@@ -20,8 +20,8 @@ from steadytree._base.intervals import wilson_interval
 from steadytree.reporting.svg.sheet import Sheet
 
 WORLDS = ("adult", "bank-additional", "fico_sep", "higgs_sample", "cod-rna_train", "adult 5.0%")
-# samples of 4,000 would be nearly all rows of some. The kind of interval was chosen after results of all
-# of them had been seen
+# samples of 4,000 would be nearly all rows of some. The kind of interval was chosen after results
+# of all worlds had been seen
 FURTHER = ("spambase_sep", "kr-vs-kp", "bank-additional 2.0%", "sites", "careval_sep")
 SIZES = (300, 1000, 4000)
 SAMPLES = 10

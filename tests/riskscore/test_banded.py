@@ -126,7 +126,7 @@ def test_a_turn_is_kept_where_it_gains_more_than_its_price():
     x = np.repeat(np.arange(3.0), 200)
     bins = ColumnBins.of(space[0], x, np.ones(600), 5.0)
     gains, kept = [], []
-    for n_events in range(40, 100, 4):
+    for n_events in range(44, 100, 4):
         y = np.concatenate([np.arange(200) < n for n in (40, n_events, 40)]).astype(float)
         rows = BinnedRows(
             (bins,), np.array([0]), bins.binned(x)[None].astype(np.uint16), y, np.ones(600),
@@ -142,3 +142,27 @@ def test_a_turn_is_kept_where_it_gains_more_than_its_price():
     assert kept == [gain > banded.TURN / 2 for gain in gains]
     assert any(1 < gain < 5 for gain in gains)
     assert any(5 < gain < 9 for gain in gains)
+
+
+def test_a_split_that_others_make_needless_is_exchanged_at_the_price_of_one():
+    """What most of three causes say is chosen first, and is of no use once they are there."""
+    rng = np.random.default_rng(0)
+    causes = rng.integers(0, 2, (1500, 3)).astype(float)
+    most = (causes.sum(axis=1) > 1).astype(float)
+    y = rng.random(1500) < 1 / (1 + np.exp(-(2 * causes.sum(axis=1) - 3)))
+    x = np.column_stack([most, causes])
+    space = FeatureSpace.observe(x)
+    bins = tuple(ColumnBins.of(c, x[:, j], np.ones(1500), 5.0) for j, c in enumerate(space))
+    binned = np.stack([one.binned(x[:, j]) for j, one in enumerate(bins)]).astype(np.uint16)
+    rows = BinnedRows(
+        bins, np.arange(4), binned, y.astype(float), np.ones(1500),
+        np.zeros(4, bool), np.zeros(4, np.int64), np.full(4, banded.TURN),
+    )  # fmt: skip
+    settings = BandSettings(3, 4)
+    greedy = banded._split_all(rows, banded._no_bands(rows), settings, rows.weight_of_bins())[-1]
+    assert 0 in greedy.used
+    found = grow_bands(rows, settings)
+    assert sorted(found.used) == [1, 2, 3]
+    # a split of a column of two values costs one, as there is no threshold to choose
+    assert greedy.spent == 3
+    assert found.spent == pytest.approx(3)
