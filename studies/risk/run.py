@@ -22,7 +22,7 @@ import data
 from steadytree import RiskScoreClassifier
 from steadytree.reporting.study import Results
 
-PEERS = ("l1", "optbinning", "imodels", "fasterrisk")
+PEERS = ("l1", "optbinning", "imodels", "figs", "fasterrisk")
 OURS = {
     "banded": {},
     "6 variables": {"max_variables": 6, "max_conditions": 16},
