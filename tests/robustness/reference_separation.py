@@ -79,13 +79,13 @@ def same_pairs(found, expected):
     assert pairs <= set(listed)
 
 
-def nearest_rows(tree, rows, bits, asked, best, together):
-    for i in asked:
+def nearest_rows(tree, rows, bits, wanted, best, together):
+    for i in wanted:
         for j in range(len(rows)):
             if i != j and not same_only(bits[i], bits[j]):
                 best[i] = min(best[i], np.abs(rows[i] - rows[j]).max())
     if together:
-        best[asked] = np.minimum.accumulate(best[asked])
+        best[wanted] = np.minimum.accumulate(best[wanted])
 
 
 def cover_close(tree, ranks, counts, closer):

@@ -27,7 +27,7 @@ from steadytree.cli.scored_rows import (
     bands_csv,
     check_sheets,
     described,
-    drawn_sheets,
+    sheet_texts,
     parse_decision,
     parse_scaling,
     scored_csv,
@@ -79,7 +79,7 @@ def score(
         option(
             "RULE",
             "To fit: predict the event above a risk (0.2), where a missed event costs C false "
-            "alarms (cost=C), or for a share of rows (sensitivity=S, specificity=S).",
+            "positives (cost=C), or for a share of rows (sensitivity=S, specificity=S).",
         ),
     ] = "0.5",
     prevalence: Annotated[
@@ -147,8 +147,8 @@ def score(
         raise ValueError(f"--{name} is for a fit: leave it out, or pass --target and no --card.")
     rule, scale = parse_decision(decision), parse_scaling(scaling)
     share = None if prevalence is None else parse_share(prevalence, "--prevalence")
-    drawn = check_sheets(sheet or [])
-    for path in filter(None, (out, save, bands, *drawn)):
+    sheets = check_sheets(sheet or [])
+    for path in filter(None, (out, save, bands, *sheets)):
         check_can_write(path)
     with Progress() as progress:
         progress.update(f"reading {data}")
@@ -163,7 +163,7 @@ def score(
     drift = None if card is None else checks.drift(found)
     scored = scored_csv(found, data, drop or [], scale, reasons) if out or card else ""
     texts = {out: scored, bands: bands_csv(found.scorecard, scale) if bands else ""}
-    texts |= drawn_sheets(found.scorecard, drawn, found.scorecard.title or target or "")
+    texts |= sheet_texts(found.scorecard, sheets, found.scorecard.title or target or "")
     if save is not None:
         st.save(found.scorecard, save)
     for path, text in texts.items():
@@ -173,7 +173,7 @@ def score(
         typer.echo(scored, nl=False)
     else:
         values = _values(found, card is not None, drift) if as_json else {}
-        show(values, _lines(found, drift), as_json, (out, save, bands, *drawn))
+        show(values, _lines(found, drift), as_json, (out, save, bands, *sheets))
     checks.stop_if_exceeded(drift)
 
 

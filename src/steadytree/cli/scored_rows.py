@@ -102,7 +102,7 @@ def check_sheets(paths: Sequence[Path]) -> list[Path]:
     return list(paths)
 
 
-def drawn_sheets(scorecard: Any, paths: Sequence[Path], title: str) -> dict[Path | None, str]:
+def sheet_texts(scorecard: Any, paths: Sequence[Path], title: str) -> dict[Path | None, str]:
     """The sheet as a picture or as a page that prints it."""
     import steadytree as st
 

@@ -115,8 +115,7 @@ class Scorecard(ByKey, Shown):
 
     @property
     def n_bands(self) -> int:
-        """Lines with points on its sheet."""
-        return sum(len(variable.listed()) for variable in self.variables)
+        return sum(len(variable.listed()) for variable in self.variables)  # lines of its sheet
 
     @property
     def positive(self) -> Any:
@@ -307,8 +306,8 @@ class Scorecard(ByKey, Shown):
         return self.space, classes, points, offset, risks, self.decision
 
     def __repr__(self) -> str:
-        size = f"{len(self.variables)} variables, {self.n_bands} bands"
-        return f"Scorecard({size}, {len(self.classes)} classes)"
+        variables, classes = len(self.variables), len(self.classes)
+        return f"Scorecard({variables} variables, {self.n_bands} bands, {classes} classes)"
 
     @property
     def _margin(self) -> int:

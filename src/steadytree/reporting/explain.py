@@ -339,14 +339,13 @@ def _splits(tree: Tree, x: NDArray[np.float64]) -> list[Stage]:
 
 def _conditions(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
     held, found = card.holds_encoded(x[None])[0], []
-    label = int(card.answer_encoded(x[None])[0])
-    points = card.points[:, 0 if card.is_binary else label].tolist()
+    own = 0 if card.is_binary else int(card.answer_encoded(x[None])[0])
     for k, condition in enumerate(card.conditions):
-        j = condition.feature
-        if condition.sort == "missing" and not (held[k] or card.space[j].missing):
-            continue  # no row was missing, nor is this one
-        text, at = one_line(card.texts()[k]), condition.threshold
-        found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points[k]))
+        j, at, points = condition.feature, condition.threshold, int(card.points[k, own])
+        # where no row was missing, nothing is asked about that, unless this one is
+        if condition.sort != "missing" or held[k] or card.space[j].missing:
+            text = one_line(card.texts()[k])
+            found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points))
     return found
 
 

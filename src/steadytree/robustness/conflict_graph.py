@@ -208,10 +208,10 @@ class Distinct:
         # every pair has an end outside the largest class; in random order a near pair is found
         # soon, and most rows then have none that is nearer
         n_rows = (left > 0).sum(axis=0)
-        asked = np.delete(left, np.argmax(n_rows), axis=1).any(axis=1)[self.order]
-        asked = np.random.default_rng(0).permutation(np.flatnonzero(asked))
+        wanted = np.delete(left, np.argmax(n_rows), axis=1).any(axis=1)[self.order]
+        wanted = np.random.default_rng(0).permutation(np.flatnonzero(wanted))
         best = np.full(len(left), np.inf)
-        self._nearest(rest.bits, asked, best, True)
+        self._nearest(rest.bits, wanted, best, True)
         return float(best.min())
 
     def nearest_other_class(self) -> NDArray[np.float64]:
@@ -225,12 +225,12 @@ class Distinct:
     def _nearest(
         self,
         bits: NDArray[np.int64],
-        asked: NDArray[np.int64],
+        wanted: NDArray[np.int64],
         best: NDArray[np.float64],
         together: bool,
     ) -> None:
         rows, bits = np.ascontiguousarray(self.rows[self.order]), bits[self.order]
-        nearest_rows(self._tree(rows, bits), rows, bits, asked, best, together)
+        nearest_rows(self._tree(rows, bits), rows, bits, wanted, best, together)
 
 
 def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:

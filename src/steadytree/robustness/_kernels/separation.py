@@ -30,7 +30,7 @@ def same_only(first, second):
 def grow_tree(rows, most):
     """Order of the rows, and start, end, left and parent of nodes with at most `most` rows.
 
-    A node is cut in its widest column, between different values as near to the middle as can be.
+    A node is divided in its widest column, between different values as near to the middle as can be.
     """
     n, p = rows.shape
     order, made = np.arange(n), 1
@@ -54,10 +54,10 @@ def grow_tree(rows, most):
             below = above = (b - a) // 2
             while values[below - 1] == values[below] and values[above - 1] == values[above]:
                 below, above = max(below - 1, 1), min(above + 1, b - a - 1)
-            cut = a + (below if values[below - 1] != values[below] else above)
+            middle = a + (below if values[below - 1] != values[below] else above)
             left[node] = made
-            start[made], end[made], parent[made] = a, cut, node
-            start[made + 1], end[made + 1], parent[made + 1] = cut, b, node
+            start[made], end[made], parent[made] = a, middle, node
+            start[made + 1], end[made + 1], parent[made + 1] = middle, b, node
             made += 2
         node += 1
     made_only = start[:made].copy(), end[:made].copy(), left[:made].copy(), parent[:made].copy()
@@ -154,14 +154,14 @@ def box_distance(low, high, row, limit):
 
 
 @kernel
-def nearest_rows(tree, rows, bits, asked, best, together):
-    """Lower best (n,) of the rows asked for to the distance of the nearest row of another class.
+def nearest_rows(tree, rows, bits, wanted, best, together):
+    """Lower best (n,) of the wanted rows to the distance of the nearest row of another class.
 
     With `together` a row is only looked for nearer than all that were found before it.
     """
     stack, far = np.zeros(len(tree.start) + 1, np.int64), np.zeros(len(tree.start) + 1)
     least = np.inf
-    for i in asked:
+    for i in wanted:
         nearest = min(best[i], least) if together else best[i]
         stack[0], size = 0, 1
         while size:
@@ -265,8 +265,8 @@ def cover_close(tree, ranks, counts, closer):
     for i in range(n):
         reach_of(ranks, i, closer, near)
         for a in range(k):
-            gone = counts[i, a] > 0 and rest[i, a] == 0
-            if gone and find_close(tree, ranks, alive, own, near, 1 << a, stack) < 0:
+            is_dropped = counts[i, a] > 0 and rest[i, a] == 0
+            if is_dropped and find_close(tree, ranks, alive, own, near, 1 << a, stack) < 0:
                 rest[i, a] = counts[i, a]
                 own[i] |= 1 << a
                 mark_row(tree, leaf_of, alive, own, i)
