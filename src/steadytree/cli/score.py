@@ -27,10 +27,10 @@ from steadytree.cli.scored_rows import (
     bands_csv,
     check_sheets,
     described,
-    sheet_texts,
     parse_decision,
     parse_scaling,
     scored_csv,
+    sheet_texts,
 )
 
 if TYPE_CHECKING:

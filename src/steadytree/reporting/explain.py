@@ -333,7 +333,8 @@ def _splits(tree: Tree, x: NDArray[np.float64]) -> list[Stage]:
     for node, below in itertools.pairwise(path):
         j = int(tree.feature[node])
         yes, at = bool(tree.left[node] == below), float(exact[node])
-        found.append(_stage(describe_split(tree, node).text, yes, tree.space, j, x[j], at))
+        text = describe_split(tree, node).text
+        found.append(_stage(text, yes, tree.space, j, x[j], at, None))
     return found
 
 
@@ -350,13 +351,7 @@ def _conditions(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
 
 
 def _stage(
-    text: str,
-    yes: bool,
-    space: FeatureSpace,
-    j: int,
-    x: float,
-    at: float,
-    points: int | None = None,
+    text: str, yes: bool, space: FeatureSpace, j: int, x: float, at: float, points: int | None
 ) -> Stage:
     column, margin, share = space[j], None, None
     if np.isfinite(at) and not np.isnan(x) and not column.is_categorical:
