@@ -30,7 +30,7 @@ def same_only(first, second):
 def grow_tree(rows, most):
     """Order of the rows, and start, end, left and parent of nodes with at most `most` rows.
 
-    A node is divided in its widest column, between different values as near to the middle as can be.
+    A node is divided in its widest column, between different values as near its middle as can be.
     """
     n, p = rows.shape
     order, made = np.arange(n), 1
