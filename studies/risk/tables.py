@@ -28,7 +28,21 @@ def all_tables(lines, stored):
                 by_set(found, "log_loss"),
                 by_set(found, "auc"),
             ]
+    texts.append(all_splits(lines))
     return "\n\n".join(texts)
+
+
+def all_splits(lines):
+    """Our default over all its splits, whatever peers have, with the standard deviation."""
+    rows = [["banded, all splits", "splits", "log_loss", "sd", "auc", "sd"]]
+    for name in dict.fromkeys(line["set"] for line in lines):
+        own = [line for line in lines if line["set"] == name and line["method"] == "banded"]
+        row = [name, str(len(own))]
+        for key in ("log_loss", "auc"):
+            values = [line[key] for line in own]
+            row += [f"{np.mean(values):.4f}", f"{np.std(values, ddof=1):.4f}"]
+        rows.append(row)
+    return aligned(rows)
 
 
 def cells(lines, sets, stored):
