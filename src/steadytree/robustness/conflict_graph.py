@@ -208,8 +208,8 @@ class Distinct:
         # every pair has an end outside the largest class; in random order a near pair is found
         # soon, and most rows then have none that is nearer
         n_rows = (left > 0).sum(axis=0)
-        wanted = np.delete(left, np.argmax(n_rows), axis=1).any(axis=1)[self.order]
-        wanted = np.random.default_rng(0).permutation(np.flatnonzero(wanted))
+        others = np.delete(left, np.argmax(n_rows), axis=1).sum(axis=1)
+        wanted = np.random.default_rng(0).permutation(np.flatnonzero(others[self.order]))
         best = np.full(len(left), np.inf)
         self._nearest(rest.bits, wanted, best, True)
         return float(best.min())
