@@ -166,9 +166,9 @@ def score(
     texts |= sheet_texts(found.scorecard, sheets, found.scorecard.title or target or "")
     if save is not None:
         st.save(found.scorecard, save)
-    for path, text in texts.items():
-        if path is not None:
-            write_text_atomically(path, text)
+    for file, text in texts.items():
+        if file is not None:
+            write_text_atomically(file, text)
     if not as_json and card is not None and out is None:
         typer.echo(scored, nl=False)
     else:
