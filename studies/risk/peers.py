@@ -20,6 +20,7 @@ PINS = {
     "fasterrisk": ("fasterrisk==0.1.10", "pandas", "scikit-learn"),
     "optbinning": ("optbinning==0.21.0", "pandas"),
     "imodels": ("imodels==3.0.4", "numba", "six"),
+    "figs": ("imodels==3.0.4", "numba", "six"),
     "l1": ("scikit-learn", "pandas"),
 }
 
@@ -144,6 +145,18 @@ def fit_imodels(train, test, y):
     return model.predict_proba(others)[:, 1], int((model.coef_ != 0).sum()), seconds
 
 
+def fit_figs(train, test, y):
+    """imodels' sum of small trees with ten splits in all, on the same columns."""
+    from imodels import FIGSClassifier
+
+    both = pd.get_dummies(pd.concat([train, test]), dtype=float).fillna(-1.0).to_numpy()
+    X, others = both[: len(y)], both[len(y) :]
+    start = time.process_time()
+    model = FIGSClassifier(max_rules=10).fit(X, y)
+    seconds = time.process_time() - start
+    return model.predict_proba(others)[:, 1], 10, seconds
+
+
 def fit_l1(train, test, y):
     """L1 logistic regression with at most ten weights, rounded to -5..5, then calibrated."""
     from sklearn.linear_model import LogisticRegression
@@ -170,7 +183,7 @@ def work(name):
     """Fit whatever files are named on standard input; first a small one, to compile."""
     warnings.filterwarnings("ignore")
     fit = {"fasterrisk": fit_fasterrisk, "optbinning": fit_optbinning}
-    fit |= {"imodels": fit_imodels, "l1": fit_l1}
+    fit |= {"imodels": fit_imodels, "figs": fit_figs, "l1": fit_l1}
     rng = np.random.default_rng(0)
     small = pd.DataFrame(rng.normal(size=(100, 3)), columns=list("abc"))
     fit[name](small, small, (small["a"] + rng.normal(size=100) > 0).to_numpy().astype(int))

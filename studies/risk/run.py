@@ -8,6 +8,7 @@ in the output folder, so a stopped run goes on where it was.
 """
 
 import argparse
+import json
 import pathlib
 import time
 import warnings
@@ -21,8 +22,11 @@ import data
 from steadytree import RiskScoreClassifier
 from steadytree.reporting.study import Results
 
-PEERS = ("l1", "optbinning", "imodels", "fasterrisk")
-OURS = {"banded": {}, "banded, 6 variables": {"max_variables": 6, "max_conditions": 16}}
+PEERS = ("l1", "optbinning", "imodels", "figs", "fasterrisk")
+OURS = {
+    "banded": {},
+    "6 variables": {"max_variables": 6, "max_conditions": 16},
+}
 
 
 def fit_ours(settings, rows):
@@ -92,15 +96,19 @@ def main(arguments=None):
     given.out.mkdir(parents=True, exist_ok=True)
     results = Results(given.out / "results.jsonl")
     sets = given.sets or (data.QUICK if given.quick else data.names())
-    for seed in range(2 if given.quick else given.splits):
-        methods = [*OURS, "L1, not a score"]
-        methods += given.peers if seed < given.peer_splits else ()
-        for name in sets:
-            wanted = [m for m in methods if not results.find(set=name, method=m, seed=seed)]
-            frame, y = data.load(name) if wanted else (None, None)
-            for method in wanted:
+    for name in sets:
+        frame = y = None
+        for seed in range(2 if given.quick else given.splits):
+            methods = [*OURS, "L1, not a score"]
+            methods += given.peers if seed < given.peer_splits else ()
+            for method in methods:
+                if results.find(set=name, method=method, seed=seed):
+                    continue
+                if frame is None:
+                    frame, y = data.load(name)
                 results.add(measure(name, method, seed, frame, y))
-    print(tables.all_tables(results.cells))
+    stored = json.loads(pathlib.Path(__file__).with_name("peers.json").read_text("utf-8"))
+    print(tables.all_tables(results.cells, stored))
 
 
 if __name__ == "__main__":

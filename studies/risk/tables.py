@@ -9,8 +9,8 @@ import data
 MEASURES = ("log_loss", "auc", "accuracy", "size", "seconds")
 
 
-def all_tables(lines):
-    """Means of each part, then set by set."""
+def all_tables(lines, stored):
+    """Means of each part, then set by set; `stored` has peers of an earlier run on these splits."""
     parts = {
         "Sets on which settings were chosen, on other splits": data.CHOSEN_ON,
         "Sets that had no part in the choice": data.OTHERS,
@@ -20,36 +20,54 @@ def all_tables(lines):
     }
     texts = []
     for title, sets in parts.items():
-        found = cells(lines, sets)
+        found = cells(lines, sets, stored["by_set"])
         if found:
             texts += [
                 f"{title}\n{'-' * len(title)}",
-                means(found),
+                means(found, stored["means"].get(title, {})),
                 by_set(found, "log_loss"),
                 by_set(found, "auc"),
             ]
+    texts.append(all_splits(lines))
     return "\n\n".join(texts)
 
 
-def cells(lines, sets):
-    """Means over splits by set and method; on splits where every method has a result."""
+def all_splits(lines):
+    """Our default over all its splits, whatever peers have, with the standard deviation."""
+    rows = [["banded, all splits", "splits", "log_loss", "sd", "auc", "sd"]]
+    for name in dict.fromkeys(line["set"] for line in lines):
+        own = [line for line in lines if line["set"] == name and line["method"] == "banded"]
+        row = [name, str(len(own))]
+        for key in ("log_loss", "auc"):
+            values = [line[key] for line in own]
+            row += [f"{np.mean(values):.4f}", f"{np.std(values, ddof=1):.4f}"]
+        rows.append(row)
+    return aligned(rows)
+
+
+def cells(lines, sets, stored):
+    """Means over splits by set and method, on splits where every method has a result."""
     listed = defaultdict(dict)
     for line in lines:
         if line["set"] in sets and "error" not in line:
             listed[line["set"]].setdefault(line["method"], {})[line["seed"]] = line
     found = {}
     for name in sets:
-        if name in listed:
-            shared = set.intersection(*(set(by_seed) for by_seed in listed[name].values()))
-            found[name] = {
+        if name not in listed:
+            continue
+        shared = set.intersection(*(set(by_seed) for by_seed in listed[name].values()))
+        peers = {m: one for m, one in stored.get(name, {}).items() if m not in listed[name]}
+        if peers:  # which have the first splits
+            shared &= set(range(min(one["splits"] for one in peers.values())))
+        if shared:
+            found[name] = peers | {
                 method: {
                     key: float(np.mean([by_seed[seed][key] for seed in shared])) for key in MEASURES
                 }
                 | {"splits": len(shared)}
                 for method, by_seed in listed[name].items()
-                if shared
             }
-    return {name: methods for name, methods in found.items() if methods}
+    return found
 
 
 def methods_of(found):
@@ -58,11 +76,11 @@ def methods_of(found):
     return [method for method in names if all(method in one for one in found.values())]
 
 
-def means(found):
+def means(found, stored):
     """Means over the sets; CPU time as a geometric mean."""
     rows = [["mean of sets", *MEASURES]]
     for method in methods_of(found):
-        own = [one[method] for one in found.values()]
+        own = [one[method] | stored.get(method, {}) for one in found.values()]
         values = [float(np.mean([each[key] for each in own])) for key in MEASURES[:-1]]
         seconds = float(np.exp(np.mean(np.log([max(each["seconds"], 1e-4) for each in own]))))
         rows.append(

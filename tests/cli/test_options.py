@@ -212,8 +212,8 @@ def test_two_outputs_that_are_not_there_yet_and_meet_by_links(run, files, tmp_pa
     (tmp_path / "rows.csv").write_text("a,y\n1,0\n2,1\n")
     for link in ("one", "two"):
         (tmp_path / link).symlink_to(tmp_path / "nothing.svg")
-    result = run("score", "rows.csv", "--target", "y", "--svg", "one", "--html", "two")
-    refused(result, "--html is 'two', which --svg writes too: name another file")
+    result = run("score", "rows.csv", "--target", "y", "--save", "one", "--bands", "two")
+    refused(result, "--bands is 'two', which --save writes too: name another file")
     assert not (tmp_path / "nothing.svg").exists()
 
 

@@ -20,7 +20,7 @@ CASES = {
     "fit": (ROWS, ["--out"]),
     "diff": (("none.tree.json", "none.tree.json"), ["--out"]),
     "retrain": ((*ROWS, "--previous", "none.tree.json"), ["--out", "--picture"]),
-    "score": (ROWS, ["--out", "--save", "--svg", "--html", "--bands"]),
+    "score": (ROWS, ["--out", "--save", "--sheet", "--bands"]),
     "predict": (("none.tree.json", "none.csv"), ["--out"]),
     "reproduce": (("average-sensitivity", "--quick"), ["--out"]),
     "private schema": (ROWS, ["--out"]),

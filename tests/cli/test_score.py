@@ -71,7 +71,7 @@ def test_limits_end_with_exit_code_3_and_the_scores_are_written(run, files):
 
 def test_credit_scores_and_bands(run, files):
     card, rows, folder = files
-    given = ["--card", folder / "a.card.json", "--out", folder / "o.csv", "--pdo", "20"]
+    given = ["--card", folder / "a.card.json", "--out", folder / "o.csv", "--scaling", "20"]
     assert run(folder / "new.csv", *given, "--bands", folder / "b.csv")[0] == 0
     scores, bands = pd.read_csv(folder / "o.csv")["score"], pd.read_csv(folder / "b.csv")
     risk = card.predict_proba(rows)[:, 1]
@@ -120,7 +120,11 @@ def taken(folder):
         (None, ["--max-miscalibration", "5%"], "pass --outcome too"),
         (None, ["--outcome", "died", "--max-miscalibration", "5"], "must be a share such as"),
         (None, ["--max-psi", "-1"], "--max-psi must be a number of at least 0"),
-        (None, ["--pdo", "0"], "pdo must be"),
+        (None, ["--scaling", "0"], "pdo must be"),
+        (None, ["--scaling", "20,600"], "--scaling must be PDO or PDO,SCORE,ODDS"),
+        (None, ["--sheet", "o.pdf"], "--sheet must name a file"),
+        (None, ["--decision", "cost=5"], "--decision is for a fit"),
+        (None, ["--positive", "1"], "--positive is for a fit"),
         (None, ["--unit", "age"], "--unit must be COLUMN=UNIT"),
         (
             None,
@@ -137,7 +141,7 @@ def test_what_cannot_be_is_refused_in_one_line_and_nothing_is_written(
     if change is not None:
         change(folder)
     before = names_in(folder)
-    given = ["new.csv", "--card", "a.card.json", "--out", "o.csv", "--svg", "o.svg"]
+    given = ["new.csv", "--card", "a.card.json", "--out", "o.csv", "--sheet", "o.svg"]
     refused(run(*given, *arguments), message)
     assert names_in(folder) == before
 
@@ -146,3 +150,26 @@ def test_limits_on_new_rows_need_a_saved_card(run, files):
     folder = files[2]
     given = [folder / "new.csv", "--target", "died", "--max-psi", "0.1"]
     refused(run(*given), "are about new rows: pass --card")
+
+
+def test_a_decision_by_cost_and_a_prevalence_reach_the_fit(run, files):
+    """The cheaper a false alarm, the more rows are called events; risks follow the prevalence."""
+    folder = files[2]
+    given = [folder / "new.csv", "--target", "died", "--drop", "id"]
+    cards = {}
+    for name, options in {
+        "usual": [],
+        "risk": ["--decision", "20%"],
+        "cost": ["--decision", "cost=4"],
+        "all": ["--decision", "sensitivity=1"],
+        "rare": ["--prevalence", "1%"],
+    }.items():
+        assert run(*given, *options, "--save", folder / f"{name}.card.json")[0] == 0
+        cards[name] = load(folder / f"{name}.card.json")
+    assert cards["cost"] == cards["risk"] != cards["usual"]
+    assert cards["all"].decision <= cards["cost"].decision < cards["usual"].decision
+    rows = pd.read_csv(folder / "new.csv")
+    assert "no" not in cards["all"].predict(rows)[rows["died"] == "yes"]
+    assert cards["rare"].predict_proba(rows)[:, 1].mean() < 0.1
+    for wrong in ("2", "cost=0", "loss=3", "sensitivity=1.5", ""):
+        refused(run(*given, "--decision", wrong), "--decision must be a risk between 0 and 1")

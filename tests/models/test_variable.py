@@ -1,6 +1,7 @@
 """Variables of a scorecard: bands that exclude each other and add up to what the card says."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from steadytree._base.exceptions import TreeFileError
 from steadytree.data.feature_space import FeatureSpace
+from steadytree.metrics.complexity import complexity
 from steadytree.models.condition import Condition
 from steadytree.models.files import load, save
 from steadytree.models.risk_table import RiskGroup
@@ -79,6 +81,24 @@ def test_bands_in_words_are_what_is_applied():
         [0, 1, 1],
     ]
     assert Band((0,)).text(SPACE[0]) == "any"
+
+
+def test_missing_values_that_nobody_had_share_the_line_of_the_band_they_count_as():
+    """A line of their own only where rows were missing, or where no band has their points."""
+    nobody = FeatureSpace([replace(column, missing=False) for column in SPACE])
+    card = replace(banded(), space=nobody)
+    assert {v.name: [text for text, _ in v.listed()] for v in card.variables} == {
+        "age": ["< 40", "40 to < 60, or missing", "≥ 60"],
+        "smoker": ["no", "yes"],
+        "ward": ["b", "a, c, or missing or unknown"],
+    }
+    assert repr(card) == "Scorecard(3 variables, 7 bands, 2 classes)"
+    assert complexity(card).n_questions == 4  # two thresholds, smoking, two groups
+    assert [len(v.listed()) for v in banded().variables] == [4, 3, 3]
+    unlike = number_conditions(0, [40], [0, 2], missing=1)
+    card = Scorecard(nobody, [0, 1], *map(list, zip(*unlike, strict=True)), 0, decision=1)
+    assert [text for text, _ in card.variables[0].listed()] == ["< 40", "≥ 40", "missing"]
+    assert complexity(card).n_questions == 2
 
 
 def test_the_largest_of_many_groups_is_any_other():

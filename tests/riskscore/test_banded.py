@@ -106,3 +106,63 @@ def test_few_rows_may_have_small_bands():
     assert least_weights(12.0) == (2.0, 2.0)
     assert least_weights(100.0) == (10.0, 10.0)
     assert least_weights(10_000.0) == (50.0, 500.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_two_limits_those_bands_are_taken_that_promise_more(seed):
+    """As if both were grown alone, although they share their first splits."""
+    rows = binned_rows(seed)
+    alone = [grow_bands(rows, BandSettings(*limits)) for limits in ((5, 5), (8, 2))]
+    both = grow_bands(rows, BandSettings(5, 5, instead=(8, 2)))
+    promised = [2 * one.plain_loss + one.spent for one in alone]
+    expected = alone[int(np.argmin(promised))]
+    np.testing.assert_array_equal(both.band, expected.band)
+    assert (both.loss, both.spent) == (expected.loss, expected.spent)
+
+
+def test_a_turn_is_kept_where_it_gains_more_than_its_price():
+    """Half of ten: the loss is half of twice the log likelihood."""
+    space = FeatureSpace.declare(bounds={"x": (0, 2)}, kinds={"x": "integer"})
+    x = np.repeat(np.arange(3.0), 200)
+    bins = ColumnBins.of(space[0], x, np.ones(600), 5.0)
+    gains, kept = [], []
+    for n_events in range(44, 100, 4):
+        y = np.concatenate([np.arange(200) < n for n in (40, n_events, 40)]).astype(float)
+        rows = BinnedRows(
+            (bins,), np.array([0]), bins.binned(x)[None].astype(np.uint16), y, np.ones(600),
+            np.array([False]), np.array([0]), np.array([banded.TURN]),
+        )  # fmt: skip
+        found = banded._no_bands(rows)
+        for first in (1, 2):
+            leave = np.arange(found.band.shape[1]) == first
+            found = banded._refit(rows, banded._with_split(rows, found, 0, leave))
+        joined = [banded._refit(rows, banded._joined(found, 0, *pair)) for pair in ((0, 1), (1, 2))]
+        gains.append(min(one.loss for one in joined) - found.loss)
+        kept.append(banded.straighten(rows, found).band.max() == 2)
+    assert kept == [gain > banded.TURN / 2 for gain in gains]
+    assert any(1 < gain < 5 for gain in gains)
+    assert any(5 < gain < 9 for gain in gains)
+
+
+def test_a_split_that_others_make_needless_is_exchanged_at_the_price_of_one():
+    """What most of three causes say is chosen first, and is of no use once they are there."""
+    rng = np.random.default_rng(0)
+    causes = rng.integers(0, 2, (1500, 3)).astype(float)
+    most = (causes.sum(axis=1) > 1).astype(float)
+    y = rng.random(1500) < 1 / (1 + np.exp(-(2 * causes.sum(axis=1) - 3)))
+    x = np.column_stack([most, causes])
+    space = FeatureSpace.observe(x)
+    bins = tuple(ColumnBins.of(c, x[:, j], np.ones(1500), 5.0) for j, c in enumerate(space))
+    binned = np.stack([one.binned(x[:, j]) for j, one in enumerate(bins)]).astype(np.uint16)
+    rows = BinnedRows(
+        bins, np.arange(4), binned, y.astype(float), np.ones(1500),
+        np.zeros(4, bool), np.zeros(4, np.int64), np.full(4, banded.TURN),
+    )  # fmt: skip
+    settings = BandSettings(3, 4)
+    greedy = banded._split_all(rows, banded._no_bands(rows), settings, rows.weight_of_bins())[-1]
+    assert 0 in greedy.used
+    found = grow_bands(rows, settings)
+    assert sorted(found.used) == [1, 2, 3]
+    # a split of a column of two values costs one, as there is no threshold to choose
+    assert greedy.spent == 3
+    assert found.spent == pytest.approx(3)

@@ -364,7 +364,7 @@ def test_an_empty_card_of_several_classes_gives_their_shares(loss):
         ({"loss": "logistic"}, "loss is gone: use objective"),
         ({"tau": 0.1}, "tau is gone: use noise"),
         ({"forced": ["x0", "x1"], "n_rounds": 1}, "more than n_rounds=1 allows"),
-        ({"max_conditions": 0}, "max_conditions must be None or a whole number"),
+        ({"max_conditions": 0}, "max_conditions must be None or 'auto' or a whole number"),
         ({"max_conditions": 1, "forced": ["x0", "x1"]}, "more than max_conditions=1"),
     ],
 )

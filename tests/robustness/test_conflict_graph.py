@@ -110,7 +110,7 @@ def test_rows_that_scaling_rounds_together_are_still_different():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_last_closer_value_equals_trying_all(dtype):
+def test_the_least_and_last_closer_values_equal_trying_all(dtype):
     rng = np.random.default_rng(0)
     for _ in range(60):
         offset = rng.choice([0.0, 0.3, -7.0, 1e5])
@@ -118,11 +118,14 @@ def test_the_last_closer_value_equals_trying_all(dtype):
         X = X * dtype(rng.choice([1, 1, 1e-30, 1e30, 1e-44 if dtype == np.float32 else 1e-322]))
         r = float(rng.choice([0.05, 0.1, 0.125, 0.25, 0.5, 1.0]))
         scaled = Scaled.of(X)
-        last, _ = scaled.closer_than(r)
+        least, last, _ = scaled.closer_than(r)
         level = [Fraction(str(value)) for value in np.unique(X[:, 0] + dtype(0))]
         reach = 2 * Fraction(str(r)) * ((level[-1] - level[0]) or 1)
         expected = [max(b for b, x in enumerate(level) if x - low < reach) for low in level]
         assert last.tolist() == expected
+        assert least.tolist() == [
+            min(b for b, x in enumerate(level) if high - x < reach) for high in level
+        ]
 
 
 def test_the_margin_told_is_that_of_a_plane():

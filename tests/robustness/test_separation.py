@@ -70,10 +70,8 @@ def test_nearest_rows_of_another_class_of_many_rows(kind):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("most_swept", [0, 3, 40])
 @pytest.mark.parametrize("kind", ["binary", "continuous", "wide", "mixed"])
-def test_the_closest_pair_is_found_by_sweep_and_by_tree(kind, most_swept, monkeypatch):
-    monkeypatch.setattr("steadytree.robustness.conflict_graph.MOST_SWEPT", most_swept)
+def test_the_closest_pair_is_found(kind):
     rng = np.random.default_rng(1)
     for n_classes in (2, 4):
         X = {
@@ -182,6 +180,26 @@ def test_a_bound_holds_where_the_least_removal_is_not_known():
     assert not unsure.exact
     assert "holds: at least 2 rows must be dropped" in str(unsure.statements()[0])
     assert "3 will do" in str(unsure.statements()[0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_more_pairs_than_can_be_listed_leave_an_interval(seed, monkeypatch):
+    """It holds the least number, and what is dropped suffices."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 12, (80, 2)) / 11, rng.integers(0, 2 + seed % 2, 80)
+    X[0], X[1] = 0.0, 1.0  # so that scaling changes nothing
+    exact = separation(X, y, r=0.06, linear=False)
+    monkeypatch.setattr("steadytree.robustness.conflict_graph.MOST_PAIRS", 20)
+    found = separation(X, y, r=0.06, linear=False)
+    assert exact.exact
+    assert len(exact.pairs) > 20
+    assert found.least_dropped <= exact.least_dropped <= len(found.dropped)
+    assert len(found.dropped) <= 2 * found.least_dropped
+    assert len(found.pairs) >= 20  # those listed, and equal rows
+    kept = np.setdiff1d(np.arange(80), found.dropped)
+    apart = np.where(y[:, None] != y[None], distances(X), np.inf)[np.ix_(kept, kept)]
+    assert found.two_r == apart.min() > 0.119
+    assert "must be dropped for the classes to be apart" in str(found.statements()[0])
 
 
 def test_statements_name_what_they_need():

@@ -11,16 +11,34 @@ import typer
 import steadytree as st
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.progress import Progress
-from steadytree.cli.options import AsJson, Data, Drop, MayRead, MayWrite, option
+from steadytree.cli.options import (
+    WRITES,
+    AsJson,
+    Data,
+    Drop,
+    MayRead,
+    MayWrite,
+    option,
+    parse_share,
+)
 from steadytree.cli.output import show, warn_of_columns
-from steadytree.cli.scored_rows import Checks, bands_csv, described, scored_csv
+from steadytree.cli.scored_rows import (
+    Checks,
+    bands_csv,
+    check_sheets,
+    described,
+    parse_decision,
+    parse_scaling,
+    scored_csv,
+    sheet_texts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EXAMPLES = """\b
 Examples:
-  steadytree score patients.csv --target outcome --save outcome.card.json --svg outcome.svg
+  steadytree score patients.csv --target outcome --save outcome.card.json --sheet outcome.svg
   steadytree score new.csv --card outcome.card.json --out scored.csv
   steadytree score q3.csv --card outcome.card.json --out q3.scored.csv --outcome died \\
       --max-psi 0.25 --max-miscalibration 20%
@@ -36,19 +54,40 @@ def score(
         str | None, option("COLUMN", "The column to predict; fits a risk score.")
     ] = None,
     card: Annotated[MayRead, option("FILE", "A saved risk score (*.card.json) to apply.")] = None,
-    out: Annotated[
-        MayWrite, option("FILE", "Where to write the rows with scores and reasons (csv).")
+    drop: Drop = None,
+    positive: Annotated[
+        str | None, option("LABEL", "To fit: the event that is scored; usually the last label.")
     ] = None,
-    save: Annotated[MayWrite, option("FILE", "Where to save the risk score (*.card.json).")] = None,
-    svg: Annotated[MayWrite, option("FILE", "Where to plot the sheet (SVG).")] = None,
-    html: Annotated[MayWrite, option("FILE", "Where to write a printable page (HTML).")] = None,
-    bands: Annotated[
-        MayWrite, option("FILE", "Where to write bands with points, rows, WoE and IV (csv).")
+    objective: Annotated[
+        Objective, typer.Option(help="To fit: minimise log loss, or errors under noise.")
+    ] = Objective.LOG_LOSS,
+    noise: Annotated[
+        str, typer.Option(help="To fit: noise to withstand, as a share of each range, or 1se.")
+    ] = "0",
+    max_variables: Annotated[
+        int | None, typer.Option(min=1, help="To fit: maximum number of columns.")
     ] = None,
-    title: Annotated[str | None, option("TEXT", "Title of the sheet.")] = None,
-    unit: Annotated[
-        list[str] | None, option("COLUMN=UNIT", "Unit of a column, for the sheet; may be repeated.")
+    max_conditions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="To fit: most thresholds and groups; default: 10, or 16 in six columns.",
+        ),
     ] = None,
+    decision: Annotated[
+        str,
+        option(
+            "RULE",
+            "To fit: predict the event above a risk (0.2), where a missed event costs C false "
+            "positives (cost=C), or for a share of rows (sensitivity=S, specificity=S).",
+        ),
+    ] = "0.5",
+    prevalence: Annotated[
+        str | None, option("SHARE", "To fit: share of events among people the score is for.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="To fit: random seed of the cross-validation.")
+    ] = 0,
     reasons: Annotated[int, typer.Option(min=0, help="Most reasons a row.")] = 3,
     outcome: Annotated[
         str | None, option("COLUMN", "With --card: known outcomes, to check calibration.")
@@ -60,28 +99,32 @@ def score(
         str | None,
         option("SHARE", "With --outcome: how far events may be from their expected number."),
     ] = None,
-    pdo: Annotated[
-        float | None, option("POINTS", "Add a credit score: points that double the odds.")
+    scaling: Annotated[
+        str | None,
+        option(
+            "PDO[,SCORE,ODDS]",
+            "Add a credit score: points that double the odds, and its score at some odds against "
+            "the event; 20 is 20,600,50.",
+        ),
     ] = None,
-    base_score: Annotated[float, option("POINTS", "Credit score at the base odds.")] = 600.0,
-    base_odds: Annotated[float, option("ODDS", "Odds against the event at that score.")] = 50.0,
-    drop: Drop = None,
-    positive: Annotated[
-        str | None, option("LABEL", "The event whose risk is scored; usually the last label.")
+    out: Annotated[
+        MayWrite, option("FILE", "Where to write the rows with scores and reasons (csv).")
     ] = None,
-    objective: Annotated[
-        Objective, typer.Option(help="What is minimised: log loss, or errors under noise.")
-    ] = Objective.LOG_LOSS,
-    noise: Annotated[
-        str, typer.Option(help="Noise to be robust to, as a share of each range, or 1se.")
-    ] = "0",
-    max_variables: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of columns.")
+    save: Annotated[MayWrite, option("FILE", "Where to save the risk score (*.card.json).")] = None,
+    sheet: Annotated[
+        list[Path] | None,
+        option("FILE", "Where to draw the sheet: *.svg, or *.html to print; may be repeated."),
+        WRITES,
     ] = None,
-    max_conditions: Annotated[int, typer.Option(min=1, help="Maximum number of conditions.")] = 10,
+    bands: Annotated[
+        MayWrite, option("FILE", "Where to write bands with points, rows, WoE and IV (csv).")
+    ] = None,
+    title: Annotated[str | None, option("TEXT", "Title of the sheet.")] = None,
+    unit: Annotated[
+        list[str] | None, option("COLUMN=UNIT", "Unit of a column, for the sheet; may be repeated.")
+    ] = None,
     loss: Annotated[str | None, typer.Option(hidden=True)] = None,
     tau: Annotated[str | None, typer.Option(hidden=True)] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the cross-validation.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Fit a risk score to a file and print it, or apply a saved one to a file.
@@ -96,28 +139,41 @@ def score(
             raise ValueError(f"--{former} is gone: use --{name}.")
     checks = Checks.of(outcome, max_psi, max_miscalibration, is_fitted=card is None)
     size = noise if noise == "1se" else _share(noise)
-    for path in filter(None, (out, save, svg, html, bands)):
+    fits = {"positive": positive, "prevalence": prevalence, "max_variables": max_variables}
+    fits["decision"] = None if decision == "0.5" else decision
+    needless = [name for name, value in fits.items() if value is not None]
+    if card is not None and needless:
+        name = needless[0].replace("_", "-")
+        raise ValueError(f"--{name} is for a fit: leave it out, or pass --target and no --card.")
+    rule, scale = parse_decision(decision), parse_scaling(scaling)
+    share = None if prevalence is None else parse_share(prevalence, "--prevalence")
+    sheets = check_sheets(sheet or [])
+    for path in filter(None, (out, save, bands, *sheets)):
         check_can_write(path)
     with Progress() as progress:
         progress.update(f"reading {data}")
         if card is not None:
             found = _read_scorecard(card, data, drop or [])
         else:
-            limits = {"max_conditions": max_conditions, "max_variables": max_variables}
-            model = st.RiskScoreClassifier(objective.value, size, **limits, random_state=seed)
+            limits = {"max_conditions": max_conditions or "auto", "max_variables": max_variables}
+            risks = {"decision": rule, "prevalence": share, "random_state": seed}
+            model = st.RiskScoreClassifier(objective.value, size, **limits, **risks)
             found = _fit_scorecard(model, data, str(target), drop or [], positive, progress)
     found = found._replace(scorecard=described(found.scorecard, title, unit or []))
-    scaling = None if pdo is None else (pdo, base_score, base_odds)
     drift = None if card is None else checks.drift(found)
-    scored = scored_csv(found, data, drop or [], scaling, reasons) if out or card else ""
-    written = {"out": out, "save": save, "svg": svg, "html": html, "bands": bands}
-    listed = bands_csv(found.scorecard, scaling) if bands else ""
-    _write(found, written, found.scorecard.title or target or "", scored, listed)
+    scored = scored_csv(found, data, drop or [], scale, reasons) if out or card else ""
+    texts = {out: scored, bands: bands_csv(found.scorecard, scale) if bands else ""}
+    texts |= sheet_texts(found.scorecard, sheets, found.scorecard.title or target or "")
+    if save is not None:
+        st.save(found.scorecard, save)
+    for file, text in texts.items():
+        if file is not None:
+            write_text_atomically(file, text)
     if not as_json and card is not None and out is None:
         typer.echo(scored, nl=False)
     else:
         values = _values(found, card is not None, drift) if as_json else {}
-        show(values, _lines(found, drift), as_json, written.values())
+        show(values, _lines(found, drift), as_json, (out, save, bands, *sheets))
     checks.stop_if_exceeded(drift)
 
 
@@ -158,24 +214,6 @@ def _fit_scorecard(
     fitted = {"objective": model.objective, "noise": model.noise_}
     fitted["certified_accuracy"] = model.certified_accuracy_
     return Found(model.card_, fitted, given.features)
-
-
-def _write(
-    found: Found, paths: dict[str, Path | None], title: str, scored: str, listed: str
-) -> None:
-    """Write the requested files."""
-    if paths["save"] is not None:
-        st.save(found.scorecard, paths["save"])
-    texts = {
-        "svg": lambda: st.plot(found.scorecard).svg,
-        "html": lambda: st.plot(found.scorecard, title=title).html,
-        "out": lambda: scored,
-        "bands": lambda: listed,
-    }
-    for name, text in texts.items():
-        path = paths[name]
-        if path is not None:
-            write_text_atomically(path, text())
 
 
 def _lines(found: Found, drift: Any) -> Iterator[str]:

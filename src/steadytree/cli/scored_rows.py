@@ -55,6 +55,64 @@ class Checks(NamedTuple):
             stop("\n".join(f"limit exceeded: {one}" for one in exceeded))
 
 
+def parse_decision(text: str) -> float | dict[str, float]:
+    """When the event is predicted: "0.2", "cost=5", "sensitivity=0.9", "specificity=90%".
+
+    >>> parse_decision("cost=5"), parse_decision("0.2")
+    ({'cost': 5.0}, 0.2)
+    """
+    from steadytree.riskscore.banded_score import check_decision
+
+    rule, _, number = text.rpartition("=")
+    try:
+        value = float(number) if rule == "cost" else parse_share(number, "--decision")
+        found = {rule: value} if rule else value
+        check_decision(found)
+    except ValueError:
+        raise ValueError(
+            "--decision must be a risk between 0 and 1, cost=C above 0, or sensitivity=S or "
+            f"specificity=S up to 1, got {text!r}."
+        ) from None
+    return found
+
+
+def parse_scaling(text: str | None) -> tuple[float, float, float] | None:
+    """Points that double the odds, and the credit score at some odds against the event.
+
+    >>> parse_scaling("20"), parse_scaling("40,500,30")
+    ((20.0, 600.0, 50.0), (40.0, 500.0, 30.0))
+    """
+    if text is None:
+        return None
+    try:
+        pdo, *rest = (float(part) for part in text.split(","))
+        score, odds = rest or (600.0, 50.0)
+    except ValueError:
+        raise ValueError(
+            f"--scaling must be PDO or PDO,SCORE,ODDS, such as 20,600,50, got {text!r}."
+        ) from None
+    return pdo, score, odds
+
+
+def check_sheets(paths: Sequence[Path]) -> list[Path]:
+    """Refuse what is no picture and no page."""
+    for path in paths:
+        if path.suffix not in (".svg", ".html"):
+            raise ValueError(f"--sheet must name a file *.svg or *.html, got {str(path)!r}.")
+    return list(paths)
+
+
+def sheet_texts(scorecard: Any, paths: Sequence[Path], title: str) -> dict[Path | None, str]:
+    """The sheet as a picture or as a page that prints it."""
+    import steadytree as st
+
+    pages = {
+        ".svg": lambda: st.plot(scorecard).svg,
+        ".html": lambda: st.plot(scorecard, title=title).html,
+    }
+    return {path: pages[path.suffix]() for path in paths}
+
+
 def described(scorecard: Any, title: str | None, units: Sequence[str]) -> Any:
     """The scorecard with another title and further units."""
     from dataclasses import replace

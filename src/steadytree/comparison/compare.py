@@ -304,9 +304,9 @@ def _pooled(folds: list[_Fold], X: Any) -> dict[str, Measurement]:
         meaning = "mean over folds, with Student's interval"
         within = mean_interval(np.array(areas, float), 0.0, 1.0)
         found.append(Measurement("AUC", float(np.mean(areas)), meaning, within))
-    sizes = [one.n_leaves if isinstance(one, Tree) else one.n_conditions for one in models]
+    sizes = [one.n_leaves if isinstance(one, Tree) else one.n_bands for one in models]
     if models:
-        unit = "leaves" if isinstance(models[0], Tree) else "conditions"
+        unit = "leaves" if isinstance(models[0], Tree) else "bands"
         meaning = "how much there is to read, mean over folds"
         found.append(Measurement("size", float(np.mean(sizes)), meaning, unit=unit))
     differ = [np.mean(a.answers != b.answers) for a, b in combinations(folds, 2)]

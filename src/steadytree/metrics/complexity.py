@@ -45,8 +45,8 @@ class Complexity:
 def complexity(model: Any, X: Any = None) -> Complexity:
     """Sizes of a tree or scorecard: leaves, depth, splits.
 
-    A scorecard checks all its conditions for every row; its leaves are the totals that can occur,
-    of which about 100,000 are counted.
+    Thresholds and groups of categories of a scorecard are its splits, which every row passes; its
+    leaves are the totals that can occur, of which about 100,000 are counted.
 
     Parameters
     ----------
@@ -82,16 +82,19 @@ def complexity(model: Any, X: Any = None) -> Complexity:
 
 
 def _scorecard_complexity(scorecard: Scorecard) -> Complexity:
-    """Every condition is checked for every row; the leaves are the totals that can occur."""
-    used = [k for k, points in enumerate(scorecard.points) if points.any()]
-    totals = _totals(scorecard)
+    """Every threshold and group is a split that every row passes; the leaves are the totals."""
+    used = [v for v in scorecard.variables if len({band.points for band in v.bands}) > 1]
+    totals, splits = _totals(scorecard), 0
+    for variable in used:
+        *known, missing = (band.points for band in variable.bands)
+        splits += len(known) - 1 + (missing not in known)
     return Complexity(
         n_leaves=len(totals),
-        depth=len(used),
-        n_nodes=len(used) + len(totals),
-        n_features=len({scorecard.conditions[k].feature for k in used}),
-        n_questions=len(used),
-        mean_questions=float(len(used)),
+        depth=splits,
+        n_nodes=splits + len(totals),
+        n_features=len(used),
+        n_questions=splits,
+        mean_questions=float(splits),
     )
 
 

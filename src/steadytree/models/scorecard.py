@@ -114,6 +114,10 @@ class Scorecard(ByKey, Shown):
         return len(self.conditions)
 
     @property
+    def n_bands(self) -> int:
+        return sum(len(variable.listed()) for variable in self.variables)  # lines of its sheet
+
+    @property
     def positive(self) -> Any:
         """The class that the points of two classes are for."""
         if not self.is_binary:
@@ -302,7 +306,8 @@ class Scorecard(ByKey, Shown):
         return self.space, classes, points, offset, risks, self.decision
 
     def __repr__(self) -> str:
-        return f"Scorecard({self.n_conditions} conditions, {len(self.classes)} classes)"
+        variables, classes = len(self.variables), len(self.classes)
+        return f"Scorecard({variables} variables, {self.n_bands} bands, {classes} classes)"
 
     @property
     def _margin(self) -> int:

@@ -67,6 +67,27 @@ class Variable:
             texts[int(np.argmax(sizes))] = "any other"
         return texts
 
+    def listed(self) -> list[tuple[str, Band]]:
+        """The bands as a sheet lists them.
+
+        Missing values that no training row had share the line of the band whose points they get;
+        it says so unless these are none. Those of categories have a line of their own where
+        somebody would take a category that is not known for "any other".
+        """
+        texts, (*known, missing) = self.texts(), self.bands
+        shown = list(zip(texts, self.bands, strict=True))
+        alike = [k for k, band in enumerate(known) if band.points == missing.points]
+        others = texts.index("any other") if "any other" in texts else None
+        if self.column.missing or (others is not None and others not in alike):
+            return shown
+        if not any(missing.points):
+            return shown[:-1]
+        if not alike:
+            return shown
+        home = others if others in alike else alike[-1]
+        shown[home] = f"{texts[home]}, or {texts[-1]}", known[home]
+        return shown[:-1]
+
     def band_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Index of the band of each encoded value of the column."""
         missing = np.isnan(values)

@@ -65,7 +65,7 @@ def build_report(
     data = {
         "format": FORMAT,
         "title": one_line(_title(options, origin, kind)),
-        "headline": _headline(found, size, origin, kind),
+        "headline": _headline(found, _size_text(size, fitted), origin, kind),
         "readings": {
             "accuracy": plain_measurements(found.measurements()),
             "complexity": [] if size is None else plain_measurements(size.measurements()),
@@ -201,7 +201,7 @@ def _sections(
     }
 
 
-def _headline(found: Accuracy, size: Complexity | None, origin: Origin, kind: str) -> str:
+def _headline(found: Accuracy, size: str, origin: Origin, kind: str) -> str:
     correct, baseline, *_ = plain_measurements(found.measurements())
     rows = {
         True: f"the {rows_text(found.n_rows)} it was fitted to",
@@ -212,17 +212,19 @@ def _headline(found: Accuracy, size: Complexity | None, origin: Origin, kind: st
     return (
         f"The {NOUNS[kind]} is correct on {correct['shown']} of {rows} (95 % interval "
         f"{correct['shown_interval']}); always predicting “{label}” would be correct on "
-        f"{baseline['shown']}. {_size_text(size, kind)}"
+        f"{baseline['shown']}. {size}"
     )
 
 
-def _size_text(size: Complexity | None, kind: str) -> str:
+def _size_text(size: Complexity | None, fitted: Tree | Scorecard | BlackBox) -> str:
     if size is None:
         return "It is no single tree or risk score, so its decisions are not shown."
-    if kind == "card":
+    if isinstance(fitted, Scorecard):
+        variables = (
+            "1 variable" if len(fitted.variables) == 1 else f"{len(fitted.variables)} variables"
+        )
         return (
-            f"It adds points for {size.depth} conditions on {size.n_features} columns and has "
-            f"{size.n_leaves:,} different totals."
+            f"It has {variables} in {fitted.n_bands} bands and {size.n_leaves:,} different totals."
         )
     leaves = f"{size.n_leaves:,} {'leaf' if size.n_leaves == 1 else 'leaves'}"
     return (

@@ -26,6 +26,7 @@ from steadytree.reporting.formatting import (
     plain_text,
 )
 from steadytree.reporting.html import render_explanation
+from steadytree.reporting.svg.sheet import interval_of
 from steadytree.reporting.wording import describe_split
 from steadytree.robustness.certify import Certificate, Step, certify
 from steadytree.robustness.perturbation import Perturbation
@@ -321,7 +322,7 @@ def _probability(
     name = model.classes[wanted]
     for one in model.risk_table.rows if model.risk_table is not None else ():
         if one.total == total[0, column] and str(one.label) == str(name):
-            low, high = one.interval
+            low, high = interval_of(model, one)
             return risk, (low, high) if wanted == label else (1 - high, 1 - low), one.n_rows
     return risk, None, None
 
@@ -332,29 +333,25 @@ def _splits(tree: Tree, x: NDArray[np.float64]) -> list[Stage]:
     for node, below in itertools.pairwise(path):
         j = int(tree.feature[node])
         yes, at = bool(tree.left[node] == below), float(exact[node])
-        found.append(_stage(describe_split(tree, node).text, yes, tree.space, j, x[j], at))
+        text = describe_split(tree, node).text
+        found.append(_stage(text, yes, tree.space, j, x[j], at, None))
     return found
 
 
 def _conditions(card: Scorecard, x: NDArray[np.float64]) -> list[Stage]:
     held, found = card.holds_encoded(x[None])[0], []
-    label = int(card.answer_encoded(x[None])[0])
-    points = card.points[:, 0 if card.is_binary else label].tolist()
+    own = 0 if card.is_binary else int(card.answer_encoded(x[None])[0])
     for k, condition in enumerate(card.conditions):
-        j = condition.feature
-        text, at = one_line(card.texts()[k]), condition.threshold
-        found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points[k]))
+        j, at, points = condition.feature, condition.threshold, int(card.points[k, own])
+        # where no row was missing, nothing is asked about that, unless this one is
+        if condition.sort != "missing" or held[k] or card.space[j].missing:
+            text = one_line(card.texts()[k])
+            found.append(_stage(text, bool(held[k]), card.space, j, x[j], at, points))
     return found
 
 
 def _stage(
-    text: str,
-    yes: bool,
-    space: FeatureSpace,
-    j: int,
-    x: float,
-    at: float,
-    points: int | None = None,
+    text: str, yes: bool, space: FeatureSpace, j: int, x: float, at: float, points: int | None
 ) -> Stage:
     column, margin, share = space[j], None, None
     if np.isfinite(at) and not np.isnan(x) and not column.is_categorical:

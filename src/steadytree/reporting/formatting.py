@@ -137,7 +137,7 @@ COMPARED_SHARES = ("accuracy", "certified accuracy", "worst-case accuracy", "cha
 COLUMNS: dict[str, tuple[str, int, str]] = {
     "accuracy": ("accuracy", HIGH, "share of held-out rows predicted correctly"),
     "AUC": ("AUC", HIGH, "probability that rows of two classes are ranked in the right order"),
-    "size": ("size", NEITHER, "leaves of a tree, conditions of a risk score"),
+    "size": ("size", NEITHER, "leaves of a tree, bands of a risk score"),
     "sensitivity": ("sensitivity", LOW, "mean change of the tree when one row is left out, 0 to 1"),
     "changed answers": (
         "changed predictions",

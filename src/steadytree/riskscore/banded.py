@@ -27,6 +27,7 @@ LEAST = 10.0  # and least weight; less where rows are few
 FEW = 0.1
 SELDOM = 4.0  # gain beyond what chance gains on average that makes a score
 WORTH = 0.5  # share of its price that a split must gain
+PROMISE = 1.0  # share of the prices that a fit gains by chance, in the choice between two limits
 
 
 # exchanges of splits: at most for each condition, splits tried, and least gain
@@ -43,6 +44,8 @@ class BandSettings:
     max_variables: int
     forced: tuple[int, ...] = ()
     excluded: frozenset[int] = frozenset()  # columns left out
+    # other limits, conditions and variables, under which the bands may be grown instead
+    instead: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,19 +112,54 @@ def least_weights(total: float) -> tuple[float, float]:
 
 
 def grow_bands(rows: BinnedRows, settings: BandSettings) -> Bands:
-    """Split bands one by one, each time where the loss falls most, and refit all of them."""
-    found, weight_of_bins = _no_bands(rows), rows.weight_of_bins()
-    beats_chance = bool(settings.forced)
-    for _ in range(settings.max_conditions):
+    """Split bands one by one, each time where the loss falls most, and refit all of them.
+
+    No bands where they gain no more than chance does. Under two limits both are tried, and those
+    bands are taken that promise the lower loss on new rows.
+    """
+    weight_of_bins, nothing = rows.weight_of_bins(), _no_bands(rows)
+    path = _split_all(rows, nothing, settings, weight_of_bins)
+    if not settings.forced and not any(_beats_chance(rows, one) for one in path):
+        return nothing
+    found = [_finished(rows, path[-1], settings, weight_of_bins)]
+    if settings.instead is not None:
+        conditions, variables = settings.instead
+        other = replace(settings, max_conditions=conditions, max_variables=variables)
+        # the first splits are the same, as long as there are no more variables
+        *_, shared = (one for one in [nothing, *path] if len(one.used) <= variables)
+        *_, last = shared, *_split_all(rows, shared, other, weight_of_bins)
+        found.append(_finished(rows, last, other, weight_of_bins))
+    return min(found, key=lambda one: 2 * one.plain_loss + PROMISE * one.spent)
+
+
+def _split_all(
+    rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
+) -> list[Bands]:
+    """The bands after each further split that pays."""
+    path: list[Bands] = []
+    for _ in range(settings.max_conditions - _n_splits(found)):
         gain, paid, other = _split_best(rows, found, settings, weight_of_bins)
         if other is None or (gain <= WORTH * paid and not _waiting(rows, found, settings)):
             break
         found = other
-        # what chance gains by the choice of splits and of columns, and seldom more than
-        chance = found.spent + 2 * len(found.used) * np.log(len(rows.bins)) + SELDOM
-        beats_chance |= 2 * (found.null_loss - found.plain_loss) > chance
-    if not beats_chance:
-        return _no_bands(rows)
+        path.append(found)
+    return path
+
+
+def _n_splits(found: Bands) -> int:
+    return sum(int(found.band[v].max()) for v in found.used)
+
+
+def _beats_chance(rows: BinnedRows, found: Bands) -> bool:
+    """Whether more is gained than the choice of splits and columns gains by chance, but seldom."""
+    chance = found.spent + 2 * len(found.used) * np.log(len(rows.bins)) + SELDOM
+    return bool(2 * (found.null_loss - found.plain_loss) > chance)
+
+
+def _finished(
+    rows: BinnedRows, found: Bands, settings: BandSettings, weight_of_bins: Floats
+) -> Bands:
+    """Exchange splits, refit with the prior's own variance, and straighten."""
     found = _exchange(rows, found, settings, weight_of_bins)
     # the prior's variance is that of the log odds found, where that is larger (empirical Bayes)
     values = np.concatenate([found.values_of(v) for v in found.used])
@@ -154,8 +192,7 @@ def _exchange(
     for _ in range(EXCHANGES * settings.max_conditions):
         for pair in _weakest(rows, found)[:WEAKEST]:
             joined = _refit(rows, _joined(found, *pair))
-            n_splits = sum(int(found.band[v].max()) for v in found.used)
-            joined = replace(joined, spent=found.spent * (1 - 1 / n_splits))
+            joined = replace(joined, spent=found.spent * (1 - 1 / _n_splits(found)))
             _, _, other = _split_best(rows, joined, settings, weight_of_bins)
             if other is None:
                 continue

@@ -17,11 +17,18 @@ from steadytree.riskscore.band_bins import ColumnBins
 from steadytree.riskscore.band_points import conditions_of, round_bands, shrinkage, start_for
 from steadytree.riskscore.banded import Bands, BandSettings, BinnedRows
 from steadytree.riskscore.boosting import TAUS, Points, last_within_error
-from steadytree.riskscore.candidates import SLACK, LabelledRows, allowed_directions, check_forced
+from steadytree.riskscore.candidates import (
+    SLACK,
+    USUAL,
+    LabelledRows,
+    allowed_directions,
+    check_forced,
+)
 from steadytree.riskscore.logistic import joint_scorecard
 from steadytree.riskscore.pool import ScorecardPool, search_pool
 
 MOST_POINTS, NO_LIMIT = 10, 10**6
+MANY, FEW_VARIABLES = 16, 6  # conditions, where variables are few
 FOLDS, MOST_ROWS = 5, 10_000  # for the choice of the noise
 GROUP_ODDS = 2.0  # below half of the mean odds is low risk, from twice of them on high
 
@@ -57,8 +64,16 @@ def fit_banded(estimator: Any, data: LabelledRows, fitting: Floats, seed: int) -
 
 def _settings(estimator: Any, data: LabelledRows) -> BandSettings:
     limits = (estimator.max_conditions, estimator.max_variables)
-    conditions, variables = (NO_LIMIT if limit is None else int(limit) for limit in limits)
-    return BandSettings(conditions, variables, check_forced(estimator, data))
+    conditions, variables = (
+        NO_LIMIT if limit in (None, "auto") else int(limit) for limit in limits
+    )
+    instead = None
+    forced = check_forced(estimator, data)
+    if estimator.max_conditions == "auto":
+        conditions = USUAL
+        if len(data.classes) == 2 and len(forced) <= FEW_VARIABLES:
+            instead = MANY, min(variables, FEW_VARIABLES)
+    return BandSettings(conditions, variables, forced, instead=instead)
 
 
 def _rows(estimator: Any, data: LabelledRows, fitting: Floats, event: int, noise: float):

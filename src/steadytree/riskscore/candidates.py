@@ -19,6 +19,7 @@ from steadytree.robustness.perturbation import check_names
 # shifts are larger than tau by this factor, so that rounding never breaks a certificate
 SLACK = 1 + 1e-8
 FOLDS = 5
+USUAL = 10  # conditions, unless told
 
 
 class LabelledRows(NamedTuple):

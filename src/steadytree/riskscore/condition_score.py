@@ -8,7 +8,7 @@ import numpy as np
 from steadytree.models.scorecard import Scorecard
 from steadytree.riskscore import boosting, candidates, logistic
 from steadytree.riskscore.boosting import Boosting, Points
-from steadytree.riskscore.candidates import DerivedFeatures, LabelledRows, TrainingRows
+from steadytree.riskscore.candidates import USUAL, DerivedFeatures, LabelledRows, TrainingRows
 
 MOST_POINTS = {"majority": 10, "logistic": 5}
 NO_LIMIT = 10**6
@@ -128,7 +128,8 @@ def _logistic_noise(
 
 
 def most_conditions(estimator: Any) -> int:
-    return NO_LIMIT if estimator.max_conditions is None else int(estimator.max_conditions)
+    limit = estimator.max_conditions
+    return NO_LIMIT if limit is None else USUAL if limit == "auto" else int(limit)
 
 
 def _most_points(estimator: Any, objective: str) -> int:

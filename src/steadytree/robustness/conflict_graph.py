@@ -6,9 +6,10 @@ these are exact. Floats decide a comparison where they can; ties are decided by 
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,27 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
-from scipy.spatial import cKDTree
 
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.table import Table, quote
-from steadytree.robustness._kernels.separation import close_pairs, nearest_in_blocks
+from steadytree.robustness._kernels.separation import (
+    RowTree,
+    bound_nodes,
+    close_pairs,
+    cover_close,
+    grow_tree,
+    nearest_rows,
+)
 from steadytree.robustness.perturbation import is_number
 
 MOST_CLASSES = 62  # one bit each
-MOST_PAIRS = 50_000_000
+MOST_PAIRS = 5_000_000  # that are listed
 NO_PAIRS = np.empty((0, 2), np.int64)
-MOST_SWEPT = 5_000  # rows of a block whose pairs are walked through
-QUERIES = 64, 4_096  # first and largest number of rows that are looked up at once
-LADDER = (1e-3, 0.02, 0.1, 0.3)
+LEAF = 8  # rows of the tree that are not divided further
 SLACK = 8  # roundings by which a sum of floats may be off, with a margin
+
+# the least and the last rank close to each, column after column, and where columns start
+Closer = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +80,14 @@ class Scaled:
             values[:, j] = ((value - value[0]) / float(units[-1]))[ranks[:, j]]
         return cls(values, ranks, tuple(levels), tuple(units))
 
-    def closer_than(self, r: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The last rank closer to each rank than 2 r, for r > 0, and where columns start."""
-        # two values of a column with ranks a <= b are closer just where ``b <= last[start + a]``
+    def closer_than(self, r: float) -> Closer:
+        """The least and the last rank closer to each rank than 2 r, for r > 0."""
         columns = zip(self.levels, self.units, strict=True)
         each = [_last_closer(level, 2 * _decimal(r) * unit) for level, unit in columns]
+        # ranks a <= b are close where b is at most the last of a, which rises with a
+        least = [np.searchsorted(last, np.arange(len(last))) for last in each]
         starts = np.concatenate([[0], np.cumsum([len(one) for one in each])])
-        return np.concatenate(each), starts[:-1].astype(np.int64)
+        return np.concatenate(least), np.concatenate(each), starts[:-1].astype(np.int64)
 
 
 def _decimal(number: Any) -> Fraction:
@@ -154,125 +163,74 @@ class Distinct:
         """The classes of each row, one bit each."""
         return ((self.counts > 0) << np.arange(self.counts.shape[1])).sum(axis=1)
 
-    def close(self, last: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Pairs (m, 2) of rows of different classes that are close, by `Scaled.closer_than`."""
-        order, start, columns = self._sorted(
-            self.ranks, lambda j, ranks: last[starts[j] + ranks[:-1]] < ranks[1:]
-        )
-        sorted_ = np.ascontiguousarray(self.ranks[order]), self.bits[order], start, columns
-        count = close_pairs(*sorted_, (last, starts), NO_PAIRS)
-        if count > MOST_PAIRS:
-            raise ValueError(
-                f"{count:,} pairs of rows lie closer than 2 r, more than can be listed: "
-                "choose a smaller r."
-            )
-        pairs = np.empty((count, 2), np.int64)
-        close_pairs(*sorted_, (last, starts), pairs)
-        return order[pairs]
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The rows in the order of their tree."""
+        return self._grown[0]
+
+    @cached_property
+    def _grown(self) -> tuple[NDArray[np.int64], ...]:
+        """Order of the rows, and start, end, first child and parent of the tree's nodes."""
+        found: tuple[NDArray[np.int64], ...] = grow_tree(np.ascontiguousarray(self.rows), LEAF)
+        return found
+
+    def _tree(self, compared: NDArray[Any], bits: NDArray[np.int64]) -> RowTree:
+        """The tree with boxes of sorted rows or ranks."""
+        _, start, end, left, parent = self._grown
+        return RowTree(start, end, left, parent, *bound_nodes(start, end, left, compared, bits))
+
+    def cover(
+        self, closer: Closer | None, time_limit: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_], int]:
+        """Pairs of close rows, what to drop by (distinct row, class), and a proven lower bound.
+
+        Without `closer` only equal rows are close. Pairs beyond `MOST_PAIRS` are not listed; then
+        what is dropped may be up to twice the least.
+        """
+        if closer is None:
+            return NO_PAIRS, *least_cover(self.counts, NO_PAIRS, time_limit)
+        ranks, bits = np.ascontiguousarray(self.ranks[self.order]), self.bits[self.order]
+        tree = self._tree(ranks, bits)
+        pairs = close_pairs(tree, ranks, bits, closer, MOST_PAIRS)
+        listed: NDArray[np.int64] = self.order[pairs]
+        if len(pairs) <= MOST_PAIRS:
+            return listed, *least_cover(self.counts, listed, time_limit)
+        dropped = np.empty(self.counts.shape, bool)
+        dropped[self.order], paid = cover_close(tree, ranks, self.counts[self.order], closer)
+        return listed[:MOST_PAIRS], dropped, int(paid)
 
     def least_distance(self, dropped: NDArray[np.bool_]) -> float:
         """Distance of the nearest rows of different classes without some (distinct row, class)."""
-        counts = np.where(dropped, 0, self.counts)
-        left = counts.any(axis=1)
-        rest = replace(self, rows=self.rows[left], counts=counts[left], ranks=self.ranks[left])
-        return rest._closest_pair()
-
-    def _closest_pair(self) -> float:
-        """Distance of the nearest rows of different classes."""
-        if ((self.counts > 0).sum(axis=1) > 1).any():
+        left = np.where(dropped, 0, self.counts)
+        if ((left > 0).sum(axis=1) > 1).any():
             return 0.0
-        if self.counts.any(axis=0).sum() < 2:
-            return np.inf
-        widest, second = self._longest_distances()
-        for reach in (*(rung for rung in LADDER if rung < second), second):
-            order, start, columns = self._sorted(
-                self.rows, lambda j, values, reach=reach: np.diff(values) > reach
-            )
-            rows, bits = np.ascontiguousarray(self.rows[order]), self.bits[order]
-            found, best = np.full(len(rows), np.inf), np.inf
-            for block in np.flatnonzero(np.diff(start) > MOST_SWEPT):
-                own = slice(start[block], start[block + 1])
-                best = min(best, closest_pair(rows[own], bits[own], min(best, reach)))
-                found[own] = widest  # known, so that the sweep leaves them out
-            nearest_in_blocks(rows, bits, start, columns, found, min(best, reach))
-            best = min(best, float(found.min()))
-            if best <= reach:
-                return best
-        return widest  # no other distance is left
+        rest = replace(self, counts=left)
+        # every pair has an end outside the largest class; in random order a near pair is found
+        # soon, and most rows then have none that is nearer
+        n_rows = (left > 0).sum(axis=0)
+        others = np.delete(left, np.argmax(n_rows), axis=1).sum(axis=1)
+        wanted = np.random.default_rng(0).permutation(np.flatnonzero(others[self.order]))
+        best = np.full(len(left), np.inf)
+        self._nearest(rest.bits, wanted, best, True)
+        return float(best.min())
 
     def nearest_other_class(self) -> NDArray[np.float64]:
         """Distance (m,) of each distinct row to the nearest row of another class."""
-        # tried within a small reach first, then within larger ones for what is left
-        best = np.where((self.counts > 0).sum(axis=1) > 1, 0.0, np.inf)
-        if self.counts.any(axis=0).sum() < 2:
-            return best  # there is no other class
-        widest, second = self._longest_distances()
-        for reach in (*(rung for rung in LADDER if rung < second), second):
-            if not np.isinf(best).any():
-                return best
-            order, start, columns = self._sorted(
-                self.rows, lambda j, values, reach=reach: np.diff(values) > reach
-            )
-            found = best[order]
-            rows, bits = np.ascontiguousarray(self.rows[order]), self.bits[order]
-            nearest_in_blocks(rows, bits, start, columns, found, reach)
-            # beyond the reach a nearer row may lie in another block
-            best[order] = np.where(found <= reach, found, np.inf)
-        best[np.isinf(best)] = widest  # no other distance is left
-        return best
+        best = np.where((self.counts > 0).sum(axis=1) > 1, 0.0, np.inf)[self.order]
+        self._nearest(self.bits, np.flatnonzero(best > 0), best, False)
+        found = np.empty(len(best))
+        found[self.order] = best
+        return found
 
-    def _longest_distances(self) -> tuple[float, float]:
-        """The longest distance two values of one column have, and the longest below it."""
-        ends = [np.unique(column) for column in self.rows.T]
-        widest = max(values[-1] - values[0] for values in ends)
-        second = 0.0
-        for values in ends:
-            near = values[-1] - values[:2], values[-2:] - values[0], [values[-1] - values[0]]
-            second = max([second, *(d for part in near for d in part if d < widest)])
-        return float(widest), float(second)
-
-    def _sorted(
-        self, compared: NDArray[Any], gaps: Callable[..., NDArray[np.bool_]]
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Order by block and sweep column, where blocks start, and columns to compare in turn."""
-        # `compared` are the rows or their ranks. ``gaps(j, values)`` flags the values of a column
-        # that a gap follows; rows on its two sides are never close, so rows are only compared where
-        # all such columns agree.
-        parts, distinct = [], np.empty(compared.shape[1], np.int64)
-        for j, column in enumerate(compared.T):
-            values = np.unique(column)
-            distinct[j] = len(values)
-            last = np.flatnonzero(gaps(j, values))
-            if len(last):
-                parts.append(np.searchsorted(values[last], column, side="left"))
-        block = np.zeros(len(self.rows), np.int64)
-        if parts:
-            keys = _row_keys(np.ascontiguousarray(np.stack(parts, axis=1).astype(np.int64)))
-            block = np.unique(keys, return_inverse=True)[1].ravel()
-        spread = self.rows.std(axis=0)
-        sweep = int(np.lexsort((-spread, -distinct))[0])
-        columns = np.array([sweep, *(j for j in np.argsort(-spread) if j != sweep)])
-        order = np.lexsort((compared[:, sweep], block))
-        ranked = block[order]
-        start = np.flatnonzero(np.concatenate([[True], ranked[1:] != ranked[:-1], [True]]))
-        return order, start, columns
-
-
-def closest_pair(rows: NDArray[np.float64], classes: NDArray[np.int64], reach: float) -> float:
-    """Least distance of rows of different classes, infinite where it is above `reach`."""
-    # A k-d tree of each class is asked for rows nearer than the best found so far, which most rows
-    # have none of, so that most of the tree is passed over.
-    rows = rows[:, np.ptp(rows, axis=0) > 0]
-    shuffled = np.random.default_rng(0).permutation(len(rows))  # a near pair is found soon
-    rows, classes, best = rows[shuffled], classes[shuffled], np.inf
-    for one in np.unique(classes)[:-1]:
-        tree = cKDTree(rows[classes == one], balanced_tree=False)
-        others, at, size = rows[classes > one], 0, QUERIES[0]
-        while at < len(others):
-            bound = np.nextafter(min(best, reach), np.inf)
-            found, _ = tree.query(others[at : at + size], p=np.inf, distance_upper_bound=bound)
-            best, at, size = min(best, float(found.min())), at + size, min(2 * size, QUERIES[1])
-    return best
+    def _nearest(
+        self,
+        bits: NDArray[np.int64],
+        wanted: NDArray[np.int64],
+        best: NDArray[np.float64],
+        together: bool,
+    ) -> None:
+        rows, bits = np.ascontiguousarray(self.rows[self.order]), bits[self.order]
+        nearest_rows(self._tree(rows, bits), rows, bits, wanted, best, together)
 
 
 def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:

@@ -181,8 +181,8 @@ def test_command_fits_prints_saves_and_scores(run, tmp_path):
     frame["y"] = np.where(frame["a"] > 0.5, "yes", "no")
     data, card = tmp_path / "d.csv", tmp_path / "d.card.json"
     frame.to_csv(data, index=False)
-    fit = ["--target", "y", "--noise", "0", "--save", card, "--svg", tmp_path / "d.svg"]
-    fit += ["--html", tmp_path / "d.html"]
+    fit = ["--target", "y", "--noise", "0", "--save", card, "--sheet", tmp_path / "d.svg"]
+    fit += ["--sheet", tmp_path / "d.html"]
     code, printed, _ = run(data, *fit)
     assert code == 0
     assert "  ≥ 0." in printed
@@ -253,7 +253,7 @@ def test_command_shows_a_saved_card_as_it_was_fitted(run, tmp_path):
 
     def shown(name, *arguments):
         svg, html = tmp_path / f"{name}.svg", tmp_path / f"{name}.html"
-        code, printed, _ = run(data, *arguments, "--svg", svg, "--html", html)
+        code, printed, _ = run(data, *arguments, "--sheet", svg, "--sheet", html)
         assert code == 0
         return printed, svg.read_text(), html.read_text()
 

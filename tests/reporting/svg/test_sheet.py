@@ -10,7 +10,14 @@ from steadytree.data.feature_space import FeatureSpace
 from steadytree.models.risk_table import RiskGroup, RiskTable
 from steadytree.models.scorecard import Scorecard
 from steadytree.models.variable import category_conditions, number_conditions
-from steadytree.reporting.svg.sheet import MOST_LINES, RiskLine, Sheet, possible_totals, risk_text
+from steadytree.reporting.svg.sheet import (
+    MOST_LINES,
+    RiskLine,
+    Sheet,
+    interval_of,
+    possible_totals,
+    risk_text,
+)
 from tests.models.scorecards import random_card, random_rows_of_card
 
 
@@ -35,8 +42,10 @@ def test_every_row_finds_its_total_and_risk(seed):
             assert line.risk == risk_text(card.risk([total])[0, 1])
             [row] = [row for row in card.risk_table.rows if row.total == total]
             assert (line.n_rows, line.n_label) == (row.n_rows, row.n_label)
-            low, high = wilson_interval(row.n_label, row.n_rows)
-            assert line.interval == (min(low, row.risk), max(high, row.risk))
+            both = [wilson_interval(n, row.n_rows) for n in (row.n_label, row.n_rows * row.risk)]
+            lows, highs = zip(*both, strict=True)
+            assert line.interval == (min(lows), max(highs))
+            assert line.interval == interval_of(card, row)
     assert sum(line.n_rows for line in lines) == len(totals)
 
 
@@ -113,16 +122,16 @@ def test_intervals_follow_the_prevalence_of_the_risks():
     ratio = 0.01 / 0.99 / (share / (1 - share))  # of the odds, by Bayes' rule
     for line in Sheet.of(card).risks[0][1]:
         if line.n_rows:
-            ends = [
-                e * ratio / (e * ratio + 1 - e) for e in wilson_interval(line.n_label, line.n_rows)
-            ]
-            expected = min(ends[0], *line.risks), max(ends[1], *line.risks)
-            assert line.interval == pytest.approx(expected)
+            before = [r / (r + ratio * (1 - r)) for r in line.risks]
+            ends = [e for r in before for e in wilson_interval(line.n_rows * r, line.n_rows)]
+            ends += wilson_interval(line.n_label, line.n_rows)
+            ends = [e * ratio / (e * ratio + 1 - e) for e in ends]
+            assert line.interval == pytest.approx((min(ends), max(ends)))
     assert Sheet.of(card).note.endswith("at a prevalence of 1.0 %")
 
 
-def test_an_interval_holds_the_risk():
+def test_an_interval_is_around_the_risk_and_around_the_share():
     line = RiskLine(3, 3, (0.2, 0.2), n_rows=100, n_label=60)
-    assert line.interval == (0.2, wilson_interval(60, 100)[1])
+    assert line.interval == (wilson_interval(20, 100)[0], wilson_interval(60, 100)[1])
     assert RiskLine(3, 3, (0.6, 0.6), 100, 60).interval == wilson_interval(60, 100)
     assert RiskLine(3, 3, (0.6, 0.6), 0, 0).interval is None

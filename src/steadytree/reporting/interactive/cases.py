@@ -21,6 +21,7 @@ from steadytree.reporting.explain import (
 )
 from steadytree.reporting.formatting import label_text, one_line, plain
 from steadytree.reporting.options import ReportOptions
+from steadytree.reporting.svg.sheet import interval_of
 from steadytree.reporting.wording import describe_split
 from steadytree.robustness.certify import bins_of
 from steadytree.robustness.perturbation import Moves
@@ -195,6 +196,8 @@ def _scorecard(card: Scorecard, index: dict[int, int]) -> dict[str, Any]:
                 "threshold": _number(condition.threshold),
                 "categories": list(condition.categories),
                 "points": points,
+                # not asked about where no row was missing, unless the case at hand is
+                "always": condition.sort != "missing" or card.space[condition.feature].missing,
             }
             for text, condition, points in zip(
                 card.texts(), card.conditions, card.class_points.tolist(), strict=True
@@ -225,7 +228,7 @@ def _risks(card: Scorecard) -> list[dict[str, Any]]:
             {
                 "total": total - margin,
                 "risk": float(card.risk([total])[0, 1]) if card.gives_risks else None,
-                "interval": None if row is None else list(row.interval),
+                "interval": None if row is None else list(interval_of(card, row)),
                 "n_rows": None if row is None else row.n_rows,
             }
         )

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from scipy.special import expit, logit
 
 from steadytree._base.intervals import wilson_interval
-from steadytree.models.risk_table import RiskRow
+from steadytree.models.risk_table import RiskRow, RiskTable
 from steadytree.models.scorecard import Scorecard
-from steadytree.models.variable import Band, Variable
+from steadytree.models.variable import Variable
 from steadytree.reporting.formatting import label_text, one_line
 
 MOST_LINES = 60  # totals of one class; with more, neighbours share a line
@@ -48,17 +48,22 @@ class RiskLine:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95 % interval of the observed share, widened to hold the risks too.
+        """Wilson's 95 % intervals around the observed share and around the risk, together.
 
-        Bands were chosen on the rows that are counted, so shares are too extreme, and risks are
-        shrunken for that: where one lies outside, both are possible. None without rows.
+        Bands were chosen on the rows that are counted, so that shares are too extreme: risks are
+        shrunken for that, and as uncertain for that many rows. None without rows.
         """
         if not self.n_rows:
             return None
-        low, high = wilson_interval(self.n_label, self.n_rows)
-        if self.shift:
-            low, high = (float(expit(logit(end) + self.shift)) for end in (low, high))
-        return min(low, *self.risks), max(high, *self.risks)
+        before = (self.n_rows * self._moved(risk, -self.shift) for risk in self.risks)
+        both = [wilson_interval(events, self.n_rows) for events in (self.n_label, *before)]
+        ends = [self._moved(end, self.shift) for pair in both for end in pair]
+        return min(ends), max(ends)
+
+    @staticmethod
+    def _moved(risk: float, shift: float) -> float:
+        """A risk after a shift of its log odds."""
+        return float(expit(logit(risk) + shift)) if shift else risk
 
     @property
     def interval_text(self) -> str:
@@ -119,19 +124,8 @@ def risk_text(share: float) -> str:
 
 
 def _block(variable: Variable) -> Block:
-    shown = tuple((one_line(text), band.points) for text, band in _bands(variable))
+    shown = tuple((one_line(text), band.points) for text, band in variable.listed())
     return Block(one_line(variable.name), one_line(variable.unit), shown)
-
-
-def _bands(variable: Variable) -> list[tuple[str, Band]]:
-    """Bands that can occur: missing values where there were any, or where they have points.
-
-    They are listed too where somebody would take a category that is not known for "any other".
-    """
-    texts, missing = variable.texts(), variable.bands[-1]
-    others = variable.bands[texts.index("any other")] if "any other" in texts else missing
-    is_listed = variable.column.missing or any(missing.points) or others.points != missing.points
-    return list(zip(texts, variable.bands, strict=True))[: None if is_listed else -1]
 
 
 def _rule(scorecard: Scorecard, labels: tuple[str, ...]) -> str:
@@ -204,6 +198,15 @@ def _lines(scorecard: Scorecard, rows: list[RiskRow]) -> tuple[RiskLine, ...]:
     )
 
 
+def interval_of(scorecard: Scorecard, row: RiskRow) -> tuple[float, float]:
+    """The interval of one total as the sheet states it."""
+    table: RiskTable = scorecard.risk_table  # type: ignore[assignment]
+    shift = _shift(scorecard, [one for one in table.rows if one.label == row.label])
+    risks = row.risk, row.risk
+    line = RiskLine(row.total, row.total, risks, row.n_rows, row.n_label, shift=shift)
+    return line.interval or (0.0, 1.0)
+
+
 def _shift(scorecard: Scorecard, rows: list[RiskRow]) -> float:
     """Log odds from the share of events in training to the prevalence that risks are stated for."""
     prevalence = scorecard.provenance.get("prevalence")
@@ -217,7 +220,7 @@ def possible_totals(scorecard: Scorecard) -> set[int]:
     """Totals of two classes that some row can have; empty where they are too many."""
     found = {int(scorecard.offset[0])}
     for variable in scorecard.variables:
-        points = {band.points[0] for _, band in _bands(variable)}
+        points = {band.points[0] for _, band in variable.listed()}
         found = {total + own for total in found for own in points}
         if len(found) > MOST_TOTALS:
             return set()

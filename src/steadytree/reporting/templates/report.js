@@ -242,7 +242,9 @@ function explain(given) {
     inside = Math.min(...gaps);
     const whose = model.classes.length === 2 ? 1 : own;
     stages = model.conditions.map(one => ({text: one.text, holds: holds(one, x[one.column]),
-                                           column: one.column, points: one.points[whose]}));
+                                           column: one.column, points: one.points[whose],
+                                           isShown: one.always || holds(one, x[one.column])}))
+      .filter(one => one.isShown);
   }
   const old = cases.previous, seen = old && seenBy(old, given);
   const before = old && {decision: decide(old, seen), ...probability(old, seen)};
