@@ -16,9 +16,8 @@ from cells import alternatives, measure_cell
 from pictures import frequent_trees, over_epsilon, trade_off
 from tables import table, verdict
 
-from data import all_sets, quick_sets
+from data import all_sets, finished, quick_sets
 from steadytree import StableTreeClassifier
-from steadytree.reporting.study import Results
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
 PARTS = ("figures", "bounds", "counts")
@@ -32,8 +31,7 @@ def main(arguments=None):
         name: getattr(asked, name) or value
         for name, value in (QUICK if asked.quick else FULL).items()
     }
-    asked.out.mkdir(parents=True, exist_ok=True)
-    results = Results(asked.out / "results.jsonl")
+    results = finished(asked.out / "results.jsonl", plan)
     for data in quick_sets() if asked.quick else all_sets():
         if asked.sets and data.name not in asked.sets:
             continue

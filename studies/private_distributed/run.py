@@ -22,7 +22,7 @@ from functools import partial
 from itertools import chain, product
 
 import numpy as np
-from common import public_schema, read, several, single, split
+from common import at_hand, public_schema, read, several, single, split
 from pictures import TOP_DOWN, draw_all
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
@@ -36,6 +36,7 @@ SETS = {
     "mnist-blocks_train": 10_000,
     "creditcard": 30_000,
     "skin": 60_000,
+    "ctr": 60_000,
 }
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 SHARES, SHARE_EPSILONS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99), (0.125, 1.0, 8.0)
@@ -189,7 +190,7 @@ def sets_at_hand(asked):
     if asked.data is None:
         frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
         return {"breast-cancer": (frame, y.to_numpy())}
-    there = [name for name in asked.sets if (asked.data / f"{name}.csv.gz").exists()]
+    there = [name for name in asked.sets if at_hand(asked.data, name)]
     most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
     return {name: load(asked.data, name, most[name]) for name in there}
 

@@ -39,7 +39,16 @@ def cloud(run, name, folder):
     _save(figure, folder, "figure-2-frontier", name)
 
 
+def seen_again(name, folder):
+    """Mark pictures of a set that was finished before as those of this run."""
+    for path in folder.glob(f"*-{_stem(name)}.png"):
+        path.touch()
+
+
+def _stem(name):
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
+
+
 def _save(figure, folder, kind, name):
-    stem = "".join(letter if letter.isalnum() else "-" for letter in name)
-    figure.savefig(folder / f"{kind}-{stem}.png", dpi=110)
+    figure.savefig(folder / f"{kind}-{_stem(name)}.png", dpi=110)
     plt.close(figure)
