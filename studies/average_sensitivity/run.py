@@ -12,6 +12,7 @@ from functools import partial
 
 import bounds
 import counts
+import rates
 from cells import alternatives, measure_cell
 from pictures import frequent_trees, over_epsilon, trade_off
 from tables import table, verdict
@@ -20,7 +21,7 @@ from data import all_sets, finished, quick_sets
 from steadytree import StableTreeClassifier
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
-PARTS = ("figures", "bounds", "counts")
+PARTS = ("figures", "bounds", "counts", "rates")
 QUICK = {"samples": 3, "seeds": 3, "repeats": 30}
 
 
@@ -48,7 +49,7 @@ def read_arguments(arguments):
     parser.add_argument("--quick", action="store_true", help="scikit-learn's breast cancer only")
     parser.add_argument("--sets", nargs="*", help="names of data sets; all that are there")
     parser.add_argument(
-        "--parts", nargs="*", choices=PARTS, default=PARTS, help="figures, bounds or counts; all"
+        "--parts", nargs="*", choices=PARTS, default=PARTS, help="some of the parts; all"
     )
     parser.add_argument("--removed", nargs="*", type=float, help="1, 0.01, 0.1 or 0.3; all of them")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("average_sensitivity_out"))
@@ -105,6 +106,10 @@ def show_checks(data, asked):
     if "counts" in asked.parts:
         found = counts.table(data, *((2, 2, 50) if asked.quick else (10, 10)))
         title = "most frequent of 100 trees, by the levels that are compared"
+        print(f"\n{data.name}, depth {data.depth}: {title}\n\n{found}", flush=True)
+    if "rates" in asked.parts:
+        found = rates.table(data, *((1, 2, 20) if asked.quick else (10, 3)))
+        title = "most frequent of 100 trees, by the reading of Algorithm 3"
         print(f"\n{data.name}, depth {data.depth}: {title}\n\n{found}", flush=True)
 
 

@@ -27,6 +27,7 @@ from tables import (
     figure_table,
     mean_table,
     paired_table,
+    plane_table,
     separation_table,
 )
 
@@ -179,6 +180,9 @@ def show(cells, names, seeds, asked):
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
         print(error_table(ran, methods), end="\n\n")
+        planes = [c for c in ran if c.get("er_moved") is not None]
+        if planes:
+            print(plane_table(planes), end="\n\n")
         own = [m for m in methods if m in METHODS]  # peers may have been run on fewer sets
         several = len({c["set"] for c in ran}) > 1
         for listed in ((own, methods) if own and own != methods else (methods,)) if several else ():

@@ -32,8 +32,8 @@ STUDIES = {
 QUICK = {
     "frontier": {"n_splits": 2, "n_trees": 20},
     "shallow": {"n_splits": 2, "n_trees": 20},
-    "sensitivity": {"n_repeats": 2, "n_moves": 3},
-    "sequence": {"n_splits": 1},
+    "sensitivity": {"n_repeats": 1, "n_moves": 3},
+    "sequence": {"n_splits": 1, "n_batches": 4},
     "regulariser": {"n_splits": 1},
 }
 
