@@ -43,6 +43,7 @@ class DataSet:
     test: tuple[np.ndarray, np.ndarray]
     depth: int
     is_large: bool = False
+    names: tuple[str, ...] = ()  # of columns, where the rows are arrays
 
     @property
     def epsilons(self):
@@ -63,9 +64,11 @@ class DataSet:
 
 def quick_sets():
     """What everybody has: scikit-learn's breast cancer data."""
-    X, y = load_breast_cancer(return_X_y=True)
+    found = load_breast_cancer()
+    X, y = found.data, found.target
     parts = train_test_split(X, y, test_size=0.2, random_state=0, stratify=y)
-    yield DataSet("WDBC", (parts[0], parts[2]), (parts[1], parts[3]), 5)
+    train, test = (parts[0], parts[2]), (parts[1], parts[3])
+    yield DataSet("WDBC", train, test, 5, names=tuple(found.feature_names))
 
 
 def all_sets():
@@ -117,7 +120,8 @@ def _breast_cancer(folder):
     identifier = [name for name in train.columns if "code" in name]
     for name, gone in (("breast cancer", identifier), ("breast cancer with identifier", [])):
         parts = train.drop(columns=gone), test.drop(columns=gone)
-        yield DataSet(name, (parts[0].to_numpy(float), y), (parts[1].to_numpy(float), z), 5)
+        own, other = (part.to_numpy(float) for part in parts)
+        yield DataSet(name, (own, y), (other, z), 5, names=tuple(parts[0].columns))
 
 
 def _diabetes(folder):
@@ -127,7 +131,8 @@ def _diabetes(folder):
     X, y = found[0].to_numpy(float), found[1]
     for depth in (1, 5):
         parts = (X[:614], y[:614]), (X[614:], y[614:])
-        yield DataSet("diabetes", *parts, depth)  # 1 in the paper; 5 shows more
+        # 1 in the paper; 5 shows more
+        yield DataSet("diabetes", *parts, depth, names=tuple(found[0].columns))
 
 
 def _cod_rna(folder):

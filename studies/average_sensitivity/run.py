@@ -93,7 +93,7 @@ def show(data, cells, folder):
         for name, _, others in rows:
             shares = ", ".join(f"{100 * o.share:.0f} (distance {o.distance:g})" for o in others)
             print(f"most frequent trees of 100 without 10 % of the rows, {name}: {shares}")
-        frequent_trees(rows, title, folder / f"figure-3-frequent-trees-{stem}.png")
+        frequent_trees(rows, title, data.names, folder / f"figure-3-frequent-trees-{stem}.png")
 
 
 def show_checks(data, asked):

@@ -25,7 +25,7 @@ def trade_off(again, name, folder):
             label=method,
         )
     panel.set(xlabel="distance from half of the rows to all", ylabel="AUC on test rows", title=name)
-    panel.set_xlim(left=0)
+    panel.set_xlim(left=-0.04 * panel.get_xlim()[1])  # marks at 0 are seen whole
     panel.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False, fontsize=8)
     _save(figure, folder, "section-2-5-retraining", name)
