@@ -47,7 +47,7 @@ def main(arguments=None):
     seeds = range(asked.first, asked.first + (asked.splits or (10 if asked.full else 2)))
     names = []
     if "methods" in asked.parts:
-        warm_up()
+        warm_up(asked.methods)
     for name, X, y in full_sets(asked.sets) if asked.full else quick_sets():
         names.append(name)
         if "separation" in asked.parts:
