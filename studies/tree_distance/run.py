@@ -18,7 +18,7 @@ import regulariser
 import sensitivity
 import sequence
 import shallow
-from pictures import cloud, seen_again, trade_off
+from pictures import answers, chosen_tree, cloud, comparisons, seen_again, trade_off
 
 from data import data_sets, finished
 
@@ -63,16 +63,19 @@ def main(arguments=None):
 
 
 def measured(study, name, X, y, asked):
-    """What a part prints of a set; the frontier is drawn too."""
+    """What a part prints of a set, once its figures are drawn."""
     start = time.process_time()
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         found = STUDIES[study](name, X, y, **(QUICK[study] if asked.quick else {}))
         print(f"({study}, {name}: {time.process_time() - start:.0f} s CPU)")
     if study == "frontier":
-        again, run = found
-        trade_off(again, name, asked.out)
-        cloud(run, name, asked.out)
+        trade_off(found["again"], name, asked.out)
+        cloud(found["run"], name, asked.out)
+        comparisons(found, name, asked.out)
+        chosen_tree(frontier.mean_choice(found["run"]), name, asked.out)
+    if study == "sensitivity":
+        answers(*found, name, asked.out)
     return printed.getvalue()
 
 

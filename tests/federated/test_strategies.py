@@ -198,4 +198,4 @@ def test_labels_are_pooled_by_the_noise_of_all_holders(tmp_path, monkeypatch):
     several = holders(tmp_path, 8.0, k=3, n_rows=2_000)
     run(several, "local_rnm", leaf_share=0.5)
     counted = [e.epsilon for e in several[0].ledger.entries if e.what == "leaf counts"]
-    assert told == [pytest.approx(3 * 2 / sum(counted) ** 2)]
+    assert told == [pytest.approx(3 * 2 / float(sum(counted)) ** 2)]
