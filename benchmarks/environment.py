@@ -1,5 +1,6 @@
 """Where a contender runs: here, or in an environment of its own when its pins clash with ours."""
 
+import functools
 import json
 import pathlib
 import shutil
@@ -22,6 +23,27 @@ def python_for(name, requirements):
         _install(folder, json.loads(wanted))
         stamp.write_text(wanted)
     return str(_interpreter(folder))
+
+
+def ask(script, name, requirements, path, begin="{"):
+    """What a script's process in that environment makes of a file: one line of JSON.
+
+    The process stays open: imports, and what packages compile, take longer than a fit.
+    """
+    process = _worker(str(script), name, requirements)
+    process.stdin.write(f"{path}\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        if line.startswith(begin):  # packages print lines of their own
+            return json.loads(line)
+    raise RuntimeError(f"the process of {name} ended with {process.wait()}; see what it wrote.")
+
+
+@functools.cache
+def _worker(script, name, requirements):
+    command = [python_for(name.replace(" ", "-"), requirements), script, name]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, **pipes)
 
 
 def _install(folder, requirements):

@@ -68,17 +68,22 @@ def trade_off(cells, title, path):
     _save(figure, path)
 
 
-def frequent_trees(rows, title, path):
+def frequent_trees(rows, title, names, path):
     """Figure 3: the whole tree and the most frequent ones without a tenth of the rows."""
-    figure, axes = plt.subplots(len(rows), 4, figsize=(24, 4.6 * len(rows)), layout="constrained")
-    for line, (name, whole, others) in zip(axes, rows, strict=True):
+    figure, axes = plt.subplots(2 * len(rows), 2, figsize=(17, 11 * len(rows)))
+    figure.set_layout_engine("constrained")
+    for line, (name, whole, others) in zip(axes.reshape(len(rows), 4), rows, strict=True):
         for panel in line:
             panel.axis("off")
         shown = [(whole, f"{name}: all rows")]
         shown += [(o.tree, f"{100 * o.share:.0f} of 100, distance {o.distance:g}") for o in others]
         for panel, (tree, caption) in zip(line, shown, strict=False):
-            plot_tree(to_sklearn(tree), impurity=False, label="none", fontsize=5, ax=panel)
-            panel.set_title(caption, fontsize=10)
+            model = to_sklearn(tree)
+            own = getattr(model, "feature_names_in_", names)
+            short = [name.replace(" ", "\n", 1).replace("_", "\n", 1) for name in own]
+            how = {"impurity": False, "label": "none", "precision": 2, "fontsize": 7}
+            plot_tree(model, feature_names=short, ax=panel, **how)
+            panel.set_title(caption, fontsize=13)
     figure.suptitle(title)
     _save(figure, path)
 

@@ -12,16 +12,16 @@ from functools import partial
 
 import bounds
 import counts
+import rates
 from cells import alternatives, measure_cell
 from pictures import frequent_trees, over_epsilon, trade_off
 from tables import table, verdict
 
-from data import all_sets, quick_sets
+from data import all_sets, finished, quick_sets
 from steadytree import StableTreeClassifier
-from steadytree.reporting.study import Results
 
 FULL = {"samples": 10, "seeds": 10, "repeats": 100}
-PARTS = ("figures", "bounds", "counts")
+PARTS = ("figures", "bounds", "counts", "rates")
 QUICK = {"samples": 3, "seeds": 3, "repeats": 30}
 
 
@@ -32,8 +32,7 @@ def main(arguments=None):
         name: getattr(asked, name) or value
         for name, value in (QUICK if asked.quick else FULL).items()
     }
-    asked.out.mkdir(parents=True, exist_ok=True)
-    results = Results(asked.out / "results.jsonl")
+    results = finished(asked.out / "results.jsonl", plan)
     for data in quick_sets() if asked.quick else all_sets():
         if asked.sets and data.name not in asked.sets:
             continue
@@ -50,7 +49,7 @@ def read_arguments(arguments):
     parser.add_argument("--quick", action="store_true", help="scikit-learn's breast cancer only")
     parser.add_argument("--sets", nargs="*", help="names of data sets; all that are there")
     parser.add_argument(
-        "--parts", nargs="*", choices=PARTS, default=PARTS, help="figures, bounds or counts; all"
+        "--parts", nargs="*", choices=PARTS, default=PARTS, help="some of the parts; all"
     )
     parser.add_argument("--removed", nargs="*", type=float, help="1, 0.01, 0.1 or 0.3; all of them")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("average_sensitivity_out"))
@@ -94,7 +93,7 @@ def show(data, cells, folder):
         for name, _, others in rows:
             shares = ", ".join(f"{100 * o.share:.0f} (distance {o.distance:g})" for o in others)
             print(f"most frequent trees of 100 without 10 % of the rows, {name}: {shares}")
-        frequent_trees(rows, title, folder / f"figure-3-frequent-trees-{stem}.png")
+        frequent_trees(rows, title, data.names, folder / f"figure-3-frequent-trees-{stem}.png")
 
 
 def show_checks(data, asked):
@@ -107,6 +106,10 @@ def show_checks(data, asked):
     if "counts" in asked.parts:
         found = counts.table(data, *((2, 2, 50) if asked.quick else (10, 10)))
         title = "most frequent of 100 trees, by the levels that are compared"
+        print(f"\n{data.name}, depth {data.depth}: {title}\n\n{found}", flush=True)
+    if "rates" in asked.parts:
+        found = rates.table(data, *((1, 2, 20) if asked.quick else (10, 3)))
+        title = "most frequent of 100 trees, by the reading of Algorithm 3"
         print(f"\n{data.name}, depth {data.depth}: {title}\n\n{found}", flush=True)
 
 

@@ -1,5 +1,7 @@
 """What the scripts of this study share: published data, their schema, splits and models."""
 
+import pathlib
+import sys
 import tempfile
 
 import numpy as np
@@ -11,7 +13,26 @@ from steadytree.federated.holder import Holder
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.private_tree import PrivateTreeClassifier
 
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from shared import read_set
+
 MOST_CATEGORIES = 200
+# columns of each file, with what the paper says of those that few people have
+COLUMNS = {
+    "adult": (14, "numbers and categories"),
+    "bank": (16, "numbers and categories"),
+    "kddcup99_10pct": (41, "numbers and categories; normal. or the name of an attack"),
+    "mnist-blocks_train": (49, "mean grey values of blocks of 4 x 4 pixels; digits"),
+    "mnist-blocks_test": (49, "mean grey values of blocks of 4 x 4 pixels; digits"),
+    "skin": (3, "B, G, R from 0 to 255"),
+    "creditcard": (23, "X1 to X23 of default of credit card clients, 30,000 rows; 0 or 1"),
+    "ctr": (8, "C1, C14 to C17, C19 to C21 of Avazu's click-through rates; 0 or 1"),
+}
+
+
+def at_hand(folder, *names):
+    """Whether all files of a set are there with their columns; a line tells what is expected."""
+    return all(read_set(folder, name, *COLUMNS[name], 0) is not None for name in names)
 
 
 def read(folder, *names):

@@ -42,8 +42,8 @@ def _shares(found, names, folder):
                 _line(axes[row][place], points, TEST, style, f"C{colour}", MARKS[colour], label)
         axes[0][place].set_title(name)
         axes[-1][place].set_xlabel("share of epsilon for the leaves")
-        axes[row][0].set_ylabel(f"{method}: test accuracy, %")
-    _finish(figure, axes, folder / "figure_1.png")
+        axes[row][0].set_ylabel(f"{method}:\ntest accuracy, %")
+    _finish(figure, axes, folder / "figure-1-leaf-share.png")
 
 
 def _curves(found, names, folder):
@@ -55,9 +55,9 @@ def _curves(found, names, folder):
             _panel(axes[row][place], found, name, methods, holders, TEST)
         axes[0][place].set_title(name)
         axes[1][place].set_xlabel("epsilon")
-    axes[0][0].set_ylabel("one machine: test accuracy, %")
-    axes[1][0].set_ylabel("4 holders: test accuracy, %")
-    _finish(figure, axes, folder / "figure_2.png")
+    axes[0][0].set_ylabel("one machine:\ntest accuracy, %")
+    axes[1][0].set_ylabel("4 holders:\ntest accuracy, %")
+    _finish(figure, axes, folder / "figure-2-privacy-curves.png")
     wanted = (("train accuracy, %", TRAIN), ("depth", DEPTH), ("nodes", NODES))
     figure, axes = _grid(6, names)
     for place, name in enumerate(names):
@@ -66,10 +66,10 @@ def _curves(found, names, folder):
                 axis = axes[3 * row + part][place]
                 _panel(axis, found, name, methods, holders, column)
                 if place == 0:
-                    axis.set_ylabel(f"{'4 holders' if row else 'one machine'}: {what}")
+                    axis.set_ylabel(f"{'4 holders' if row else 'one machine'}:\n{what}")
         axes[0][place].set_title(name)
         axes[-1][place].set_xlabel("epsilon")
-    _finish(figure, axes, folder / "figure_5.png")
+    _finish(figure, axes, folder / "figure-5-training-accuracy-and-size.png")
 
 
 def _panel(axis, found, name, methods, holders, column):
@@ -100,23 +100,26 @@ def _sizes(found, names, folder):
         for row, (method, holders) in enumerate(methods):
             for place, name in enumerate(names):
                 axis = axes[row][place]
-                for colour, size in enumerate((0.01, 0.1, 1.0)):
+                for colour, size in enumerate((0.01, 0.05, 0.1, 1.0)):
                     points = {
                         key[2]: numbers
                         for key, numbers in found.items()
                         if key[:2] == (name, method) and key[4] == size
                     }
                     label = f"{100 * size:g} % of the rows"
+                    calm = points.pop(NO_NOISE, None)  # the paper's solid line
+                    if calm is not None:
+                        axis.axhline(calm[:, column].mean(), color=f"C{colour}", linewidth=0.8)
                     _line(axis, points, column, ":", f"C{colour}", MARKS[colour], label)
                 axis.set_xscale("log")
                 axis.set_xticks([0.1, 1, 8], ["0.1", "1", "8"])
                 axis.minorticks_off()
             alone = "" if holders == 1 else f", {holders} holders"
-            axes[row][0].set_ylabel(f"{method}{alone}: {what} accuracy, %")
+            axes[row][0].set_ylabel(f"{method}{alone}:\n{what} accuracy, %")
         for place, name in enumerate(names):
             axes[0][place].set_title(name)
             axes[-1][place].set_xlabel("epsilon")
-        _finish(figure, axes, folder / f"figure_{number}.png")
+        _finish(figure, axes, folder / f"figure-{number}-{what}-accuracy-by-rows.png")
 
 
 def _line(axis, points, column, style, colour, mark, label):

@@ -22,7 +22,7 @@ from functools import partial
 from itertools import chain, product
 
 import numpy as np
-from common import public_schema, read, several, single, split
+from common import at_hand, public_schema, read, several, single, split
 from pictures import TOP_DOWN, draw_all
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
@@ -36,10 +36,11 @@ SETS = {
     "mnist-blocks_train": 10_000,
     "creditcard": 30_000,
     "skin": 60_000,
+    "ctr": 60_000,
 }
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 8.0)
 SHARES, SHARE_EPSILONS = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99), (0.125, 1.0, 8.0)
-SIZES, SIZE_EPSILONS = (0.01, 0.1, 1.0), (0.1, 1.0, 8.0)
+SIZES, SIZE_EPSILONS = (0.01, 0.05, 0.1, 1.0), (0.1, 1.0, 8.0)
 ALONE = ("gibbs", "greedy", "topdown")
 HOLDERS = ("delegate", "duel", "vote", "local_rnm", "noisy_counts", "secure_sum")
 NO_NOISE = 1e6  # the largest epsilon there is: next to no noise
@@ -137,6 +138,10 @@ def sizes(schema):
             yield "3", method, epsilon, 1, size, single(schema, epsilon, method=method)
         for method in ("delegate", *TOP_DOWN[1:]):
             yield "3", method, epsilon, 4, size, several(schema, epsilon, method)
+    for size, method in product(SIZES, TOP_DOWN):  # the paper's baselines
+        alone = method == "topdown"
+        make = (single if alone else several)(schema, NO_NOISE, method=method)
+        yield "3", method, NO_NOISE, 1 if alone else 4, size, make
 
 
 FIGURES = {"2": curves, "1": leaf_shares, "3": sizes}
@@ -164,7 +169,7 @@ def study(name, data, runs, asked, seed):
     settings = chain(*(FIGURES[figure](schema) for figure in asked.figures))
     for figure, method, epsilon, holders, size, make in settings:
         key = (figure, name, method, epsilon, holders, size, seed)
-        if runs.has(key):
+        if runs.has(key) or method.split()[0] not in asked.methods:
             continue
         if time.process_time() > 60 * asked.minutes:
             return False
@@ -189,7 +194,7 @@ def sets_at_hand(asked):
     if asked.data is None:
         frame, y = load_breast_cancer(return_X_y=True, as_frame=True)
         return {"breast-cancer": (frame, y.to_numpy())}
-    there = [name for name in asked.sets if (asked.data / f"{name}.csv.gz").exists()]
+    there = [name for name in asked.sets if at_hand(asked.data, name)]
     most = dict.fromkeys(there, QUICK_ROWS) if asked.quick else SETS
     return {name: load(asked.data, name, most[name]) for name in there}
 
@@ -203,6 +208,8 @@ def read_arguments():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--sets", nargs="*", default=[*SETS], choices=SETS)
     parser.add_argument("--figures", nargs="*", default=[*FIGURES], choices=FIGURES)
+    known = [*ALONE, *HOLDERS, "cart"]
+    parser.add_argument("--methods", nargs="*", default=known, choices=known)
     parser.add_argument(
         "--minutes", type=float, default=float("inf"), help="CPU time to stop after"
     )

@@ -8,11 +8,15 @@ rules that define them: as many rows as were published, but other ones.
 
 import os
 import pathlib
+import sys
 
 import numpy as np
 import pandas as pd
 
 from steadytree import Perturbation
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from shared import finished  # noqa: F401
 
 INTEGER = ("monks-1", "monks-2", "monks-3", "hayes-roth", "balance-scale", "car")
 ENCODED = (

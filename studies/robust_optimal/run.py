@@ -11,12 +11,11 @@ import pathlib
 import time
 
 import numpy as np
-from instances import MADE, available, draw_certainty, has_data, load
+from instances import MADE, available, draw_certainty, finished, has_data, load
 from measure import gain, proof
 from one_stage import best_one_stage
 
 from steadytree import Perturbation, RobustTreeClassifier
-from steadytree.reporting.study import Results
 
 CONFIDENCES = (0.5, 0.75, 0.85, 0.9, 0.95, 0.97, 0.99)
 MEANS = (0.6, 0.7, 0.8, 0.9)
@@ -154,11 +153,9 @@ def main():
         "proof_confidences": options.confidences or (*settings["confidences"], 1.0),
     }
     if options.quick and not has_data():
-        settings = QUICK | {"names": MADE}
-    options.out.mkdir(parents=True, exist_ok=True)
-    # times and gaps depend on the time limit
-    own = "_own_splits" if options.split_per_instance else ""
-    results = Results(options.out / f"cells_{settings['time_limit']}s{own}.jsonl")
+        settings = settings | {"names": MADE}
+    shared = {"time_limit": settings["time_limit"], "own_split": settings["own_split"]}
+    results = finished(options.out / "cells.jsonl", shared)  # whatever set, depth or confidence
 
     def check():
         if time.process_time() > 60 * options.minutes:

@@ -3,10 +3,8 @@
 Run as a script it is the worker inside that environment, where steadytree is not installed.
 """
 
-import functools
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,31 +23,12 @@ def fit_elsewhere(name, X, y):
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "data.npz"
         np.savez(data, X=X, y=y)
-        found = ask(name, data)
+        sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
+        from environment import ask
+
+        found = ask(__file__, name, PINS[name], data)
     build = as_tree if name == "groot" else as_scorecard
     return build(found["model"], X.shape[1]), found["seconds"]
-
-
-def ask(name, data):
-    """What a peer's process makes of a file of data."""
-    process = worker(name)
-    process.stdin.write(f"{data}\n")
-    process.stdin.flush()
-    for line in process.stdout:
-        if line.startswith("{"):  # peers print lines of their own
-            return json.loads(line)
-    raise RuntimeError(f"the process of {name} ended with {process.wait()}; see what it wrote.")
-
-
-@functools.cache
-def worker(name):
-    """A peer's process. It stays open, as what peers compile is not always kept on disk."""
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
-    from environment import python_for
-
-    command = [python_for(name, PINS[name]), __file__, name]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, **pipes)
 
 
 def _space(n_columns):

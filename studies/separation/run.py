@@ -27,13 +27,13 @@ from tables import (
     figure_table,
     mean_table,
     paired_table,
+    plane_table,
     separation_table,
 )
 
-from data import column_names, full_sets, quick_sets, split
+from data import FILES, column_names, finished, full_sets, quick_sets, split
 from steadytree import RiskScoreClassifier, separation
 from steadytree.models.scorecard import as_scorecard
-from steadytree.reporting.study import Results
 
 NOISES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25)
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
@@ -43,12 +43,11 @@ PART = {"separation": "2", "methods": "3", "figures": "145", "cut": "5", "theory
 def main(arguments=None):
     """Measure what is not yet measured, then print tables and draw."""
     asked = read_arguments(arguments)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    results = Results(asked.out / "results.jsonl")
+    results = finished(asked.out / "results.jsonl", {"sets": "full" if asked.full else "quick"})
     seeds = range(asked.first, asked.first + (asked.splits or (10 if asked.full else 2)))
     names = []
     if "methods" in asked.parts:
-        warm_up()
+        warm_up(asked.methods)
     for name, X, y in full_sets(asked.sets) if asked.full else quick_sets():
         names.append(name)
         if "separation" in asked.parts:
@@ -72,7 +71,7 @@ def read_arguments(arguments):
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="scikit-learn's data, 2 splits (usual)")
     size.add_argument("--full", action="store_true", help="the paper's sets, 10 splits")
-    parser.add_argument("--sets", nargs="*", help="names of sets; all that are there")
+    parser.add_argument("--sets", nargs="*", choices=FILES, help="names of sets; all of them")
     parser.add_argument("--parts", nargs="*", choices=PART, default=list(PART))
     peers = ("groot", "imodels", "fasterrisk")
     parser.add_argument("--methods", nargs="*", choices=METHODS, default=list(METHODS))
@@ -169,18 +168,21 @@ def trade_offs(results, name, X, y, seeds):
 
 def show(cells, names, seeds, asked):
     """Print the tables and draw the figures of what is there."""
-    cells = [c for c in cells if c["set"] in names]
+    cells = [c for c in cells if c["set"] in names and c.get("seed", seeds[0]) in seeds]
     rows = [c for c in cells if c.get("table") == 2]
     if rows:
         print(separation_table(rows), end="\n\n")
         print(bound_table(rows), end="\n\n")
     if "theory" in asked.parts:
         print(construction_table(), end="\n\n")
-    ran = [c for c in cells if c.get("method") in METHODS | PEERS and c["seed"] in seeds]
+    ran = [c for c in cells if c.get("method") in METHODS | PEERS]
     if ran:
         methods = [m for m in METHODS | PEERS if any(c["method"] == m for c in ran)]
         print(comparison_table(ran, methods), end="\n\n")
         print(error_table(ran, methods), end="\n\n")
+        planes = [c for c in ran if c.get("er_moved") is not None]
+        if planes:
+            print(plane_table(planes), end="\n\n")
         own = [m for m in methods if m in METHODS]  # peers may have been run on fewer sets
         several = len({c["set"] for c in ran}) > 1
         for listed in ((own, methods) if own and own != methods else (methods,)) if several else ():

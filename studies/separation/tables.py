@@ -80,6 +80,17 @@ def _with_error(values):
     return f"{np.mean(values):.4g} (± {np.std(values, ddof=1) / len(values) ** 0.5:.2g})"
 
 
+def plane_table(cells):
+    """LCPA: how far its cards are from proven, and ER where the intercept is moved too."""
+    lines = ["| set, LCPA | splits | gap | ER | ER, intercept moved |"]
+    lines.append("| --- " + "| ---: " * 4 + "|")
+    for name in dict.fromkeys(cell["set"] for cell in cells):
+        mine = [c for c in cells if c["set"] == name]
+        shown = [f"{np.mean([c[k] for c in mine]):.3f}" for k in ("gap", "er", "er_moved")]
+        lines.append(f"| {name} | {len(mine)} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
 def bound_table(rows):
     """What the theorems promise for the margin and the columns of each set."""
     lines = [

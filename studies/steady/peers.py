@@ -3,10 +3,8 @@
 Run as a script it is the worker inside that environment, where steadytree is not installed.
 """
 
-import functools
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -25,24 +23,10 @@ def fit_elsewhere(name, leaves, X, y):
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / "data.npz"
         np.savez(data, X=X, y=y, leaves=leaves)
-        process = worker(name)
-        process.stdin.write(f"{data}\n")
-        process.stdin.flush()
-        for line in process.stdout:
-            if line.startswith("{"):  # peers print lines of their own
-                return json.loads(line)
-    raise RuntimeError(f"the process of {name} ended with {process.wait()}; see what it wrote.")
+        sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
+        from environment import ask
 
-
-@functools.cache
-def worker(name):
-    """A peer's process; it stays open, since its imports take longer than a fit."""
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "benchmarks"))
-    from environment import python_for
-
-    command = [python_for(name.replace(" ", "-"), PINS[name]), __file__, name]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return subprocess.Popen(command, text=True, **pipes)
+        return ask(__file__, name, PINS[name], data)
 
 
 def fit_shrinkage(X, y, leaves):

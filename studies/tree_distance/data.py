@@ -6,16 +6,20 @@ study runs on breast cancer alone.
 
 import os
 import pathlib
+import sys
 
 import numpy as np
-import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+from shared import finished, read_set  # noqa: F401
+
+# file, number of columns, and columns that are left out
 FILES = {
-    "Pima diabetes": ("diabetes", []),
-    "heart (Statlog)": ("heart", []),
-    "ionosphere": ("ionosphere", []),
-    "Wisconsin (original)": ("breast-cancer-wisconsin", ["sample_code_number"]),
+    "Pima diabetes": ("diabetes", 8, []),
+    "heart (Statlog)": ("heart", 13, []),
+    "ionosphere": ("ionosphere", 34, []),
+    "Wisconsin (original)": ("breast-cancer-wisconsin", 10, ["sample_code_number"]),
 }
 
 
@@ -26,7 +30,10 @@ def data_sets():
     folder = os.environ.get("STEADYTREE_DATA")
     if not folder:
         return
-    for name, (file, drop) in FILES.items():
-        frame = pd.read_csv(pathlib.Path(folder) / f"{file}.csv.gz").dropna()
+    for name, (file, n_columns, drop) in FILES.items():
+        frame = read_set(folder, file, n_columns, "numbers; two classes")
+        if frame is None:
+            continue
+        frame = frame.dropna()
         labels = np.unique(frame.pop("target").to_numpy(), return_inverse=True)[1]
         yield name, frame.drop(columns=drop).astype(float), labels

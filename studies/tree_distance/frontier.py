@@ -54,7 +54,7 @@ def one_split(X, y, seed, n_trees):
 
 
 def study(name, X, y, n_splits=10, n_trees=100):
-    """Print the tables of one data set; returns what retraining did, by method, and one run."""
+    """Print the tables of one data set; returns what is drawn."""
     sizes, firsts, best_on_test, chosen = [], [], [], []
     kept, again, forests = defaultdict(list), defaultdict(list), defaultdict(list)
     for seed in range(n_splits):
@@ -94,7 +94,7 @@ def study(name, X, y, n_splits=10, n_trees=100):
     ]
     show("table 3: features chosen first, all trees of all splits", ("", "feature", "share"), table)
     print(upper_splits(chosen[0]))
-    return again, chosen[0]
+    return {"again": again, "run": chosen[0], "sizes": sizes, "kept": kept, "forests": forests}
 
 
 def percent_line(kept, trees):
@@ -106,9 +106,14 @@ def percent_line(kept, trees):
     return f"distance in % of the bound at depth {depth}: " + ", ".join(shares)
 
 
+def mean_choice(run):
+    """The tree that equation 4, second form, chooses."""
+    return run.trees_[choose(run.candidates_, run.frontier_, "mean", 0.0)]
+
+
 def upper_splits(run):
     """Figure 7: root and its children of the tree that equation 4 chooses, with their shares."""
-    tree = run.trees_[choose(run.candidates_, run.frontier_, "mean", 0.0)]
+    tree = mean_choice(run)
     lines = ["figure 7: upper splits of the tree that equation 4 (mean) chooses, first split"]
     for place, node in (("root", 0), ("left", tree.left[0]), ("right", tree.right[0])):
         share = f"{tree.weight[node] / tree.weight[0]:.0%} of the rows" if node >= 0 else "none"

@@ -2,10 +2,13 @@
 
 ``python studies/tree_distance/run.py [frontier] [shallow] [sensitivity] [sequence]
 [regulariser] [--quick] [--first] [--out FOLDER]``; the data folder is named by STEADYTREE_DATA.
-``--first`` stays with breast cancer, which needs none. `results.txt` holds what was printed.
+``--first`` stays with breast cancer, which needs none. What a part prints of a set is kept in the
+output folder, so a stopped run goes on where it was. `results.txt` holds what was printed.
 """
 
 import argparse
+import contextlib
+import io
 import pathlib
 import time
 from itertools import islice
@@ -15,9 +18,9 @@ import regulariser
 import sensitivity
 import sequence
 import shallow
-from pictures import cloud, trade_off
+from pictures import answers, chosen_tree, cloud, comparisons, seen_again, trade_off
 
-from data import data_sets
+from data import data_sets, finished
 
 STUDIES = {
     "frontier": frontier.study,
@@ -29,8 +32,8 @@ STUDIES = {
 QUICK = {
     "frontier": {"n_splits": 2, "n_trees": 20},
     "shallow": {"n_splits": 2, "n_trees": 20},
-    "sensitivity": {"n_repeats": 2, "n_moves": 3},
-    "sequence": {"n_splits": 1},
+    "sensitivity": {"n_repeats": 1, "n_moves": 3},
+    "sequence": {"n_splits": 1, "n_batches": 4},
     "regulariser": {"n_splits": 1},
 }
 
@@ -41,21 +44,39 @@ def main(arguments=None):
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(STUDIES)}; all")
     parser.add_argument("--quick", action="store_true", help="few splits and small collections")
     parser.add_argument("--first", action="store_true", help="breast cancer only")
-    parser.add_argument("--out", type=pathlib.Path, help="a folder for pictures")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("tree_distance_out"))
     asked = parser.parse_args(arguments)
     unknown = [part for part in asked.parts if part not in STUDIES]
     if unknown:
         parser.error(f"there is no part {unknown[0]!r}: choose some of {', '.join(STUDIES)}")
+    results = finished(asked.out / "results.jsonl", {"quick": asked.quick})
     for study in asked.parts or STUDIES:
         for name, X, y in islice(data_sets(), 1 if asked.first else None):
-            start = time.process_time()
-            found = STUDIES[study](name, X, y, **(QUICK[study] if asked.quick else {}))
-            print(f"({study}, {name}: {time.process_time() - start:.0f} s CPU)", flush=True)
-            if asked.out is not None and study == "frontier":
-                asked.out.mkdir(parents=True, exist_ok=True)
-                again, run = found
-                trade_off(again, name, asked.out)
-                cloud(run, name, asked.out)
+            kept = results.find(part=study, set=name)
+            if kept is None:
+                text = measured(study, name, X, y, asked)
+                results.add({"part": study, "set": name, "text": text})
+            else:
+                seen_again(name, asked.out)
+                text = kept["text"]
+            print(text, end="", flush=True)
+
+
+def measured(study, name, X, y, asked):
+    """What a part prints of a set, once its figures are drawn."""
+    start = time.process_time()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        found = STUDIES[study](name, X, y, **(QUICK[study] if asked.quick else {}))
+        print(f"({study}, {name}: {time.process_time() - start:.0f} s CPU)")
+    if study == "frontier":
+        trade_off(found["again"], name, asked.out)
+        cloud(found["run"], name, asked.out)
+        comparisons(found, name, asked.out)
+        chosen_tree(frontier.mean_choice(found["run"]), name, asked.out)
+    if study == "sensitivity":
+        answers(*found, name, asked.out)
+    return printed.getvalue()
 
 
 if __name__ == "__main__":

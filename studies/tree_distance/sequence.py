@@ -1,4 +1,4 @@
-"""Eight batches of data one after another: plain retraining beside retraining that stays close."""
+"""Batches of data one after another: plain retraining beside retraining that stays close."""
 
 from collections import defaultdict
 
@@ -14,7 +14,6 @@ from steadytree.models.sklearn import from_sklearn
 from steadytree.stability.retrain import RetrainedTreeClassifier
 from steadytree.stability.stable_tree import StableTreeClassifier
 
-BATCHES = 8
 STABLE = {"max_depth": 4, "epsilon": 0, "criterion": "gini", "min_samples_leaf": 5}
 STABLE["merge_leaves"] = True
 
@@ -50,13 +49,13 @@ METHODS = {
 }
 
 
-def study(name, X, y, n_splits=3):
+def study(name, X, y, n_splits=3, n_batches=8):
     """Print the distance to the tree before and the AUC on test rows, batch by batch."""
     steps, areas, kept = defaultdict(list), defaultdict(list), defaultdict(list)
     for seed in range(n_splits):
         rows = np.arange(len(X))
         train, test = train_test_split(rows, test_size=0.33, random_state=seed, stratify=y)
-        ends = np.linspace(0, len(train), BATCHES + 1).astype(int)[1:]
+        ends = np.linspace(0, len(train), n_batches + 1).astype(int)[1:]
         for method, learn in METHODS.items():
             previous, start = None, 0
             for batch, end in enumerate(ends):
@@ -71,12 +70,12 @@ def study(name, X, y, n_splits=3):
                     kept[method].append(same)
                 areas[method, batch].append(area(tree, X.iloc[test], y[test]))
                 previous = tree
-    head = ("", *(f"{k + 1}" for k in range(BATCHES)), "mean")
+    head = ("", *(f"{k + 1}" for k in range(n_batches)), "mean")
     for title, found in (("distance to the tree before", steps), ("AUC on test rows", areas)):
         rows = []
         for method in METHODS:
             means = [
-                np.mean(found[method, k]) if found[method, k] else None for k in range(BATCHES)
+                np.mean(found[method, k]) if found[method, k] else None for k in range(n_batches)
             ]
             shown = ["-" if value is None else float(value) for value in means]
             rows.append((method, *shown, float(np.mean([v for v in means if v is not None]))))

@@ -179,3 +179,14 @@ def test_impurity_of_leaves_is_compared_by_its_difference(seed):
         best = min(best, total)
     found = st.tree_distance(*trees, leaves="impurity", class_weight=2.0)
     assert float(found) == pytest.approx(best, abs=1e-9)
+
+
+def test_predictions_are_compared_to_a_hundredth_of_their_range():
+    """Of 0 to 100: 97 is another prediction than 100, 99.7 is not."""
+    X = np.arange(8.0)[:, None]
+
+    def stump(high):
+        return DecisionTreeRegressor(max_depth=1).fit(X, np.where(X[:, 0] < 4, 0.0, high))
+
+    assert len(st.diff(stump(100.0), stump(97.0), X).rows.flipped) == 4
+    assert len(st.diff(stump(100.0), stump(99.7), X).rows.flipped) == 0

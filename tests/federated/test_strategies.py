@@ -13,7 +13,7 @@ from steadytree.federated.transport import LocalHolders
 from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import SeededNoise, release_counts
-from steadytree.privacy.topdown import TopDown, count_variance
+from steadytree.privacy.topdown import TopDown, TopDownTree, count_variance
 from steadytree.privacy.tree_mechanism import (
     OPEN,
     BlockRows,
@@ -183,3 +183,19 @@ def test_counts_of_all_splits_need_noise_for_all_of_them(times):
 
     audit = audit_privacy(mechanism, 0, 1, 1.0, runs=8_000)
     assert audit.refuted == (times == 1), audit
+
+
+def test_labels_are_pooled_by_the_noise_of_all_holders(tmp_path, monkeypatch):
+    """k holders with the same epsilon left: k times the variance of one."""
+    told = []
+    pooled = TopDownTree.labelled
+
+    def labelled(self, noisy, variance):
+        told.append(variance)
+        return pooled(self, noisy, variance)
+
+    monkeypatch.setattr(TopDownTree, "labelled", labelled)
+    several = holders(tmp_path, 8.0, k=3, n_rows=2_000)
+    run(several, "local_rnm", leaf_share=0.5)
+    counted = [e.epsilon for e in several[0].ledger.entries if e.what == "leaf counts"]
+    assert told == [pytest.approx(3 * 2 / float(sum(counted)) ** 2)]

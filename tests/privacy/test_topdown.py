@@ -419,3 +419,18 @@ def test_depths_and_bins_can_be_chosen():
     assert set(thresholds[np.isfinite(thresholds)]) <= {5.0}
     with pytest.raises(ValueError, match="max_depth"):
         PrivateTreeClassifier(1.0, SCHEMA, "greedy", max_depth=30).fit(*frame(50))
+
+
+def test_a_side_is_as_precise_as_its_count_and_no_more():
+    """One split and nothing known before: the side's estimate is the count itself, variance v.
+
+    Of m splits the sum has variance 2 v / m, so a side v / 2 + v / (2 m).
+    """
+    v = 7.0
+    for m in (1, 3):
+        leaf = _Leaf(Estimate(np.zeros(2), 0.0))
+        counts = np.tile([[40, 2], [3, 50]], (m, 1, 1))
+        _judge(leaf, CountedSplits(range(m), counts, v), "gini", 0.0)
+        for side, exact in zip(leaf.sides, counts[0], strict=True):
+            np.testing.assert_allclose(side.counts, exact)
+            assert 1 / side.precision == pytest.approx(v / 2 + v / (2 * m))

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from scipy.stats import binom
 
 from steadytree.data.schema import Schema
@@ -274,3 +275,45 @@ def test_one_of_three_bits_is_a_weak_learner_of_their_majority():
     weights = np.random.default_rng(1).dirichlet(np.full(8, 0.3), 5_000)
     right = np.stack([(CELLS[:, j] == MAJORITY) @ weights.T for j in range(3)])
     assert right.max(axis=0).min() >= 0.5 + 1 / 6 - 1e-12
+
+
+# ---- the constants, computed a second time ----
+def test_the_bound_of_a_sum_is_that_of_chernoff():
+    """The least over u of (ln(2 / delta) - k ln(1 - u^2)) / u, found by another search."""
+    for delta, k in ((0.05, 2), (0.01, 7), (1e-6, 30)):
+
+        def limit(u, delta=delta, k=k):
+            return (math.log(2 / delta) - k * math.log(1 - u * u)) / u
+
+        least = minimize_scalar(limit, bounds=(1e-6, 1 - 1e-9), method="bounded").fun
+        assert noise_bound(3.0, delta, k) == pytest.approx(3 * least, rel=1e-4)
+
+
+def test_counts_may_be_off_twice_by_pooling():
+    """Gini: 2 rows a moved row; 2 K counts, each off twice its bound or taken as 0."""
+    n_classes, epsilon, delta, loss = 4, 0.5, 0.05, 0.01
+    counters = 2 * n_classes
+    off = math.ceil(2 / epsilon * math.log(2 * counters / delta))
+    small = 0.7 * math.log(counters) * 2 / epsilon
+    expected = math.ceil(2 * counters * (2 * off + small) / loss)
+    assert rows_for_split(loss, epsilon, delta, 1, n_classes=n_classes) == expected
+
+
+def test_three_losses_are_half_of_a_fall():
+    """At t = M and G = error / 2, gamma^2 G / (4 t log2(2 / G)), for each of 2 M + 1 splits."""
+    error, delta, advantage, M = 0.2, 0.1, 0.4, 5
+    potential = error / 2
+    fall = advantage**2 * potential / (4 * M * math.log2(2 / potential))
+    part = 1.0 / 2 / M  # half for the leaves, the rest in equal parts
+    one = rows_for_split(fall / 6, part, delta / 2 / (2 * M + 1), 20, criterion="entropy")
+    found = rows_for_tree(error, 1.0, delta, advantage, 20, max_splits=M)
+    assert found == pytest.approx(2 * M / error * one, rel=1e-6)
+
+
+def test_labels_of_all_leaves_hold_at_once():
+    """Two counts of each of M + 1 leaves; where leaves have next to nothing, they decide."""
+    error, delta, M, share = 0.2, 0.1, 5, 1e-12
+    scale, each = 1 / share, delta / 4 / (2 * (M + 1))
+    expected = 4 * (M + 1) * scale * math.log(1 / each) / error
+    found = rows_for_tree(error, 1.0, delta, 0.5, 20, max_splits=M, leaf_share=share)
+    assert found == pytest.approx(expected, rel=1e-6)

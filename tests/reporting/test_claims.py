@@ -108,6 +108,7 @@ def test_values_are_those_of_the_results():
         ("first > | one | > 2", "12"),
         ("second > | one | > 1", "1,250.5%"),
         ("| one | > second > | one > 2", "-3e-05"),
+        ("second > | set | > | one | > 1", "1,250.5%"),
     ],
 )
 def test_a_value_is_found_by_the_lines_above_it(place, value):
@@ -141,6 +142,15 @@ def test_a_broken_list_is_refused(tmp_path):
     (tmp_path / "claims.toml").write_text(lines + one + 'values = { x = "no > 1" }\n')
     with pytest.raises(ValueError, match="'no > 1' is not in the results"):
         ClaimList.load(tmp_path)
+
+
+def test_three_verdicts_count_as_covered():
+    claims = [Claim(v, "1", "a | b", v, reason="because") for v in VERDICTS]
+    found = ClaimList("p", "c", tuple(claims))
+    assert found.summary() == (
+        "5 claims, 3 covered: 1 same, 1 better, 1 differs, 1 not covered, 1 not reproducible."
+    )
+    assert found.table()[2] == "| same | 1 | a / b |  | same: because |  |"
 
 
 def test_the_command_prints_every_claim(run, study):

@@ -1,7 +1,10 @@
 """The page of a study that was run again, and the command that writes it."""
 
+import importlib.util
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -114,3 +117,63 @@ def test_runs_of_lines_become_tables_and_text():
 def test_finished_cells_are_found_again(tmp_path):
     Results(tmp_path / "cells.jsonl").add({"set": "iris", "seed": 0, "accuracy": 0.9})
     assert Results(tmp_path / "cells.jsonl").find(set="iris", seed=0)["accuracy"] == 0.9
+
+
+def test_cells_of_other_settings_are_refused_in_one_line(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    Results(path, {"splits": 10, "sets": [1]}).add({"set": "iris", "accuracy": 0.9})
+    again = Results(path, {"splits": 10, "sets": [1]})
+    assert again.cells == [{"set": "iris", "accuracy": 0.9}]
+    before = path.read_text()
+    with pytest.raises(ValueError, match=r'made with {"splits": 10, .*has {"splits": 2}: go on w'):
+        Results(path, {"splits": 2})
+    Results(tmp_path / "old.jsonl").add({"set": "iris"})
+    with pytest.raises(ValueError, match="no settings"):
+        Results(tmp_path / "old.jsonl", {"splits": 2})
+    assert path.read_text() == before
+
+
+OTHER = {
+    "average_sensitivity": ("results.jsonl", '{"settings": {"samples": 77}}'),
+    "robust_optimal": ("cells.jsonl", '{"settings": {"time_limit": 77}}'),
+    "tree_distance": ("results.jsonl", '{"settings": {"quick": false}}'),
+    "separation": ("results.jsonl", '{"settings": {"sets": "full"}}'),
+    "private_distributed": ("runs.json", '{"rows": 77}'),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHER)
+def test_a_study_resumed_with_other_settings_ends_in_one_line(name, tmp_path, monkeypatch):
+    monkeypatch.delenv("STEADYTREE_DATA", raising=False)
+    file, text = OTHER[name]
+    (tmp_path / file).write_text(text + "\n")
+    command = [sys.executable, str(reproduce._studies()[name]), "--quick", "--out", str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert found.stderr.count("\n") == 1
+    assert "name another --out" in found.stderr
+    assert names_in(tmp_path) == [file]
+
+
+@pytest.fixture
+def shared():
+    path = reproduce._folder() / "shared.py"
+    spec = importlib.util.spec_from_file_location("shared", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_set_that_is_not_there_is_asked_for_with_its_columns(shared, tmp_path, capsys):
+    pd = pytest.importorskip("pandas")
+    asked = (tmp_path, "mammo", 2, "numbers; labels 0/1")
+    assert shared.read_set(*asked) is None
+    assert capsys.readouterr().out == (
+        "left out: mammo.csv.gz is not in the data folder; expected are 2 columns "
+        "(numbers; labels 0/1) and the label in `target`.\n"
+    )
+    pd.DataFrame({"a": [1], "b": [2], "target": [0]}).to_csv(tmp_path / "mammo.csv.gz", index=False)
+    assert list(shared.read_set(*asked)) == ["a", "b", "target"]
+    with pytest.raises(SystemExit, match=r"expected are 3 columns .*it has 3 columns, first a, b"):
+        shared.read_set(tmp_path, "mammo", 3, "numbers")

@@ -102,3 +102,13 @@ def test_too_few_rows_and_text():
         ParetoTreeRegressor(n_trees=2).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
     with pytest.raises(ValueError, match="could not convert string to float"):
         ParetoTreeRegressor(n_trees=2).fit([["a"]] * 9, range(9))
+
+
+def test_the_frontier_is_drawn(model):
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = model.plot_frontier()
+    drawn = ax.get_lines()[0].get_xydata()
+    found = model.candidates_
+    expected = np.stack([found["distance"], found["score"]], axis=1)[model.frontier_]
+    np.testing.assert_array_equal(drawn, expected)
+    assert "to the first collection" in ax.get_xlabel()

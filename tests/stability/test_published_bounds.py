@@ -10,10 +10,17 @@ from sklearn.datasets import make_moons
 from steadytree import StableTreeClassifier, average_sensitivity
 from steadytree.stability._kernels.grow import grow_rows
 
-PATH = pathlib.Path(__file__).parents[2] / "studies" / "average_sensitivity" / "bounds.py"
-SPEC = importlib.util.spec_from_file_location("bounds", PATH)
-bounds = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(bounds)
+FOLDER = pathlib.Path(__file__).parents[2] / "studies" / "average_sensitivity"
+
+
+def read(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+bounds, rates = read("bounds"), read("rates")
 
 
 def random_rows(seed, n=24, n_columns=2):
@@ -206,3 +213,53 @@ def test_figure_1_changes_greedy_trees_more_often():
         for epsilon in (0.0, 0.3)
     ]
     assert values[0] > 2 * values[1]
+
+
+# ---- readings of Algorithm 3 ----
+def test_the_plain_learner_draws_by_the_mechanism():
+    """Roots of 2,000 seeds: a chi-squared of 5 cells above 30 has a chance below 1e-4."""
+    X, y = random_rows(3)
+    learner = rates.Learner(X, y, 0.3, False, "Gumbel", 0)
+    cuts = np.linspace(0, 1, rates.Q)[:, None] * (X.max(axis=0) - X.min(axis=0)) + X.min(axis=0)
+    sides = np.concatenate([X[:, j] <= cuts[:, [j]] for j in range(2)])
+    scores = bounds.rule_scores(sides, y, np.ones(len(y)))
+    np.testing.assert_array_equal(learner.scores(np.arange(len(y))), scores)
+    chances = bounds.chances(scores, bounds.rate(len(scores), 0.3, scores.max()))
+    cells = np.array_split(np.argsort(scores), 6)  # from low scores to high ones
+    expected = 2_000 * np.array([chances[cell].sum() for cell in cells])
+    for draw in ("Gumbel", "Algorithm 4"):
+        rules = [
+            rates.Learner(X, y, 0.3, False, draw, seed)._pick(scores, scores.max(), 1)
+            for seed in range(2_000 if draw == "Gumbel" else 300)
+        ]
+        seen = np.array([np.isin(rules, cell).sum() for cell in cells])
+        wanted = expected * len(rules) / 2_000
+        few = wanted < 5
+        found = [*zip(seen[~few], wanted[~few], strict=True), (seen[few].sum(), wanted[few].sum())]
+        assert sum((a - b) ** 2 / b for a, b in found if b > 0) < 30
+
+
+def test_readings_share_the_root_and_differ_below():
+    """lambda of the root is the same; a leaf of few rows is drawn more evenly by the root's."""
+    X, y = random_rows(5, n=60)
+    trees = [
+        [
+            rates.Learner(X, y, 0.3, at_root, "Gumbel", seed).tree(np.arange(60))
+            for seed in range(30)
+        ]
+        for at_root in (False, True)
+    ]
+    roots = [[tree if isinstance(tree, int) else tree[0] for tree in own] for own in trees]
+    assert roots[0] == roots[1]
+    assert trees[0] != trees[1]
+    own = rates.Learner(X, y, 0.3, False, "Gumbel", 0)
+    tree = own.tree(np.arange(60))
+    answers = np.array([rates.answer(tree, codes) for codes in own.codes])
+    assert (answers == y).mean() > 0.7
+
+
+def test_greedy_trees_of_the_plain_learner_take_the_best_rule():
+    X, y = random_rows(2, n=40)
+    learner = rates.Learner(X, y, 0.0, False, "Gumbel", 0)
+    scores = learner.scores(np.arange(40))
+    assert scores[learner.tree(np.arange(40))[0]] == scores.max()

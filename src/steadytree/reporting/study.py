@@ -14,12 +14,25 @@ from steadytree.reporting.html import render_study
 
 
 class Results:
-    """Finished cells in a file, read where it exists; each is written as soon as it is known."""
+    """Finished cells in a file, read where it exists; each is written as soon as it is known.
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    Settings, where given, are the file's first line: cells of other settings are refused.
+    """
+
+    def __init__(self, path: str | PathLike[str], settings: dict[str, Any] | None = None) -> None:
         self._path = Path(path)
         lines = self._path.read_text("utf-8").splitlines() if self._path.exists() else []
         self.cells: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        self._head: list[dict[str, Any]] = []
+        if settings is not None:
+            self._head = [{"settings": settings}]
+            noted = self.cells.pop(0) if lines else self._head[0]
+            if json.dumps(noted) != json.dumps(self._head[0]):
+                old = json.dumps(noted.get("settings", "no settings"))
+                raise ValueError(
+                    f"{path} was made with {old}, this command has {json.dumps(settings)}: "
+                    "go on with the old settings, or name another --out."
+                )
 
     def find(self, **used: Any) -> dict[str, Any] | None:
         """The first cell with these values, or None."""
@@ -28,7 +41,7 @@ class Results:
     def add(self, cell: dict[str, Any]) -> None:
         """Keep a cell."""
         self.cells.append(cell)
-        text = "".join(json.dumps(each) + "\n" for each in self.cells)
+        text = "".join(json.dumps(each) + "\n" for each in (*self._head, *self.cells))
         write_text_atomically(self._path, text)
 
 

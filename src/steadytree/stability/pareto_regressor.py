@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from steadytree._base.exceptions import UnsuitableDataError
-from steadytree._base.optional import to_frame
 from steadytree._base.parallel import fan_out
 from steadytree._base.validation import Integer, Parameters, Real, validate
 from steadytree.data.feature_space import FeatureSpace
@@ -23,10 +22,9 @@ from steadytree.stability.bootstrap import (
     Settings,
     check_grid,
     check_select,
-    choose,
-    list_candidates,
     spread_settings,
 )
+from steadytree.stability.pareto_tree import FrontierMixin
 
 GRID = {"max_depth": list(range(3, 9)), "min_samples_leaf": [3, 5, 10, 30, 50]}
 LEAST_ROWS = 8  # to learn from, half of them, and to judge by
@@ -37,7 +35,7 @@ PARAMETERS: Parameters = {
 }
 
 
-class ParetoTreeRegressor(RegressorMixin, BaseEstimator):
+class ParetoTreeRegressor(FrontierMixin, RegressorMixin, BaseEstimator):
     """One regression tree out of many, chosen on the Pareto frontier of score and stability.
 
     Part of the rows is held out for validation. Two collections of scikit-learn's trees are fitted
@@ -72,7 +70,7 @@ class ParetoTreeRegressor(RegressorMixin, BaseEstimator):
         The candidates, and the first collection.
     candidates_ : dict of arrays
         Distance, score, leaves, depth and settings of every candidate, and whether it is on the
-        frontier; ``candidates_frame()`` gives a frame.
+        frontier; ``candidates_frame()`` gives a frame, ``plot_frontier()`` a picture.
     frontier_ : int64 array
         Candidates on the frontier, nearest first.
     chosen_ : int
@@ -166,16 +164,7 @@ class ParetoTreeRegressor(RegressorMixin, BaseEstimator):
         own, first = ([*map(regression_tree, one)] for one in (self.trees_, self.first_trees_))
         distance = distances_between(own, first, space, leaves=NUMBER, target_range=spread)
         columns, origin = {"distance": distance.mean(axis=1)}, ["bootstrap"] * len(own)
-        self.candidates_, self.frontier_ = list_candidates(
-            own, columns, scores, origin, settings, False
-        )
-        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
-        self.estimator_ = self.trees_[self.chosen_]
-
-    def candidates_frame(self) -> Any:
-        """``candidates_`` as a pandas frame, or a polars frame where only that is installed."""
-        check_is_fitted(self)
-        return to_frame(self.candidates_)
+        self.estimator_ = self.trees_[self._list(own, columns, scores, origin, settings)]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Mean of the leaf each row falls in.

@@ -52,7 +52,75 @@ PARAMETERS: Parameters = {
 }
 
 
-class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
+class FrontierMixin:
+    """Candidates, those of them on the frontier, and the one that was chosen."""
+
+    select: Any
+    max_score_loss: float
+    first_trees_: list[Any]
+
+    def _list(
+        self,
+        trees: list[Tree],
+        columns: dict[str, NDArray[np.float64]],
+        scores: NDArray[np.float64],
+        names: list[str],
+        settings: list[Settings],
+        complexity: bool = False,
+    ) -> int:
+        """Set the table of candidates and the frontier; returns the chosen one."""
+        self.candidates_, self.frontier_ = list_candidates(
+            trees, columns, scores, names, settings, complexity
+        )
+        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
+        return self.chosen_
+
+    def candidates_frame(self) -> Any:
+        """``candidates_`` as a pandas frame, or a polars frame where only that is installed."""
+        check_is_fitted(self)
+        return to_frame(self.candidates_)
+
+    def plot_frontier(self, ax: Any = None) -> Any:
+        """Plot score against distance of all candidates, the frontier and the chosen tree.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+
+        Returns
+        -------
+        ax : matplotlib axes
+        """
+        check_is_fitted(self)
+        if ax is None:
+            plots = require("matplotlib.pyplot", extra="plot", purpose="plotting the frontier")
+            ax = plots.subplots(figsize=(6.4, 4.4))[1]
+        distance, score = self.candidates_["distance"], self.candidates_["score"]
+        others = ~self.candidates_["on_frontier"]
+        ax.scatter(distance[others], score[others], s=14, c="#8b95a1", label="dominated")
+        own = self.frontier_
+        ax.plot(distance[own], score[own], "o-", c="#0072B2", ms=5, lw=1, label="frontier")
+        ax.scatter(
+            distance[self.chosen_],
+            score[self.chosen_],
+            s=150,
+            facecolors="none",
+            edgecolors="#D55E00",
+            linewidths=2,
+            label="chosen",
+        )
+        ax.set_xlabel(f"path distance {self.distance_to} (less is more stable)")
+        ax.set_ylabel("score on validation rows")
+        ax.legend(frameon=False)
+        return ax
+
+    @property
+    def distance_to(self) -> str:
+        """What the distance of a candidate is measured to."""
+        return "to the first collection" if self.first_trees_ else "between refits"
+
+
+class ParetoTreeClassifier(FrontierMixin, TreeClassifierMixin, ClassifierMixin, BaseEstimator):
     """One learner out of many, chosen on the Pareto frontier of accuracy and stability.
 
     Part of the rows is held out for validation. On the others every candidate (steady trees of 4,
@@ -209,7 +277,10 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         chosen = spread_settings(settings, self.n_trees, rng)
         self._learn(sample, estimator, chosen, ~held, rng)
         scores = score_trees(self.trees_, sample, rows, X, self.scoring)
-        self._choose(scores, space)
+        distance = distances_between(self.trees_, self.first_trees_, space).mean(axis=1)
+        names, columns = ["bootstrap"] * len(chosen), {"distance": distance}
+        best = self._list(self.trees_, columns, scores, names, chosen, self.complexity)
+        self.tree_ = self.trees_[best]
         self.classes_ = self.tree_.classes
         return self
 
@@ -234,12 +305,11 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         self.first_trees_: list[Tree] = []
         columns = {"changed": np.array(changed), "distance": np.array(distance)}
         settings, names = [p.settings for p in procedures], [p.name for p in procedures]
-        self.candidates_, self.frontier_ = list_candidates(
+        chosen = self._list(
             self.trees_, columns, np.array(scores), names, settings, self.complexity
         )
-        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
-        self.agreement_ = 1 - changed[self.chosen_]
-        best = procedures[self.chosen_]
+        self.agreement_ = 1 - changed[chosen]
+        best = procedures[chosen]
         self.tree_ = sample.fit(best.estimator, best.settings, np.arange(len(sample.labels)))
         self.classes_ = self.tree_.classes
         return self
@@ -252,68 +322,13 @@ class ParetoTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator):
         train: NDArray[np.bool_],
         rng: np.random.Generator,
     ) -> None:
-        """Set the collections of trees and, for each candidate, its settings and origin."""
+        """Set the collections of trees."""
         many = partial(fan_out, n_jobs=self.n_jobs, verbose=self.verbose)
         rows = np.flatnonzero(train)
         half = rows[stratified_flags(sample.labels[rows], 0.5, rng)]
         again = spread_settings(settings, len(settings), rng)
         self.first_trees_ = bootstrap_trees(sample, estimator, again, half, rng, many)
         self.trees_ = bootstrap_trees(sample, estimator, settings, rows, rng, many)
-        self._settings, self._origin = list(settings), ["bootstrap"] * len(settings)
-
-    def _choose(self, scores: NDArray[np.float64], space: FeatureSpace) -> None:
-        distance = distances_between(self.trees_, self.first_trees_, space).mean(axis=1)
-        columns, origins = {"distance": distance}, self._origin
-        self.candidates_, self.frontier_ = list_candidates(
-            self.trees_, columns, scores, origins, self._settings, self.complexity
-        )
-        self.chosen_ = choose(self.candidates_, self.frontier_, self.select, self.max_score_loss)
-        self.tree_ = self.trees_[self.chosen_]
-        del self._settings, self._origin
-
-    def candidates_frame(self) -> Any:
-        """``candidates_`` as a pandas frame, or a polars frame where only that is installed."""
-        check_is_fitted(self)
-        return to_frame(self.candidates_)
-
-    def plot_frontier(self, ax: Any = None) -> Any:
-        """Plot score against distance of all candidates, the frontier and the chosen tree.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-
-        Returns
-        -------
-        ax : matplotlib axes
-        """
-        check_is_fitted(self)
-        if ax is None:
-            plots = require("matplotlib.pyplot", extra="plot", purpose="plotting the frontier")
-            ax = plots.subplots(figsize=(6.4, 4.4))[1]
-        distance, score = self.candidates_["distance"], self.candidates_["score"]
-        others = ~self.candidates_["on_frontier"]
-        ax.scatter(distance[others], score[others], s=14, c="#8b95a1", label="dominated")
-        own = self.frontier_
-        ax.plot(distance[own], score[own], "o-", c="#0072B2", ms=5, lw=1, label="frontier")
-        ax.scatter(
-            distance[self.chosen_],
-            score[self.chosen_],
-            s=150,
-            facecolors="none",
-            edgecolors="#D55E00",
-            linewidths=2,
-            label="chosen",
-        )
-        ax.set_xlabel(f"path distance {self.distance_to} (less is more stable)")
-        ax.set_ylabel("score on validation rows")
-        ax.legend(frameon=False)
-        return ax
-
-    @property
-    def distance_to(self) -> str:
-        """What the distance of a candidate is measured to."""
-        return "to the first collection" if self.first_trees_ else "between refits"
 
     def _learner(self, space: FeatureSpace) -> Any:
         if self.estimator is not None:
