@@ -8,7 +8,8 @@ from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder
-from steadytree.federated.strategies import METHODS, Session, _count
+from steadytree.federated.session import Session
+from steadytree.federated.strategies import METHODS, _count
 from steadytree.federated.transport import LocalHolders
 from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.ledger import Ledger

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import RefusedError, StaleError
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
-from steadytree.federated.messages import BLOCKS, CHOICES, LARGEST, NAME, Answer, Request
+from steadytree.federated.messages import BLOCKS, CHOICES, LARGEST, NAME, WHOLE, Answer, Request
 from steadytree.privacy import budget, mechanisms, tree_mechanism
 from steadytree.privacy.budget import logged_refusal
 from steadytree.privacy.growers import RowsInMemory
@@ -179,6 +180,8 @@ class Holder:
                 raise RefusedError("all leaves of a tree are closed: nothing is asked.")
             if request.kind in BLOCKS and request.depth == 0:
                 raise RefusedError("a block needs a depth of 1 to 3.")
+            if request.weights is not UNSET and len(request.weights) != len(self.schema.classes):
+                raise RefusedError("weights must be one for each class.")
             if request.kind == "side counts":
                 _check_splits(request, trees, n_splits)
             _check_size(request, trees, candidates, len(self.schema.classes))
@@ -197,7 +200,8 @@ class Holder:
         if request.kind in BLOCKS:
             # labels are sampled with a last block and dropped: all holders count its leaves
             utility = "pure" if request.kind == "block" else "correct"
-            how = (candidates, epsilon, request.depth, utility, noise)
+            weights = [] if request.weights is UNSET else [w / WHOLE for w in request.weights]
+            how = (candidates, epsilon, request.depth, utility, noise, weights)
             grown = tree_mechanism.extend(trees[0], block, *how)
             return np.array(tree_mechanism.to_numbers(grown))
         if request.kind == "leaf counts":

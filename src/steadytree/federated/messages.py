@@ -23,6 +23,7 @@ KINDS = ("rows", "block", "last block", *CHOICES, "leaf counts", "side counts")
 BLOCKS = ("block", "last block")
 MOST_TREES, MOST_BINS = 64, 1_000  # of one request
 LARGEST = 2**40
+WHOLE = 1_000  # weight of a row that counts in full
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -42,6 +43,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trees: tuple[tuple[int, ...], ...] = ((-1,),)  # so far; the cost is divided among them
     depth: int = 0  # levels of a block
     questions: tuple[tuple[int, ...], ...] = ()  # for "side counts": splits of each open leaf
+    # of blocks: what a row of each class counts, in units of 1 / WHOLE; unset: every row 1
+    weights: tuple[int, ...] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not isinstance(self.session, str) or not NAME.fullmatch(self.session):
@@ -54,6 +57,8 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise RefusedError(f"{name} must be an integer from {low} to {high}.")
         if not 1 <= len(self.trees) <= MOST_TREES:
             raise RefusedError(f"trees must be 1 to {MOST_TREES} trees.")
+        if self.weights is not UNSET:
+            _check_weights(self.kind, self.weights)
         try:
             check_epsilon(self.epsilon)
         except (TypeError, ValueError) as error:
@@ -70,8 +75,16 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Stored answers and checkpoints name requests by it, so it outlives versions of messages.
         """
-        content = {"version": 1, "type": "question", "request": msgspec.structs.asdict(self)}
+        known = msgspec.structs.asdict(self).items()
+        fields = {name: value for name, value in known if value is not UNSET}
+        content = {"version": 1, "type": "question", "request": fields}
         return hashlib.sha256(canonical_json(content)).hexdigest()
+
+
+def _check_weights(kind: str, weights: tuple[int, ...]) -> None:
+    valid = all(type(each) is int and 0 <= each <= WHOLE for each in weights)  # bool is no weight
+    if kind not in BLOCKS or not valid or not any(weights):
+        raise RefusedError(f"weights are of blocks: integers from 0 to {WHOLE}, not all 0.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -191,8 +191,6 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         left = float(self.epsilon) - sum(spent.values())
         strength, share, labels = float(self.epsilon) * self.n_rows_, self.leaf_share, None
         if self.method == "gibbs":
-            if share == "auto":
-                share = budget.gibbs_leaf_share(strength)
             limits = (len(schema.classes), left, strength, self.max_depth, share)
             depths, epsilons, leaf, candidates = budget.allocate_blocks(schema.space, *limits)
             block = rows.block(candidates)
