@@ -11,7 +11,7 @@ from steadytree._base.exceptions import RefusedError
 from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.holder import schema_digest
-from steadytree.federated.messages import Answer, Request
+from steadytree.federated.messages import SUM, Answer, Request
 from steadytree.federated.study import Checkpoint
 from steadytree.federated.transport import Holders
 from steadytree.privacy import tree_mechanism
@@ -51,15 +51,19 @@ class Session:
         # amounts are rounded when they are divided, and ledgers add them up exactly
         self.epsilon = epsilon * (1 - ROUNDING)
         self.candidates = SplitTable.declared(schema.space, n_bins)
-        self._name, self._n_bins, self._round = name, n_bins, -1
-        self._digest = schema_digest(schema)
-        self._minimum = len(holders.names) if minimum is None else minimum
+        self.name, self.n_bins, self._round = name, n_bins, -1
+        self.digest = schema_digest(schema)
+        self.minimum = len(holders.names) if minimum is None else minimum
         self._checkpoint = checkpoint or Checkpoint()
         self.active = list(range(len(holders.names)))
         self.spent = np.zeros(len(holders.names))
         self._spent_on: list[dict[str, float]] = [{} for _ in holders.names]
         self.private = True  # until an answer with seeded noise arrives
         self.numbers = 0  # in all answers
+
+    @property
+    def next_round(self) -> int:
+        return self._round + 1
 
     @property
     def spent_on(self) -> dict[str, float]:
@@ -73,22 +77,22 @@ class Session:
         size: int | None = None,
         trees: Sequence[SampledTree] | Trees = (OPEN,),
         check: Callable[[int, Integers], object] | None = None,
-        weights: Weights | None = None,
-        **more: object,
+        own: Mapping[int, Mapping[str, Any]] | None = None,
+        **more: Any,
     ) -> dict[int, Integers]:
         """One round: requests of one kind to some holders, each with its own epsilon.
 
         Returns the numbers of those who answered. `trees` are the same for all, or one a holder;
-        so are the weights of classes, one a holder.
+        `own` are other fields of single holders' requests.
         """
         self._round += 1
         requests = {}
         for index, epsilon in epsilons.items():
-            own = (trees[index],) if isinstance(trees, Mapping) else trees
-            listed = tuple(tree_mechanism.to_numbers(tree) for tree in own)
-            fixed = (float(epsilon), self._digest, self._n_bins, listed)
-            own_more = {**more, "weights": weights[index]} if weights else more
-            request = Request(self._name, self._round, kind, *fixed, **own_more)  # type: ignore[arg-type]
+            asked = (trees[index],) if isinstance(trees, Mapping) else trees
+            listed = tuple(tree_mechanism.to_numbers(tree) for tree in asked)
+            fixed = (float(epsilon), self.digest, self.n_bins, listed)
+            fields = {**more, **own[index]} if own else more
+            request = Request(self.name, self._round, kind, *fixed, **fields)
             requests[self.holders.names[index]] = request
         outcome = self._checkpoint.recall(self._round, requests)
         fresh = outcome is None
@@ -107,16 +111,21 @@ class Session:
             found[index] = numbers
             self.numbers += len(numbers)
             self.private &= getattr(outcome[name], "private", False)
-            self.spent[index] += request.epsilon
-            own_spent = self._spent_on[index]
-            own_spent[kind] = own_spent.get(kind, 0.0) + request.epsilon
+            if kind != SUM:  # a step names the cost of the study
+                self.charge(index, kind, request.epsilon)
         if fresh:
             self._checkpoint.note(self._round, requests, outcome)
         return found
 
+    def charge(self, index: int, kind: str, epsilon: float) -> None:
+        """Note what a holder spent."""
+        self.spent[index] += epsilon
+        spent_on = self._spent_on[index]
+        spent_on[kind] = spent_on.get(kind, 0.0) + epsilon
+
     def _drop(self, index: int, error: Exception) -> None:
         self.active.remove(index)
-        if len(self.active) < self._minimum:
+        if len(self.active) < self.minimum:
             raise error
         _LOG.warning("%s: the study goes on with %d holders", error, len(self.active))
 
@@ -149,7 +158,8 @@ class Session:
             return grown
 
         kind = "last block" if last else "block"
-        found = self.ask(epsilons, kind, None, trees, read, weights, depth=depth)
+        own = {index: {"weights": weights[index]} for index in epsilons} if weights else None
+        found = self.ask(epsilons, kind, None, trees, read, own, depth=depth)
         return {index: read(index, numbers) for index, numbers in found.items()}
 
     def block(

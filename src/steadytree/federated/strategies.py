@@ -10,6 +10,7 @@ from steadytree.data.splits import SplitTable
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import SecureSum
 from steadytree.federated.messages import CHOICES, WHOLE
+from steadytree.federated.secure_sum import MaskedSums
 from steadytree.federated.session import LEAST_LABEL_SHARE, Grown, Session
 from steadytree.privacy.budget import FEW_CANDIDATES, ROWS_SHARE, weighs_triples
 from steadytree.privacy.mechanisms import SMALLEST_EPSILON, Integers
@@ -248,7 +249,7 @@ def level_depth(strength: float) -> int:
     return int(np.clip(round(np.log2(max(strength, 1.0)) - 8.5), 2, 5))
 
 
-def grow_from_sums(sums: SecureSum, candidates: SplitTable, epsilon: float) -> Grown:
+def grow_from_sums(sums: SecureSum | MaskedSums, candidates: SplitTable, epsilon: float) -> Grown:
     """Level by level from histograms of all features, summed and noised once."""
     n_rows = float(max(sums.ask(ROWS_SHARE, "rows", OPEN, candidates)[0], 1))
     depth = level_depth(epsilon * n_rows)
