@@ -1,4 +1,4 @@
-"""Masked sums: equal to plain sums, whoever is missing; one vector is uniform; liars are refused."""
+"""Masked sums: equal to plain sums, whoever is missing; one vector is uniform; no lie helps."""
 
 import itertools
 

@@ -139,11 +139,11 @@ def nan_answer(reply):
     return reply.replace(b'"numbers":"', b'"numbers":NaN,"was":"')
 
 
-TWO_ZEROS = "AAAAAAAAAAAAAAAAAAAAAA=="
+ONE_ZERO = "AAAAAAAAAAA="
 LIES = {
     "nothing": (lambda reply: None, "no reply before the deadline"),
     "no JSON": (lambda reply: b"\x00\x01", "not JSON"),
-    "wrong shape": (lambda reply: changed_answer(reply, numbers=TWO_ZEROS), "were asked for"),
+    "wrong shape": (lambda reply: changed_answer(reply, numbers=ONE_ZERO), "were asked for"),
     "half a number": (lambda reply: changed_answer(reply, numbers="AAAA"), "no counts"),
     "no base64": (lambda reply: changed_answer(reply, numbers="!"), "no answer"),
     "too large": (lambda reply: changed_answer(reply, numbers="/////////38="), "no counts"),
