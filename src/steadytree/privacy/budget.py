@@ -43,6 +43,15 @@ LEAF_STRENGTH = 3.125  # of the counts of each leaf: noise of a third of it
 RELATION = "add or remove one row"
 
 
+def person(most: int) -> str:
+    """The relation of data sets that differ by one person's rows.
+
+    >>> person(3)
+    'add or remove one person with at most 3 rows'
+    """
+    return f"add or remove one person with at most {most} row{'s' * (most > 1)}"
+
+
 def check_block(n_splits: int, n_classes: int, depth: int, epsilon: float) -> None:
     """Refuse a block that needs too much memory or time, or loses its epsilon to rounding."""
     most = MOST_CANDIDATES[depth]
@@ -259,9 +268,10 @@ odds (epsilon 0.5, add or remove one row).
             text += f", delta {self.delta:g}"
             unless = f", except with probability about {self.delta:g}"
         seen = "answer" if self.method == "accuracy" else "model"
+        whom = "person" if self.relation.startswith("add or remove one person") else "row"
         return (
-            f"Whoever sees this {seen} learns of any one row, present or not, at most a factor of "
-            f"{factor:.3g} in odds{unless} ({text}, {self.relation})."
+            f"Whoever sees this {seen} learns of any one {whom}, present or not, at most a factor "
+            f"of {factor:.3g} in odds{unless} ({text}, {self.relation})."
         )
 
     def to_dict(self) -> dict[str, Any]:

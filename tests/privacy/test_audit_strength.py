@@ -1,0 +1,203 @@
+"""Audits on the worst neighbours: each shows at least half of the claim, and planted faults fail.
+
+Neighbours and statistics are derived from the mechanisms' proofs, so that the privacy loss of the
+audited event is close to epsilon. An audit that stays far below its claim would not notice a fault.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from steadytree.data.schema import Schema
+from steadytree.data.splits import SplitTable
+from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.messages import WHOLE, Request
+from steadytree.privacy import accounting, mechanisms
+from steadytree.privacy.evaluation import audit_privacy
+from steadytree.privacy.mechanisms import SeededNoise, release_counts_zcdp, release_share, rho_of
+from steadytree.privacy.tree_mechanism import select_splits
+from tests.privacy.test_audit import FreeLedger
+
+COLUMNS = ("a", "b0", "b1", "b2", "b3", "b4")
+SCHEMA = Schema({}, {name: ["n", "y"] for name in COLUMNS}, classes=[0, 1])
+DIGEST = schema_digest(SCHEMA)
+SIDE = 12
+# every column divides the classes perfectly; the new row spoils "a" alone, by nearly 2 in impurity
+BASE = [("n", *"yyyyy", 0)] * SIDE + [("y", *"nnnnn", 1)] * SIDE
+MORE = [*BASE, ("n", *"nnnnn", 1)]
+STUMP = ((0, -1, -1),)
+REQUESTS = {
+    "rows": {},
+    "block": {"depth": 1},
+    "block of depth 2": {"kind": "block", "depth": 2},
+    "block by weights": {"kind": "block", "depth": 1, "weights": (WHOLE // 2, WHOLE)},
+    "last block": {"depth": 1},
+    "last block of depth 2": {"kind": "last block", "depth": 2},
+    "choice": {},
+    "choice below": {"kind": "choice", "trees": ((1, -1, -1),)},
+    "leaf counts": {"trees": STUMP},
+    "leaf counts of two trees": {"kind": "leaf counts", "trees": STUMP * 2},
+    "side counts": {"questions": ((0, 1),)},
+}
+RUNS = 10_000
+
+
+class Exact(SeededNoise):
+    """No noise, to see which counts the new row moves."""
+
+    def laplace(self, values, scale):
+        return values
+
+
+def request_of(name, epsilon):
+    fields = dict(REQUESTS[name])
+    return Request("audit", 0, fields.pop("kind", name), epsilon, DIGEST, n_bins=2, **fields)
+
+
+def answers_of(name, epsilon, noise_of=SeededNoise, times=1):
+    """A function from rows to the decisive part of a holder's answer, given several times."""
+    request = request_of(name, epsilon)
+    pair = {}
+    for rows in (BASE, MORE):
+        X, y = [row[:-1] for row in rows], [row[-1] for row in rows]
+        holder = Holder("h", SCHEMA, X, y, FreeLedger(), testing_seed=0)
+        holder._noise = noise_of(len(rows))
+        pair[len(rows)] = holder
+    parsed = pair[len(BASE)]._check(request)
+    decide = decisive(request, parsed, pair)
+
+    def mechanism(rows):
+        drawn = [pair[len(rows)]._numbers(request, *parsed) for _ in range(times)]
+        return tuple(itertools.chain(*(decide(numbers) for numbers in drawn)))
+
+    return mechanism
+
+
+def decisive(request, parsed, pair):
+    if "block" in request.kind:  # the column that was spoiled, and leaves below it
+        return lambda numbers: (numbers.tolist() == [0, -1, -1],)
+    if request.kind == "choice":  # of the leaf that the new row is in
+        return lambda numbers: (int(numbers[0]) == 0,)
+    kept = {size: holder._noise for size, holder in pair.items()}
+    exact = {}
+    for size, holder in pair.items():
+        holder._noise = Exact(0)
+        exact[size] = holder._numbers(request, *parsed)
+        holder._noise = kept[size]
+    moved = np.flatnonzero(exact[len(MORE)] - exact[len(BASE)])
+    return lambda numbers: tuple((numbers - exact[len(BASE)])[moved] > 0)
+
+
+def audit(name, epsilon=1.0, runs=RUNS, **how):
+    return audit_privacy(answers_of(name, epsilon, **how), BASE, MORE, 1.0, runs=runs)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_answers_of_holders_show_half_of_their_claim_and_no_more_than_it(name):
+    found = audit(name)
+    assert 0.5 <= found.lower_bound < 1.0, found
+
+
+class Halved(SeededNoise):
+    """Half of the noise that is needed: the same as a sensitivity taken as half of what it is."""
+
+    def laplace(self, values, scale):
+        return super().laplace(values, scale / 2)
+
+    def highest(self, scores, scale):
+        return super().highest(scores, scale / 2)
+
+    def sample_index(self, log_weights):
+        return super().sample_index(2 * np.asarray(log_weights))
+
+
+@pytest.mark.parametrize("fault", [{"noise_of": Halved}, {"times": 2}])
+@pytest.mark.parametrize(
+    "name", ["rows", "block", "last block", "choice", "leaf counts", "side counts"]
+)
+def test_half_of_the_noise_or_a_budget_used_twice_is_caught(name, fault):
+    found = audit(name, runs=2 * RUNS, **fault)
+    assert found.refuted, found
+
+
+def test_a_selection_by_entropy_shows_half_of_its_claim():
+    """Its sensitivity is met by a side of nearly as many rows of one class as are allowed."""
+    schema = Schema({}, {"a": ["n", "y"], "b": ["n", "y"]}, classes=[0, 1])
+    candidates, noise, many = SplitTable.declared(schema.space, 2), SeededNoise(4), 2**26
+    base = np.zeros((1, candidates.n_bins, 2), np.int64)
+    offsets = candidates.space.bin_offsets
+    for feature, (no, yes) in enumerate((((many, 0), (0, many)), ((0, many), (many, 0)))):
+        base[0, offsets[feature]], base[0, offsets[feature] + 1] = no, yes
+    more = base.copy()
+    more[0, offsets[:2], 1] += 1  # class 1: among all of class 0 by "a", among its own by "b"
+    data = {"base": base, "more": more}
+    limits = (candidates, "entropy", 1.0, noise)
+    first = int(np.flatnonzero(candidates.arrays[0] == 0)[0])
+
+    def mechanism(name):
+        return select_splits(data[name], *limits)[0] == first
+
+    found = audit_privacy(mechanism, "base", "more", 1.0, runs=2 * RUNS)
+    assert 0.5 <= found.lower_bound < 1.0, found
+
+
+# ---- noise under zCDP: the loss is reached far out only, so that many answers are needed ----
+def drawn_from(draw, shape=()):
+    """A mechanism that hands out answers drawn all at once: noise for 0, and for 1."""
+    pools = {value: iter(draw(np.full((MANY, *shape), value)).tolist()) for value in (0, 1)}
+    return lambda value: next(pools[value])
+
+
+MANY, DELTA = 400_000, 1e-3
+RHO = rho_of(1.0, DELTA)
+
+
+def gaussian_sum(counts, rho=RHO, n_parts=1):
+    """What tells most about a count that was released several times for parts of rho."""
+    noise = SeededNoise(8)
+    parts = [release_counts_zcdp(counts, rho / n_parts, noise) for _ in range(n_parts)]
+    return np.clip(sum(parts) - n_parts // 2, 4 * n_parts, 20 * n_parts)
+
+
+def shared_sum(counts, honest=3, present=3):
+    noise = SeededNoise(9)
+    nobody = np.zeros_like(counts)
+    parts = [counts, *[nobody] * (present - 1)]
+    return np.clip(sum(release_share(part, RHO, noise, 1, honest) for part in parts), 4, 20)
+
+
+@pytest.mark.parametrize("draw", [gaussian_sum, lambda c: gaussian_sum(c, n_parts=2), shared_sum])
+def test_gaussian_sums_show_half_of_their_claim(draw):
+    # a sum over vectors of so many numbers: the share of noise must not depend on it here
+    found = audit_privacy(drawn_from(draw), 0, 1, 1.0, runs=MANY, delta=DELTA)
+    assert 0.45 <= found.lower_bound < 1.0, found
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda counts: gaussian_sum(counts, 4 * RHO),  # half of the noise
+        lambda counts: gaussian_sum(counts, 2 * RHO, 2) // 2,  # the budget used twice
+        lambda counts: shared_sum(counts, present=1),  # two of three add none
+    ],
+)
+def test_too_little_noise_in_a_sum_is_caught(draw):
+    found = audit_privacy(drawn_from(draw), 0, 1, 1.0, runs=MANY, delta=DELTA)
+    assert found.refuted, found
+
+
+def test_the_true_loss_of_gaussian_noise_is_what_the_audits_come_close_to():
+    """By definition: the delta of the noise at half of its claimed epsilon exceeds the claim's."""
+    scale = float(np.sqrt(1 / (2 * RHO)))
+    support = np.arange(-200, 201)
+    p = np.exp(-(support**2) / (2 * scale**2))
+    p /= p.sum()
+    one, other = np.append(p, 0.0), np.append(0.0, p)
+
+    def delta(epsilon):
+        return np.maximum(one - np.exp(epsilon) * other, 0).sum()
+
+    assert delta(0.5) > DELTA > delta(1.0)
+    assert accounting.sum_rho(scale, 1, 1, 1) == pytest.approx(RHO)
+    assert mechanisms.rho_of(1.0, DELTA) == RHO
