@@ -8,6 +8,7 @@ from scipy import stats
 
 from steadytree._base.exceptions import RefusedError
 from steadytree.federated import masking
+from steadytree.federated.keys import make_study_keys
 from steadytree.federated.masking import MODULUS, Party, SumKeys, join_shares, split_secret
 
 ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
@@ -186,3 +187,20 @@ def test_fewer_shares_say_nothing_about_the_secret():
     for secret in (0, 2**256 - 1):
         drawn = [split_secret(secret, 2, 2)[0] * 16 // masking.PRIME for _ in range(1_600)]
         assert stats.chisquare(np.bincount(drawn, minlength=16)).pvalue > 1e-4
+
+
+# ---- keys in files ----
+def test_keys_of_a_study_are_enough_for_sums(tmp_path):
+    folders = make_study_keys(tmp_path / "keys", NAMES, ["127.0.0.1"])
+    found = {folder.name: SumKeys.load(folder, folder.name) for folder in folders[1:]}
+    assert set(found) == set(NAMES)
+    assert set(found["north"].others) == set(NAMES) - {"north"}
+    keys = {name: Party(name, found[name], CONTEXT, 3).advertise() for name in NAMES}
+    north = Party("north", found["north"], CONTEXT, 3)
+    keys["north"] = north.advertise()
+    assert set(north.share(keys)) == set(NAMES) - {"north"}
+
+
+def test_a_folder_without_keys_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"must hold sign\.key"):
+        SumKeys.load(tmp_path, "north")

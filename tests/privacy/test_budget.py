@@ -203,6 +203,11 @@ def test_an_allocation_grows_with_epsilon_times_rows():
     assert [depths(many, 10, strength) for strength in (50, 500, 5_000)] == [(2,), (3,), (2, 2, 2)]
 
 
+def test_many_columns_keep_their_bins_rather_than_gain_a_level():
+    wide = Schema({f"u{j}": (0, 1) for j in range(57)}, classes=[0, 1]).space
+    assert [depths(wide, 2, strength) for strength in (50, 500, 5_000)] == [(2,), (2, 2), (2, 2)]
+
+
 @pytest.mark.parametrize("n_classes", [2, 7])
 @pytest.mark.parametrize("n_columns", [1, 3, 30])
 def test_more_budget_never_makes_a_tree_shallower(n_columns, n_classes):

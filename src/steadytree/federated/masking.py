@@ -24,6 +24,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -56,6 +57,24 @@ class SumKeys:
 
     own: Any
     others: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> "SumKeys":
+        """From a holder's folder of keys: sign.key, and NAME.sign.pub of each other holder."""
+        read = _crypto("serialization")
+        paths = {path.name.removesuffix(".sign.pub"): path for path in folder.glob("*.sign.pub")}
+        others = {each: path for each, path in paths.items() if each not in ("coordinator", name)}
+        try:
+            own = read.load_pem_private_key((folder / "sign.key").read_bytes(), password=None)
+            known = {e: read.load_ssh_public_key(path.read_bytes()) for e, path in others.items()}
+        except (OSError, ValueError, TypeError):
+            known = {}
+        if not known:
+            raise ValueError(
+                f"{str(folder)!r} must hold sign.key and NAME.sign.pub of each other holder, for "
+                "secure sums: make them with `steadytree private keys`, and ask for the others'."
+            )
+        return cls(own, known)
 
 
 @dataclass

@@ -27,7 +27,7 @@ LEAST_KEPT = 0.5  # of a part of epsilon, after the cost of rounding errors
 ROWS_SHARE = 0.02  # of epsilon, for the noisy number of rows
 LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.1, 0.01
 PAIR_CANDIDATES = 1_000  # time of blocks of depth 2 grows with the square of this
-FINEST = 100  # bins of a numeric column
+FINEST, COARSEST = 100, 8  # bins of a numeric column; with fewer, a third level gains nothing
 LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # for methods that score splits level by level
 DEEPEST_GREEDY = 6  # by default
 LAST_WEIGHT = 2.0  # the last block samples labels too, from fewer rows each
@@ -142,7 +142,8 @@ def possible_depths(
     Deeper trees need more rows for each leaf, and more for each of many candidate splits.
     """
     n_splits = len(SplitTable.at_most(space, FINEST, TRIPLE_CANDIDATES))
-    triples = weighs_triples(n_splits, n_classes)
+    fine = len(SplitTable.declared(space, COARSEST)) <= TRIPLE_CANDIDATES
+    triples = fine and weighs_triples(n_splits, n_classes)
     if max_depth is not None:
         return [(0.0, block_depths(max_depth, triples))]
     if triples and n_splits <= FEW_CANDIDATES:
