@@ -31,8 +31,9 @@ def summed(scale, n, reach=60):
 
 
 def renyi(p, q, alpha):
-    kept = (p > 0) & (q > 0)
-    return np.log((p[kept] ** alpha * q[kept] ** (1 - alpha)).sum()) / (alpha - 1)
+    kept = (p > 1e-250) & (q > 1e-250)
+    terms = alpha * np.log(p[kept]) + (1 - alpha) * np.log(q[kept])
+    return np.logaddexp.reduce(terms) / (alpha - 1)
 
 
 # ---- sums of noise ----

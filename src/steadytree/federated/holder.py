@@ -158,10 +158,14 @@ class Holder:
         self._last_round[request.session] = request.round
 
     def entry_of(self, request: Request) -> Entry:
-        """What a request costs: its epsilon, or the rho of a secure sum."""
+        """What a request costs: its epsilon, or the rho of a secure sum.
+
+        The first steps of a sum are checked for its cost, the last one comes after it was paid.
+        """
         amounts = [decimal_of(request.epsilon, "epsilon"), ZERO]
         if request.sum is not UNSET:
-            amounts = [ZERO, decimal_of(request.sum.rho, "rho")]
+            done = request.sum.step == "unmask"
+            amounts = [ZERO, ZERO if done else decimal_of(request.sum.rho, "rho")]
         mechanism = ledger_mark(self._noise, request.session)
         named = {"what": request.kind, "mechanism": mechanism, "request": request.name}
         return Entry(amounts[0], rho=amounts[1], **named)
