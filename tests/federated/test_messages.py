@@ -142,7 +142,9 @@ def hello():
 
 def test_mutated_messages_are_refused_or_mean_what_they_say(tmp_path):
     """2,000 mutations: a gateway never fails by itself, and answers canonical bytes alone."""
-    messages = [request_message(ask(kind, depth=int(kind in BLOCKS))) for kind in KINDS]
+    messages = [
+        request_message(ask(kind, depth=int(kind in BLOCKS))) for kind in KINDS if kind != SUM
+    ]
     messages += [write(hello()), STATUS]
     rng, accepted = np.random.default_rng(3), 0
     alphabet = list(b'0123456789eE+-.,:[]{}" aA\n\xff')

@@ -44,9 +44,9 @@ def random_block(rng, n_rows, n_classes):
     return BlockRows(codes, labels.astype(np.int32), n_classes, np.arange(n_rows))
 
 
-def every_tree(block, depth, epsilon, utility, weights=(1.0, 1.0, 1.0)):
+def every_tree(block, depth, epsilon, utility, weights=(1.0, 1.0, 1.0), cost=0.0):
     """All trees with their log-weights, straight from the definition."""
-    within, stop = block.class_counts(), stop_chance(epsilon)
+    within, stop = block.class_counts(), stop_chance(epsilon, cost)
     rates = epsilon * np.array(weights[: block.n_classes])
     labels = range(block.n_classes) if utility == "correct" else [-1]
     for label in labels:
@@ -58,10 +58,11 @@ def every_tree(block, depth, epsilon, utility, weights=(1.0, 1.0, 1.0)):
         yield SampledTree(-1, label=label), weight
     if depth == 0:
         return
+    how = (epsilon, utility, weights, cost)
     for k in range(len(CANDIDATES)):
         yes = CANDIDATES.goes_left(block.binned, k)[block.rows]
         parts = [block._replace(rows=block.rows[side]) for side in (yes, ~yes)]
-        sides = [list(every_tree(part, depth - 1, epsilon, utility, weights)) for part in parts]
+        sides = [list(every_tree(part, depth - 1, *how)) for part in parts]
         base = np.log(1 - stop) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
             yield SampledTree(k, one, other), base + a + b
@@ -85,11 +86,12 @@ def test_draws_follow_the_enumerated_chances(depth, n_classes):
     epsilon, n_draws, chances = 0.3, 8_000, {}
     utility = "correct" if depth < 3 else "pure"  # labels would make half a billion trees
     weights = [1.0, 0.3, 0.7] if depth == 2 else [1.0, 1.0, 1.0]
-    for tree, weight in every_tree(block, depth, epsilon, utility, weights):
+    cost = 2.0 if depth == 1 else 0.0
+    for tree, weight in every_tree(block, depth, epsilon, utility, weights, cost):
         key = summary(tree)
         chances[key] = chances.get(key, 0.0) + np.exp(weight)
     noise, counts = SeededNoise(depth), dict.fromkeys(chances, 0)
-    how = (CANDIDATES, epsilon, depth, utility, noise, weights[:n_classes])
+    how = (CANDIDATES, epsilon, depth, utility, noise, weights[:n_classes], cost)
     for _ in range(n_draws):
         counts[summary(sample_tree(block, *how))] += 1
     keys = list(chances)
@@ -247,11 +249,18 @@ def test_slack_is_a_small_share_of_epsilon(epsilon):
 
 def test_a_split_costs_two_rows_and_the_prior_stays_a_probability():
     for rate in (0.0, 1e-6, 0.5, 3.0, 1e6):
-        stop = stop_chance(rate)
+        stop = stop_chance(rate, 2.0)
         assert 0 < stop < 1
         # the log-odds of a split, from which two rows' worth of utility is taken
         expected = np.log(4.0) - min(2 * rate, 30.0)
         assert np.log1p(-stop) - np.log(stop) == pytest.approx(expected, abs=1e-2)
+
+
+@pytest.mark.parametrize("cost", [-0.1, 2.1, float("nan")])
+def test_costs_beyond_the_bound_on_rounding_are_refused(cost):
+    block = random_block(np.random.default_rng(0), 5, 2)
+    with pytest.raises(ValueError, match="cost must lie between 0 and 2"):
+        sample_tree(block, CANDIDATES, 1.0, 1, "correct", SeededNoise(0), (), cost)
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, 1.1], [1.0, -0.1], [1.0, float("nan")]])

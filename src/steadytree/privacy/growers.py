@@ -22,6 +22,7 @@ from steadytree.privacy.mechanisms import Floats, Integers, Noise
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
 
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
+SHALLOW = 5  # levels of a tree whose splits need not gain rows
 Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
 
 
@@ -131,12 +132,13 @@ def grow_blocks(
 ) -> SampledTree:
     """Whole trees below the leaves of whole trees; the last block samples labels too.
 
-    The leaves of a tree share no row, so one level of blocks costs its epsilon once.
+    The leaves of a tree share no row, so one level of blocks costs its epsilon once. In deep trees
+    a split must gain rows.
     """
-    tree = OPEN
+    tree, cost = OPEN, tree_mechanism.LARGEST_COST if sum(depths) > SHALLOW else 0.0
     for level, how in enumerate(zip(epsilons, depths, strict=True), 1):
         utility = "correct" if level == len(depths) else "pure"
-        tree = tree_mechanism.extend(tree, block, candidates, *how, utility, noise)
+        tree = tree_mechanism.extend(tree, block, candidates, *how, utility, noise, (), cost)
     return tree
 
 

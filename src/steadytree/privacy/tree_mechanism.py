@@ -58,8 +58,8 @@ MOST_NODES = 200_000
 DEEPEST = 1_000  # levels of a tree from outside
 DEEPEST_BLOCK = 3
 STOP = 0.2  # prior probability of a leaf, where a split costs nothing
-SPLIT_COST = 2.0  # rows that a split must gain, so that what fits only these rows is left out
-MOST_COST = 30.0  # of a split, in log-odds: the prior stays above the spacing of doubles
+LARGEST_COST = 2.0  # rows that a split must gain
+MOST_LOG_COST = 30.0  # in log-odds: the prior stays above the spacing of doubles
 UTILITIES = {"correct": CORRECT, "pure": PURE}
 UNIT = 2.0**-53
 # The most that one row changes a split's score, all scores the same way. Gini: see above. Entropy
@@ -104,13 +104,13 @@ class BlockRows(NamedTuple):
         return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
 
 
-def stop_chance(rate: float) -> float:
-    """Prior probability of a leaf: a split costs SPLIT_COST rows of utility, at most MOST_COST.
+def stop_chance(rate: float, cost: float) -> float:
+    """Prior probability of a leaf, if a split costs so many rows of utility.
 
-    >>> stop_chance(0.0), round(stop_chance(1.0), 3)
+    >>> stop_chance(1.0, 0.0), round(stop_chance(1.0, 2.0), 3)
     (0.2, 0.649)
     """
-    odds = (1 - STOP) / STOP * math.exp(-min(rate * SPLIT_COST, MOST_COST))
+    odds = (1 - STOP) / STOP * math.exp(-min(rate * cost, MOST_LOG_COST))
     return 1 / (1 + odds)
 
 
@@ -123,7 +123,7 @@ def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int)
     m + 1 exponentials adds fewer than m + 8 units to its logarithm's error, and the sum over
     labels in each of 2^depth leaves fewer than K + 8.
     """
-    cost = min(epsilon * SPLIT_COST, MOST_COST)
+    cost = min(epsilon * LARGEST_COST, MOST_LOG_COST)
     size = epsilon * MOST_ROWS + 2**depth * (np.log(n_candidates) + 2.0 + cost)
     sums = n_candidates + 8 + 2**depth * (n_classes + 8)
     eta = depth * UNIT * ((16 + n_classes) * size + sums)
@@ -138,12 +138,14 @@ def sample_tree(
     utility: str,
     noise: Noise,
     weights: Sequence[float] = (),
+    cost: float = 0.0,
 ) -> SampledTree:
     """Sample one tree of at most `depth` levels (1 to 3); see the module for the proof.
 
     The candidates must be public, and so must the weights of a row of each class, at most 1 (by
-    default all 1). `epsilon` is the cost of the whole tree, including its labels if the utility is
-    "correct"; "pure" samples none.
+    default all 1), and the rows that a split must gain to be worth it, 0 to LARGEST_COST: what fits
+    only these rows is then left out. `epsilon` is the cost of the whole tree, including its labels
+    if the utility is "correct"; "pure" samples none.
     """
     epsilon = check_part(epsilon)
     if not 1 <= depth <= DEEPEST_BLOCK:
@@ -156,7 +158,10 @@ def sample_tree(
     shares = np.asarray(weights or [1.0] * block.n_classes, np.float64)
     if shares.shape != (block.n_classes,) or not (shares.min() >= 0 and shares.max() <= 1):
         raise ValueError(f"weights must be {block.n_classes} numbers from 0 to 1, one a class.")
-    return _sample(block, candidates, (stop_chance(rate), rate * shares), depth, utility, noise)
+    if not 0 <= cost <= LARGEST_COST:
+        raise ValueError(f"cost must lie between 0 and {LARGEST_COST:g}, got {cost}.")
+    how = (stop_chance(rate, cost), rate * shares)
+    return _sample(block, candidates, how, depth, utility, noise)
 
 
 def _sample(
@@ -289,9 +294,10 @@ def extend(
     utility: str,
     noise: Noise,
     weights: Sequence[float] = (),
+    cost: float = 0.0,
 ) -> SampledTree:
     """The tree with a whole tree sampled below every leaf, which share no row."""
-    how = (candidates, epsilon, depth, utility, noise, weights)
+    how = (candidates, epsilon, depth, utility, noise, weights, cost)
     parts = rows_by_leaf(tree, block, candidates)
     return replace_leaves(tree, (sample_tree(rows, *how) for rows in parts))
 
