@@ -320,7 +320,7 @@ def test_too_few_holders_online_spends_nothing(tmp_path):
         ({"study": "a/b"}, "study must be"),
         ({"schema": "no.toml"}, "no schema"),
         ({"epsilon": 0}, "epsilon must be"),
-        ({"method": "secure_sum"}, "method must be"),
+        ({"method": "magic"}, "method must be"),
         ({"deadline": -1}, "deadline must be"),
         ({"superlink": "here"}, "host:port"),
         ({"surprise": 1}, "is not a key of a plan"),
