@@ -131,8 +131,7 @@ class Holder:
         """Refuse what `answer` refuses, from public numbers alone; the result is for `draft`."""
         admitted = self._check(request)
         entry = self.entry_of(request)
-        limits = {"delta": entry.delta, "request": entry.request, "rho": entry.rho}
-        self.ledger.check(entry.epsilon, request.kind, **limits)
+        self.ledger.check(entry.epsilon, entry.what, request=entry.request, rho=entry.rho)
         return admitted
 
     def draft(self, request: Request, admitted: Admitted) -> Answer:
@@ -153,8 +152,8 @@ class Holder:
         """Record the cost of a request in the ledger."""
         entry = self.entry_of(request)
         if request.sum is UNSET or request.sum.step == "vector":  # other steps read no row
-            named = {"request": entry.request, "rho": entry.rho}
-            self.ledger.spend(entry.epsilon, entry.what, entry.mechanism, **named)
+            named = (entry.what, entry.mechanism)
+            self.ledger.spend(entry.epsilon, *named, request=entry.request, rho=entry.rho)
         self._last_round[request.session] = request.round
 
     def entry_of(self, request: Request) -> Entry:

@@ -110,13 +110,13 @@ class Party:
         seed = int.from_bytes(self._secrets["seed"], "big")
         key = int.from_bytes(_raw_private(self._secrets["masks"]), "big")
         n = len(self._known)
-        parts = zip(*(split_secret(each, n, self.threshold) for each in (seed, key)), strict=True)
+        seeds, keys = (split_secret(each, n, self.threshold) for each in (seed, key))
         found = {}
-        for name, pair in zip(self._known, parts, strict=True):
+        for name, one, other in zip(self._known, seeds, keys, strict=True):
             if name == self.name:
-                self._shares[name] = pair
+                self._shares[name] = one, other
                 continue
-            plain = b"".join(number.to_bytes(SHARE, "big") for number in pair)
+            plain = one.to_bytes(SHARE, "big") + other.to_bytes(SHARE, "big")
             found[name] = self._cipher(name).encrypt(_nonce(self.name, name), plain, None)
         return found
 

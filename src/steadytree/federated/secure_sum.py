@@ -91,7 +91,7 @@ class MaskedSums:
 
     def _numbers(
         self,
-        step: str,
+        step: Any,
         fixed: tuple[Any, ...],
         tree: SampledTree,
         size: int,

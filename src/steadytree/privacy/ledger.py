@@ -137,7 +137,7 @@ is left: ask for less.
         delta: float = 0.0,
         parallel: tuple[str, str] = ("", ""),
         request: str = "",
-        rho: float = 0.0,
+        rho: float | Decimal = 0.0,
     ) -> None:
         """Record the cost of an answer, or refuse it; release the answer only after this returns.
 
@@ -174,7 +174,13 @@ is left: ask for less.
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
     def check(
-        self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "", rho: float = 0.0
+        self,
+        epsilon: float | Decimal,
+        what: str,
+        *,
+        delta: float = 0.0,
+        request: str = "",
+        rho: float | Decimal = 0.0,
     ) -> None:
         """Refuse what `spend` would refuse, without writing."""
         amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
