@@ -169,9 +169,9 @@ class Coordinator:
     method : str, default="delegate"
         "delegate": each block of the tree is sampled by a holder whose rows are like those of all,
         by noisy class counts. "duel": two holders propose each block, all evaluate. "vote": all
-        propose trees, all evaluate. "local_rnm", "noisy_counts": DP-TopDown with its two ways to find a split
-        among holders, corrected. "secure_sum": noise is added once, to the sums;
-        here simulated in one process, over a network by `run_study`.
+        propose trees, all evaluate. "local_rnm", "noisy_counts": DP-TopDown with its two ways to
+        find a split among holders, corrected. "secure_sum": noise is added once, to the sums; here
+        simulated in one process, over a network by `run_study`.
     delta : float, default=0.0
         Only for "secure_sum": more than 0 uses Gaussian noise under zCDP.
     n_bins : int, default=64
