@@ -24,7 +24,8 @@ from common import at_hand, public_schema, read, share_out
 
 from steadytree.federated.gateway import AnswerStore, Gateway
 from steadytree.federated.holder import Holder, schema_digest
-from steadytree.federated.strategies import METHODS, Session
+from steadytree.federated.session import Session
+from steadytree.federated.strategies import METHODS
 from steadytree.federated.transport import InMemory, RemoteHolders
 from steadytree.privacy.growers import build_tree, plausible_counts
 from steadytree.privacy.ledger import Ledger

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steadytree._base.exceptions import RefusedError
 from steadytree.federated.framing import STATUS, VERSION, MessageError, read, refusal_in, write
 from steadytree.federated.messages import (
     BLOCKS,
     KINDS,
+    SUM,
     Answer,
     Request,
     answer_message,
@@ -30,7 +32,7 @@ requests = st.builds(
     Request,
     st.from_regex(r"[A-Za-z0-9_.-]{1,64}", fullmatch=True),
     st.integers(0, 10**9),
-    st.sampled_from(KINDS),
+    st.sampled_from([kind for kind in KINDS if kind != SUM]),
     st.floats(1e-6, 1e6),
     st.text(max_size=20),
     st.integers(2, 1_000),
@@ -140,7 +142,9 @@ def hello():
 
 def test_mutated_messages_are_refused_or_mean_what_they_say(tmp_path):
     """2,000 mutations: a gateway never fails by itself, and answers canonical bytes alone."""
-    messages = [request_message(ask(kind, depth=int(kind in BLOCKS))) for kind in KINDS]
+    messages = [
+        request_message(ask(kind, depth=int(kind in BLOCKS))) for kind in KINDS if kind != SUM
+    ]
     messages += [write(hello()), STATUS]
     rng, accepted = np.random.default_rng(3), 0
     alphabet = list(b'0123456789eE+-.,:[]{}" aA\n\xff')
@@ -156,3 +160,27 @@ def test_mutated_messages_are_refused_or_mean_what_they_say(tmp_path):
                 accepted += 1
                 assert write(msgspec.json.decode(bytes(message))) == bytes(message)
     assert 0 < accepted < 400
+
+
+# ---- weights of classes ----
+def test_weights_are_in_the_digest_and_their_absence_is_not():
+    plain, weighted = ask(kind="block", depth=1), ask(kind="block", depth=1, weights=(1_000, 5))
+    assert b"weights" not in request_message(plain)
+    assert read_request(read(request_message(weighted))) == weighted
+    assert weighted.digest != plain.digest == plain_digest(plain)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "rows", "weights": (1_000, 1_000)},
+        {"kind": "block", "weights": (1_001, 1)},
+        {"kind": "block", "weights": (-1, 1)},
+        {"kind": "block", "weights": (True, 1)},
+        {"kind": "block", "weights": (0, 0)},
+        {"kind": "block", "weights": ()},
+    ],
+)
+def test_weights_that_would_cost_more_are_refused(wrong):
+    with pytest.raises(RefusedError, match="weights are of blocks"):
+        ask(depth=1, **wrong)

@@ -65,15 +65,15 @@ def test_a_study_costs_no_more_than_its_files_announce(study, monkeypatch):
         for _ in range(2):  # the second costs nothing
             code, out, _ = study("answer", first, *through)
             assert code == 0
-            assert "spent on the study so far: 0.04 of 2" in out
+            assert "spent on the study so far: 0.1 of 2" in out
         content = json.loads(first.read_text())
-        for number, epsilon, wanted in ((1, 1.9, 0), (2, 0.1, 3), (3, 0.05, 0)):
+        for number, epsilon, wanted in ((1, 1.8, 0), (2, 0.15, 3), (3, 0.05, 0)):
             path = resigned(first, content, number, epsilon)
             code, _, err = study("answer", path, *through)
             assert code == wanted
             if wanted:
                 assert "would cost more than the 2 that it announces" in err
-        assert gateway.holder.ledger.spent == pytest.approx(1.99)
+        assert gateway.holder.ledger.spent == pytest.approx(1.95)
 
 
 def resigned(path, content, number, epsilon):
@@ -128,8 +128,8 @@ def test_files_end_in_the_same_tree_as_one_process(study, tmp_path):
 def test_a_question_can_be_read_by_people(study):
     study("ask", "plan.toml")
     content = json.loads(questions(0)[0].read_text())
-    assert content["asks for"] == "rows"
-    assert content["epsilon"] == pytest.approx(0.04)
+    assert content["asks for"] == "leaf counts"
+    assert content["epsilon"] == pytest.approx(0.1)
     assert content["epsilon of the study"] == 2.0
     assert content["number"] == 0
 

@@ -8,7 +8,9 @@ from steadytree.data.schema import Schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.coordinator import Coordinator
 from steadytree.federated.holder import Holder
-from steadytree.federated.strategies import METHODS, Session, _count
+from steadytree.federated.messages import WHOLE
+from steadytree.federated.session import Session
+from steadytree.federated.strategies import METHODS, _compare_holders, _count
 from steadytree.federated.transport import LocalHolders
 from steadytree.privacy.evaluation import audit_privacy
 from steadytree.privacy.ledger import Ledger
@@ -80,6 +82,73 @@ def test_holders_with_many_mixed_rows_propose(tmp_path):
     assert proposed[0] == proposed[2] > 0
     assert proposed[1] == proposed[3] == 0
     assert all(holder.ledger.spent <= 4.0 for holder in several)
+
+
+def skewed(folder, parts, epsilon=4.0):
+    X, y = frame(4_000, 0)
+    return [
+        Holder(
+            f"h{j}", SCHEMA, X.iloc[rows], y[rows], Ledger(folder / str(j), epsilon), testing_seed=j
+        )
+        for j, rows in enumerate(parts(y))
+    ]
+
+
+def few_of_one_class(y):
+    """Four holders: nearly one class only, twice; both classes; next to nothing."""
+    no, yes = np.flatnonzero(y == "no"), np.flatnonzero(y == "yes")
+    one = np.concatenate([no[:900], yes[:20]])
+    other = np.concatenate([no[900:920], yes[20:920]])
+    return [one, np.concatenate([no[920:1_300], yes[920:1_000]]), other, no[1_300:1_310]]
+
+
+def test_holders_with_rows_like_those_of_all_sample(tmp_path):
+    several = skewed(tmp_path, few_of_one_class)
+    session = Session(LocalHolders(several), SCHEMA, 4.0, "run", 4)
+    worth, weights = _compare_holders(session, range(4))
+    assert max(worth, key=worth.get) == 1
+    # 380 rows of "no" and 80 of "yes", where all have 1,310 and 1,000: a "no" counts a quarter
+    assert weights[1][1] == WHOLE
+    assert 0.2 * WHOLE < weights[1][0] < 0.36 * WHOLE
+    np.testing.assert_allclose(session.spent, 0.05 * session.epsilon)
+
+
+def test_holders_that_are_alike_count_every_row(tmp_path):
+    session = Session(LocalHolders(holders(tmp_path, 4.0)), SCHEMA, 4.0, "run", 4)
+    worth, weights = _compare_holders(session, range(4))
+    assert all(min(listed) > 0.75 * WHOLE for listed in weights.values())
+    assert min(worth.values()) > 0.8 * max(worth.values()) > 250
+
+
+def test_weights_make_the_classes_of_a_holder_those_of_all(tmp_path):
+    """Against a plain search over limits, for exact counts."""
+    counts = np.array([[900, 20], [380, 80], [20, 900], [10, 1]])
+
+    class Known(Session):
+        def ask(self, epsilons, *_, **__):
+            return dict(enumerate(counts))
+
+    session = Known(LocalHolders(holders(tmp_path, 4.0)), SCHEMA, 4.0, "run", 4)
+    worth, weights = _compare_holders(session, range(4))
+    total = counts.sum(axis=0)
+    for who, own in enumerate(counts):
+        found = []
+        for limit in np.linspace(1e-4, 1, 20_001):
+            scaled = np.minimum(1, limit * total / own)
+            rows = (scaled * own).sum()
+            overlap = np.minimum(scaled * own / rows, total / total.sum()).sum()
+            found.append(rows * overlap**4)
+        assert worth[who] == pytest.approx(max(found), rel=0.02)
+        assert 1 <= min(weights[who]) <= max(weights[who]) == WHOLE
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_a_tree_of_one_block_is_sampled_by_two_where_there_are_two(tmp_path, k):
+    several = holders(tmp_path, 1.0, k, n_rows=100)
+    Coordinator(several, SCHEMA, 1.0, n_bins=4, testing_seed=0).fit()
+    listed = [[entry.what for entry in holder.ledger.entries] for holder in several]
+    assert sum("last block" in names for names in listed) == min(k, 2)
+    assert all(names[0] == names[-1] == "leaf counts" for names in listed)
 
 
 @pytest.mark.parametrize("method", [*METHODS, "secure_sum"])

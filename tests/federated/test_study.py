@@ -139,11 +139,11 @@ def nan_answer(reply):
     return reply.replace(b'"numbers":"', b'"numbers":NaN,"was":"')
 
 
-TWO_ZEROS = "AAAAAAAAAAAAAAAAAAAAAA=="
+ONE_ZERO = "AAAAAAAAAAA="
 LIES = {
     "nothing": (lambda reply: None, "no reply before the deadline"),
     "no JSON": (lambda reply: b"\x00\x01", "not JSON"),
-    "wrong shape": (lambda reply: changed_answer(reply, numbers=TWO_ZEROS), "were asked for"),
+    "wrong shape": (lambda reply: changed_answer(reply, numbers=ONE_ZERO), "were asked for"),
     "half a number": (lambda reply: changed_answer(reply, numbers="AAAA"), "no counts"),
     "no base64": (lambda reply: changed_answer(reply, numbers="!"), "no answer"),
     "too large": (lambda reply: changed_answer(reply, numbers="/////////38="), "no counts"),
@@ -320,7 +320,7 @@ def test_too_few_holders_online_spends_nothing(tmp_path):
         ({"study": "a/b"}, "study must be"),
         ({"schema": "no.toml"}, "no schema"),
         ({"epsilon": 0}, "epsilon must be"),
-        ({"method": "secure_sum"}, "method must be"),
+        ({"method": "magic"}, "method must be"),
         ({"deadline": -1}, "deadline must be"),
         ({"superlink": "here"}, "host:port"),
         ({"surprise": 1}, "is not a key of a plan"),

@@ -38,19 +38,20 @@ def count_common(bits, mask, word_offsets, counts):
 
 
 # ---- sums over trees ----
-def leaf_log_weight(counts, epsilon, utility):
-    counts = np.asarray(counts, float)
+def leaf_log_weight(counts, rates, utility):
+    """Rates are one number, or one a class."""
+    counts = np.asarray(counts, float) * rates
     if utility == 0:
-        return float(np.logaddexp.reduce(epsilon * counts) - np.log(len(counts)))
+        return float(np.logaddexp.reduce(counts) - np.log(len(counts)))
     size = counts.sum()
-    return 0.0 if size == 0 else float(-epsilon / 2 * (size - (counts**2).sum() / size))
+    return 0.0 if size == 0 else float(-(size - (counts**2).sum() / size) / 2)
 
 
 def all_trees(answers, labels, n_classes, depth, prior):
     """Summed weight (not its log) of all trees on rows, and by the first question."""
-    log_prior, stop, epsilon, utility = prior
+    log_prior, stop, rates, utility = prior
     counts = np.bincount(labels, minlength=n_classes)
-    leaf = leaf_log_weight(counts, epsilon, utility)
+    leaf = leaf_log_weight(counts, rates, utility)
     if depth == 0:
         return leaf, None
     terms = []
@@ -65,7 +66,7 @@ def all_trees(answers, labels, n_classes, depth, prior):
     return float(np.logaddexp.reduce(terms)), np.array(terms)
 
 
-def root_terms(bits, word_offsets, within, log_prior, stop, epsilon, utility, depth):
+def root_terms(bits, word_offsets, within, log_prior, stop, rates, utility, depth):
     labels, answers = [], []
     for c in range(len(within)):
         for place in range(within[c]):
@@ -75,7 +76,7 @@ def root_terms(bits, word_offsets, within, log_prior, stop, epsilon, utility, de
                 [bool(int(bits[k, word]) >> (place % WORD) & 1) for k in range(len(bits))]
             )
     answers = np.array(answers, bool).reshape(len(labels), len(bits)).T
-    prior = (log_prior, stop, epsilon, utility)
+    prior = (log_prior, stop, rates, utility)
     return all_trees(answers, np.array(labels, np.int64), len(within), depth, prior)[1]
 
 
@@ -127,7 +128,8 @@ def case_of_roots(case):
     bits, offsets, within = packed(case, most=4)
     prior = np.log(case.rng.dirichlet(np.ones(len(bits))))
     rng = case.rng
-    numbers = (float(rng.choice([0.05, 0.3])), float(rng.choice([0.1, 2.0])), int(rng.integers(2)))
+    rates = rng.choice([0.1, 2.0]) * rng.choice([0.0, 0.25, 1.0], len(within))
+    numbers = (float(rng.choice([0.05, 0.3])), rates, int(rng.integers(2)))
     return bits, offsets, within, prior, *numbers, int(rng.integers(1, 4))
 
 

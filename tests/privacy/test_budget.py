@@ -187,9 +187,34 @@ def test_a_guarantee_with_delta_says_when_it_does_not_hold():
     assert "except" not in PrivacyStatement(1.0, 0.0, {}, "x").guarantee
 
 
+def depths(space, n_classes, strength):
+    return allocate_blocks(space, n_classes, 1.0, strength, None, 0.0).depths
+
+
 def test_an_allocation_grows_with_epsilon_times_rows():
-    plans = [allocate_blocks(SCHEMA.space, 3, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
-    assert plans == [(2,), (3,), (2, 2)]
-    many = [allocate_blocks(SCHEMA.space, 10, 1.0, s, None, 0.0).depths for s in (50, 500, 5_000)]
-    assert many == [(2,), (3,), (2, 2, 2)]  # sixteen leaves are few for ten classes
+    few = Schema({}, {"v": ["p", "q"]}, classes=[0, 1]).space
+    many = Schema({f"u{j}": (0, 1) for j in range(3)}, classes=[0, 1]).space
+    steps = (-5.0, 50, 300, 500, 3_000, 5_000, 50_000)
+    found = [depths(few, 3, strength) for strength in steps]
+    assert found == [(2,), (2,), (3,), (2, 3), (3, 3), (2, 2, 2, 2), (2, 2, 2, 2)]
+    found = [depths(many, 3, strength) for strength in steps]
+    assert found == [(2,), (2,), (3,), (3,), (2, 2), (2, 2), (2, 2, 2)]
+    # sixteen leaves are few for ten classes
+    assert [depths(many, 10, strength) for strength in (50, 500, 5_000)] == [(2,), (3,), (2, 2, 2)]
+
+
+def test_many_columns_keep_their_bins_rather_than_gain_a_level():
+    wide = Schema({f"u{j}": (0, 1) for j in range(57)}, classes=[0, 1]).space
+    assert [depths(wide, 2, strength) for strength in (50, 500, 5_000)] == [(2,), (2, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("n_classes", [2, 7])
+@pytest.mark.parametrize("n_columns", [1, 3, 30])
+def test_more_budget_never_makes_a_tree_shallower(n_columns, n_classes):
+    space = Schema({f"u{j}": (0, 1) for j in range(n_columns)}, classes=[0, 1]).space
+    levels = [sum(depths(space, n_classes, strength)) for strength in np.geomspace(1, 1e7, 60)]
+    assert levels == sorted(levels)
+
+
+def test_a_greedy_tree_grows_with_epsilon_times_rows():
     assert [greedy_depth(s) for s in (10, 300, 1e7)] == [2, 3, 6]

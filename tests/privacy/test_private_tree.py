@@ -1,3 +1,4 @@
+import dataclasses
 import logging
 import pickle
 
@@ -12,6 +13,7 @@ from sklearn.model_selection import cross_val_score
 from steadytree._base.exceptions import BudgetError
 from steadytree.data.schema import Schema
 from steadytree.models.files import load, save
+from steadytree.privacy.growers import bound_rows
 from steadytree.privacy.ledger import Ledger
 from steadytree.privacy.mechanisms import NOT_PRIVATE
 from steadytree.privacy.private_tree import PrivateTreeClassifier
@@ -237,3 +239,59 @@ def test_a_private_tree_bears_no_mark(tmp_path):
     PrivateTreeClassifier(1.0, SCHEMA).fit(*frame(50, 0)).save(path)
     assert load(path).note == ""
     assert "note" not in path.read_text()
+
+
+# ---- persons with several rows ----
+def visits(n_persons=60, most=7, seed=0):
+    """Rows of persons who came different numbers of times, in a mixed order."""
+    rng = np.random.default_rng(seed)
+    whose = rng.permutation(np.repeat(np.arange(n_persons), rng.integers(1, most, n_persons)))
+    age = rng.uniform(0, 100, len(whose))
+    return [[value] for value in age.tolist()], np.where(age > 50, "yes", "no"), whose
+
+
+PERSONS = Schema(bounds={"age": (0, 100)}, classes=["no", "yes"])
+
+
+@pytest.mark.parametrize("method", ["gibbs", "greedy", "topdown"])
+def test_persons_are_protected_by_fewer_rows_at_less_epsilon_each(method, tmp_path):
+    X, y, whose = visits()
+    first = [k for k in range(len(whose)) if (whose[:k] == whose[k]).sum() < 3]
+    ledger = Ledger(tmp_path / "persons.ledger", 3.0)
+    model = PrivateTreeClassifier(
+        3.0, PERSONS, method, testing_seed=1, ledger=ledger, rows_per_person=3
+    ).fit(X, y, persons=whose)
+    twin = PrivateTreeClassifier(1.0, PERSONS, method, testing_seed=1)
+    assert model.tree_ == twin.fit([X[k] for k in first], y[first]).tree_
+    assert ledger.spent == model.privacy_.epsilon == 3.0
+    assert sum(model.privacy_.spent.values()) == pytest.approx(3.0)
+    assert model.privacy_.relation == "add or remove one person with at most 3 rows"
+    named = dataclasses.replace(model.privacy_, private=True).guarantee
+    assert "of any one person, present or not" in named
+
+
+def test_which_rows_of_a_person_are_kept_depends_on_nobody_else():
+    X, y, whose = visits()
+    kept = bound_rows(X, y, whose, 2)[0]
+    for gone in np.unique(whose):
+        others = np.flatnonzero(whose != gone)
+        without = bound_rows([X[k] for k in others], y[others], whose[others], 2)[0]
+        own = {X[k][0] for k in np.flatnonzero(whose == gone)}
+        assert without == [row for row in kept if row[0] not in own]
+        assert len(kept) - len(without) <= 2
+
+
+def test_rows_of_nobody_are_left_out_and_equal_names_are_one_person():
+    persons = [1, 1.0, "1", None, float("nan"), np.int64(1)]
+    kept, labels = bound_rows([[k] for k in range(6)], list("abcdef"), persons, 1)
+    assert (kept, labels.tolist()) == ([[0]], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("most", "persons", "message"),
+    [(3, None, "go together"), (None, [1] * 4, "go together"), (2, [1] * 3, "one person a row")],
+)
+def test_persons_must_be_given_for_each_row(most, persons, message):
+    model = PrivateTreeClassifier(1.0, PERSONS, testing_seed=0, rows_per_person=most)
+    with pytest.raises(ValueError, match=message):
+        model.fit([[1], [2], [3], [4]], ["no", "yes"] * 2, persons=persons)

@@ -27,6 +27,7 @@ from steadytree.privacy.tree_mechanism import (
     rows_by_leaf,
     sample_tree,
     sampler_slack,
+    stop_chance,
     to_numbers,
     whole_tree_measurement,
 )
@@ -43,24 +44,26 @@ def random_block(rng, n_rows, n_classes):
     return BlockRows(codes, labels.astype(np.int32), n_classes, np.arange(n_rows))
 
 
-def every_tree(block, depth, epsilon, utility):
+def every_tree(block, depth, epsilon, utility, weights=(1.0, 1.0, 1.0), cost=0.0):
     """All trees with their log-weights, straight from the definition."""
-    within = block.class_counts()
+    within, stop = block.class_counts(), stop_chance(epsilon, cost)
+    rates = epsilon * np.array(weights[: block.n_classes])
     labels = range(block.n_classes) if utility == "correct" else [-1]
     for label in labels:
-        weight = 0.0 if depth == 0 else np.log(STOP)
+        weight = 0.0 if depth == 0 else np.log(stop)
         if utility == "correct":
-            weight += epsilon * within[label] - np.log(block.n_classes)
+            weight += rates[label] * within[label] - np.log(block.n_classes)
         else:
-            weight += reference.leaf_log_weight(within, epsilon, PURE)
+            weight += reference.leaf_log_weight(within, rates, PURE)
         yield SampledTree(-1, label=label), weight
     if depth == 0:
         return
+    how = (epsilon, utility, weights, cost)
     for k in range(len(CANDIDATES)):
         yes = CANDIDATES.goes_left(block.binned, k)[block.rows]
         parts = [block._replace(rows=block.rows[side]) for side in (yes, ~yes)]
-        sides = [list(every_tree(part, depth - 1, epsilon, utility)) for part in parts]
-        base = np.log(1 - STOP) + CANDIDATES.log_prior[k]
+        sides = [list(every_tree(part, depth - 1, *how)) for part in parts]
+        base = np.log(1 - stop) + CANDIDATES.log_prior[k]
         for (one, a), (other, b) in itertools.product(*sides):
             yield SampledTree(k, one, other), base + a + b
 
@@ -82,12 +85,15 @@ def test_draws_follow_the_enumerated_chances(depth, n_classes):
     block = random_block(np.random.default_rng(depth), 25, n_classes)
     epsilon, n_draws, chances = 0.3, 8_000, {}
     utility = "correct" if depth < 3 else "pure"  # labels would make half a billion trees
-    for tree, weight in every_tree(block, depth, epsilon, utility):
+    weights = [1.0, 0.3, 0.7] if depth == 2 else [1.0, 1.0, 1.0]
+    cost = 2.0 if depth == 1 else 0.0
+    for tree, weight in every_tree(block, depth, epsilon, utility, weights, cost):
         key = summary(tree)
         chances[key] = chances.get(key, 0.0) + np.exp(weight)
     noise, counts = SeededNoise(depth), dict.fromkeys(chances, 0)
+    how = (CANDIDATES, epsilon, depth, utility, noise, weights[:n_classes], cost)
     for _ in range(n_draws):
-        counts[summary(sample_tree(block, CANDIDATES, epsilon, depth, utility, noise))] += 1
+        counts[summary(sample_tree(block, *how))] += 1
     keys = list(chances)
     expected = np.array([chances[key] for key in keys])
     expected *= n_draws / expected.sum()
@@ -144,9 +150,10 @@ def _count_gini(counts):
     return float(size - Fraction(squares, size)) if size else 0.0
 
 
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (1.0, 0.25)])
 @pytest.mark.parametrize("utility", ["correct", "pure"])
 @pytest.mark.parametrize("depth", [1, 2])
-def test_no_tree_is_more_than_e_to_the_epsilon_likelier_on_any_neighbour(utility, depth):
+def test_no_tree_is_more_than_e_to_the_epsilon_likelier_on_any_neighbour(utility, depth, weights):
     """All data sets of up to 3 rows over 2 x 2 cells and 2 classes, and all neighbours."""
     cells, epsilon = list(itertools.product(range(2), range(2), range(2))), 0.8
 
@@ -155,8 +162,8 @@ def test_no_tree_is_more_than_e_to_the_epsilon_likelier_on_any_neighbour(utility
         block = BlockRows(
             table[:2].astype(np.uint8), table[2].astype(np.int32), 2, np.arange(table.shape[1])
         )
-        weights = np.array([w for _, w in every_tree(block, depth, epsilon, utility)])
-        return weights - np.logaddexp.reduce(weights)
+        found = np.array([w for _, w in every_tree(block, depth, epsilon, utility, weights)])
+        return found - np.logaddexp.reduce(found)
 
     worst = 0.0
     for n_rows in range(3 if depth == 2 else 4):
@@ -164,7 +171,7 @@ def test_no_tree_is_more_than_e_to_the_epsilon_likelier_on_any_neighbour(utility
             before = chances(rows)
             for extra in cells:
                 worst = max(worst, np.abs(chances([*rows, extra]) - before).max())
-    assert 0.3 < worst <= epsilon + 1e-9
+    assert (0.3 if min(weights) == 1 else 0.2) < worst <= epsilon + 1e-9
 
 
 # ---- rounding ----
@@ -173,6 +180,7 @@ def test_log_weights_are_within_the_bound_that_is_charged():
     mpmath = pytest.importorskip("mpmath")
     mpmath.mp.dps = 60
     epsilon, prior = 0.37, CANDIDATES.log_prior
+    rates = np.full(2, epsilon)
     rng = np.random.default_rng(0)
     block = random_block(rng, 200, 2)
     ordered, offsets = order_by_class(block.labels, block.rows, 2)
@@ -180,7 +188,7 @@ def test_log_weights_are_within_the_bound_that_is_charged():
     for utility in (CORRECT, PURE):
         for depth in (1, 2):
             terms = root_terms(
-                bits, offsets, block.class_counts(), prior, STOP, epsilon, utility, depth
+                bits, offsets, block.class_counts(), prior, STOP, rates, utility, depth
             )
             exact = _exact_terms(mpmath, block, epsilon, utility, depth)
             slack = sampler_slack(epsilon, depth, len(CANDIDATES), 2)
@@ -197,7 +205,7 @@ def test_leaf_weights_of_as_many_rows_as_allowed_are_within_the_bound(utility):
         counts = rng.integers(0, MOST_ROWS // 3, 3)
         epsilon = float(rng.choice([0.013, 0.7, 9.1]))
         eta = sampler_slack(epsilon, 1, 3, 3) / 12
-        found = leaf_weight(counts, counts, False, epsilon, utility)
+        found = leaf_weight(counts, counts, False, np.full(3, epsilon), utility)
         assert abs(found - _exact_leaf(mpmath, counts, epsilon, utility)) <= eta
 
 
@@ -237,6 +245,30 @@ def _exact_terms(mp, block, epsilon, utility, depth):
 def test_slack_is_a_small_share_of_epsilon(epsilon):
     assert 0 < sampler_slack(epsilon, 3, 1_000, 50) < 2e-4 * epsilon
     assert MOST_ROWS >= 10**8
+
+
+def test_a_split_costs_two_rows_and_the_prior_stays_a_probability():
+    for rate in (0.0, 1e-6, 0.5, 3.0, 1e6):
+        stop = stop_chance(rate, 2.0)
+        assert 0 < stop < 1
+        # the log-odds of a split, from which two rows' worth of utility is taken
+        expected = np.log(4.0) - min(2 * rate, 30.0)
+        assert np.log1p(-stop) - np.log(stop) == pytest.approx(expected, abs=1e-2)
+
+
+@pytest.mark.parametrize("cost", [-0.1, 2.1, float("nan")])
+def test_costs_beyond_the_bound_on_rounding_are_refused(cost):
+    block = random_block(np.random.default_rng(0), 5, 2)
+    with pytest.raises(ValueError, match="cost must lie between 0 and 2"):
+        sample_tree(block, CANDIDATES, 1.0, 1, "correct", SeededNoise(0), (), cost)
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.1], [1.0, -0.1], [1.0, float("nan")]])
+def test_weights_above_one_are_refused(weights):
+    """A row that counts more than 1 would cost more than epsilon."""
+    block = random_block(np.random.default_rng(0), 5, 2)
+    with pytest.raises(ValueError, match="weights must be 2 numbers from 0 to 1"):
+        sample_tree(block, CANDIDATES, 1.0, 1, "correct", SeededNoise(0), weights)
 
 
 # ---- shape ----

@@ -81,6 +81,12 @@ def serve(
         float, typer.Option(help="Refuse requests that cost less than this.", min=0)
     ] = 1e-3,
     new_ledger: options.NewLedger = False,
+    delta: Annotated[
+        float, option("<float>", "Total delta that may ever be spent on the data.")
+    ] = 0.0,
+    sum_keys: Annotated[
+        MayRead, option("FOLDER", "This holder's keys: take part in secure sums.")
+    ] = None,
     log: Annotated[MayWrite, option("FILE", "The log; by default standard error.")] = None,
     testing_seed: Annotated[
         int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
@@ -90,12 +96,15 @@ def serve(
     import logging
     import signal
 
+    from steadytree.federated.masking import SumKeys
     from steadytree.federated.transport import GatewayServer
 
     logging.basicConfig(filename=log, level=logging.INFO, format=LOG_LINE)
     options.check_ledger(ledger, new_ledger)
     terms = read_terms(name, study, least_epsilon, coordinator_key)
-    holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
+    holder = load_holder(name, data, target, schema, (ledger, budget, delta), testing_seed)
+    if sum_keys is not None:
+        holder.sums.keys = SumKeys.load(sum_keys, name)
     gateway, store = open_gateway(holder, ledger, pace, terms)
     try:
         server = GatewayServer(gateway, _socket_of(socket, ledger), group)
@@ -184,7 +193,7 @@ def load_holder(
     data: Path,
     target: str | None,
     schema: Path,
-    account: tuple[Path, float],
+    account: tuple[Path, float, float],
     testing_seed: int | None = None,
 ) -> st.Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""

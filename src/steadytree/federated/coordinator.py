@@ -18,8 +18,10 @@ from steadytree.data.schema import Schema, check_schema
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import Holder, SecureSum, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
-from steadytree.federated.strategies import METHODS, Grown, Session, grow_from_sums
-from steadytree.federated.study import Checkpoint, StudyConfig, handshake
+from steadytree.federated.secure_sum import MaskedSums
+from steadytree.federated.session import Grown, Session
+from steadytree.federated.strategies import METHODS, grow_from_sums
+from steadytree.federated.study import SECURE_SUM, Checkpoint, StudyConfig, handshake
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
 from steadytree.models.tree import Tree
@@ -105,10 +107,14 @@ def learn(config: StudyConfig, holders: Holders, checkpoint: Checkpoint) -> Stud
     how = (config.epsilon, config.study, n_bins, config.minimum, checkpoint, config.limits)
     session = Session(holders, schema, *how)
     check_session(session, config.method, len(config.holders), MOST_NUMBERS)
-    grown = METHODS[config.method](session, _order(config))
+    if config.method == SECURE_SUM:
+        sums = MaskedSums(session, config.epsilon, config.delta, config.honest)
+        grown = grow_from_sums(sums, session.candidates, config.epsilon)
+    else:
+        grown = METHODS[config.method](session, _order(config))
     private = holders.private and session.private and config.testing_seed is None
     tree = _build(session, grown, private)
-    spent = (config.epsilon, 0.0, session.spent_on)
+    spent = (config.epsilon, config.delta, session.spent_on)
     privacy = PrivacyStatement(*spent, config.method, private, RELATION)
     epsilons = dict(zip(config.holders, session.spent.tolist(), strict=True))
     missing = tuple(n for k, n in enumerate(config.holders) if k not in session.active)
@@ -161,10 +167,11 @@ class Coordinator:
     epsilon : float, default=1.0
         The most that this run may cost each holder.
     method : str, default="delegate"
-        "delegate": each block of the tree is sampled by one holder in turn. "duel": two holders
-        propose each block, all evaluate; for holders that differ much. "vote": all propose trees,
-        all evaluate. "local_rnm", "noisy_counts": DP-TopDown with its two ways to find a split
-        among holders, corrected. "secure_sum": noise is added once, to the sums.
+        "delegate": each block of the tree is sampled by a holder whose rows are like those of all,
+        by noisy class counts. "duel": two holders propose each block, all evaluate. "vote": all
+        propose trees, all evaluate. "local_rnm", "noisy_counts": DP-TopDown with its two ways to
+        find a split among holders, corrected. "secure_sum": noise is added once, to the sums; here
+        simulated in one process, over a network by `run_study`.
     delta : float, default=0.0
         Only for "secure_sum": more than 0 uses Gaussian noise under zCDP.
     n_bins : int, default=64

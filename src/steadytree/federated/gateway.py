@@ -22,7 +22,7 @@ from steadytree.federated import framing, messages
 from steadytree.federated.framing import Refusal, digest_of, read, refusal, write
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request
-from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
+from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, Entry, compose
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 
 IDENTITY, LOCK, MARK = "identity.json", "serving.lock", "spent"
@@ -227,13 +227,17 @@ class Gateway:
         """Whether the study stays within the epsilon that the holder agreed to."""
         if self._terms.studies is None:
             return True
-        total = self._spent_in(request.session) + decimal_of(request.epsilon, "epsilon")
+        entries = [*self._entries_of(request.session), self.holder.entry_of(request)]
+        total = self.holder.ledger.cost(entries)[0]
         return total <= self._terms.studies.get(request.session, -1)
+
+    def _entries_of(self, study: str) -> list[Entry]:
+        return [e for e in self.holder.ledger.entries if e.request.startswith(f"{study}:")]
 
     def _spent_in(self, study: str, besides: Any = None) -> Decimal:
         """The cost of a study so far, without one of its rounds."""
-        entries = [e for e in self.holder.ledger.entries if e.request != f"{study}:{besides}"]
-        return sum((e.epsilon for e in entries if e.request.startswith(f"{study}:")), ZERO)
+        entries = [e for e in self._entries_of(study) if e.request != f"{study}:{besides}"]
+        return self.holder.ledger.cost(entries)[0]
 
     def _compute(self, request: Request, digest: str) -> tuple[bytes, str]:
         try:

@@ -6,17 +6,36 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from steadytree._base.exceptions import RefusedError, StaleError
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
-from steadytree.federated.messages import BLOCKS, CHOICES, LARGEST, NAME, Answer, Request
+from steadytree.federated.masking import SumSide
+from steadytree.federated.messages import (
+    BLOCKS,
+    CHOICES,
+    LARGEST,
+    NAME,
+    WHOLE,
+    Answer,
+    Request,
+    SumStep,
+)
 from steadytree.privacy import budget, mechanisms, tree_mechanism
+from steadytree.privacy.accounting import share_scale
 from steadytree.privacy.budget import logged_refusal
 from steadytree.privacy.growers import RowsInMemory
 from steadytree.privacy.ledger import Ledger
-from steadytree.privacy.mechanisms import Integers, SeededNoise, ledger_mark, release_counts
+from steadytree.privacy.ledger_lines import ZERO, Entry, decimal_of
+from steadytree.privacy.mechanisms import (
+    Integers,
+    SeededNoise,
+    ledger_mark,
+    release_counts,
+    release_share,
+)
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
     SampledTree,
@@ -30,6 +49,7 @@ from steadytree.privacy.tree_mechanism import (
 _LOG = logging.getLogger(__name__)
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 ROUNDING = 1e-9  # of a divided budget
+MOST_SUMMED = 256  # holders of a secure sum, whose numbers must not wrap around
 Admitted = tuple[SplitTable, list[SampledTree]]
 
 
@@ -93,6 +113,7 @@ class Holder:
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
         self._joined: set[str] = set()  # sessions of secure sums that were paid for
+        self.sums = SumSide(self.name)  # give it keys to take part in secure sums over a network
 
     @property
     def private(self) -> bool:
@@ -109,7 +130,8 @@ class Holder:
     def admit(self, request: Request) -> Admitted:
         """Refuse what `answer` refuses, from public numbers alone; the result is for `draft`."""
         admitted = self._check(request)
-        self.ledger.check(request.epsilon, request.kind, request=request.name)
+        entry = self.entry_of(request)
+        self.ledger.check(entry.epsilon, entry.what, request=entry.request, rho=entry.rho)
         return admitted
 
     def draft(self, request: Request, admitted: Admitted) -> Answer:
@@ -128,9 +150,24 @@ class Holder:
 
     def pay(self, request: Request) -> None:
         """Record the cost of a request in the ledger."""
-        mechanism = ledger_mark(self._noise, request.session)
-        self.ledger.spend(request.epsilon, request.kind, mechanism, request=request.name)
+        entry = self.entry_of(request)
+        if request.sum is UNSET or request.sum.step == "vector":  # other steps read no row
+            named = (entry.what, entry.mechanism)
+            self.ledger.spend(entry.epsilon, *named, request=entry.request, rho=entry.rho)
         self._last_round[request.session] = request.round
+
+    def entry_of(self, request: Request) -> Entry:
+        """What a request costs: its epsilon, or the rho of a secure sum.
+
+        The first steps of a sum are checked for its cost, the last one comes after it was paid.
+        """
+        amounts = [decimal_of(request.epsilon, "epsilon"), ZERO]
+        if request.sum is not UNSET:
+            done = request.sum.step == "unmask"
+            amounts = [ZERO, ZERO if done else decimal_of(request.sum.rho, "rho")]
+        mechanism = ledger_mark(self._noise, request.session)
+        named = {"what": request.kind, "mechanism": mechanism, "request": request.name}
+        return Entry(amounts[0], rho=amounts[1], **named)
 
     def check_session(self, schema: str, epsilon: float, delta: float = 0.0) -> None:
         """Refuse a whole run that would be refused half-way; nothing is spent."""
@@ -154,6 +191,10 @@ class Holder:
         """Counts WITHOUT noise; for the in-process `SecureSum` only, which noises their sums."""
         if session not in self._joined:
             raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
+        return self._summed(tree, candidates, kind)
+
+    def _summed(self, tree: SampledTree, candidates: SplitTable, kind: str) -> Integers:
+        """Counts WITHOUT noise, to be noised and summed."""
         block = self._rows.block(candidates)
         if kind == "leaf counts":
             return leaf_counts(tree, block, candidates)
@@ -179,8 +220,12 @@ class Holder:
                 raise RefusedError("all leaves of a tree are closed: nothing is asked.")
             if request.kind in BLOCKS and request.depth == 0:
                 raise RefusedError("a block needs a depth of 1 to 3.")
+            if request.weights is not UNSET and len(request.weights) != len(self.schema.classes):
+                raise RefusedError("weights must be one for each class.")
             if request.kind == "side counts":
                 _check_splits(request, trees, n_splits)
+            if request.sum is not UNSET:
+                self.sums.check(request)
             _check_size(request, trees, candidates, len(self.schema.classes))
         except RefusedError:
             raise
@@ -191,13 +236,24 @@ class Holder:
     def _numbers(
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
     ) -> Integers:
+        if request.sum is not UNSET:
+            how, tree = request.sum, trees[0]
+            # bins count a row once a feature, leaves and rows count it once
+            times = len(candidates.space) if how.what == "bins" else 1
+
+            def vector() -> Integers:
+                exact = self._summed(tree, candidates, how.what).ravel()
+                return release_share(exact, how.rho, self._noise, times, how.honest)
+
+            return self.sums.take(request, self.private, vector)
         block, epsilon, noise = self._rows.block(candidates), request.epsilon, self._noise
         if request.kind == "rows":
             return release_counts(np.array([self._rows.n_kept]), epsilon, noise)
         if request.kind in BLOCKS:
             # labels are sampled with a last block and dropped: all holders count its leaves
             utility = "pure" if request.kind == "block" else "correct"
-            how = (candidates, epsilon, request.depth, utility, noise)
+            weights = [] if request.weights is UNSET else [w / WHOLE for w in request.weights]
+            how = (candidates, epsilon, request.depth, utility, noise, weights)
             grown = tree_mechanism.extend(trees[0], block, *how)
             return np.array(tree_mechanism.to_numbers(grown))
         if request.kind == "leaf counts":
@@ -238,7 +294,9 @@ def _check_size(
     if TAIL * scale + MOST_ROWS > LARGEST:  # noise could exceed the largest count
         raise RefusedError("epsilon is too small for so many splits.")
     n_leaves = sum(len(leaves_of(tree)) for tree in trees)
-    if request.kind in BLOCKS:
+    if request.sum is not UNSET:
+        _check_sum(request.sum, len(trees), n_leaves * n_classes, candidates)
+    elif request.kind in BLOCKS:
         budget.check_block(len(candidates), n_classes, request.depth, request.epsilon)
         budget.check_released(n_leaves * 2 ** (request.depth + 1))
     elif request.kind in CHOICES:
@@ -247,6 +305,16 @@ def _check_size(
         budget.check_released(n_leaves * n_classes)
     elif request.kind == "side counts":
         budget.check_released(2 * n_classes * sum(len(splits) for splits in request.questions))
+
+
+def _check_sum(how: SumStep, n_trees: int, n_counts: int, candidates: SplitTable) -> None:
+    if n_trees != 1:
+        raise RefusedError("a secure sum is about one tree.")
+    times = len(candidates.space) if how.what == "bins" else 1
+    size = n_counts * (candidates.n_bins if how.what == "bins" else 1)
+    budget.check_released(size)
+    if TAIL * share_scale(how.rho, how.honest, times, size) + MOST_ROWS > LARGEST / MOST_SUMMED:
+        raise RefusedError("rho is too small for a secure sum.")
 
 
 def schema_digest(schema: Schema) -> str:

@@ -35,13 +35,17 @@ def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) 
     _serialization()  # an error if it is not installed, before a folder is created
     _make_folder(coordinator)
     certificate = _make_tls(coordinator, list(hosts))
-    signing = _make_signing_key(coordinator)
+    signing, public = _make_signing_key(coordinator), {}
     for each in folders[1:]:
         node, own = make_holder_keys(each)
+        public[each] = own
         (each / "ca.crt").write_bytes(certificate)
         (each / "coordinator.sign.pub").write_bytes(signing)
         (coordinator / f"{each.name}.node.pub").write_bytes(node)
         (coordinator / f"{each.name}.sign.pub").write_bytes(own)
+    for each in public:  # for secure sums, holders check each other's signatures
+        for other in public.keys() - {each}:
+            (each / f"{other.name}.sign.pub").write_bytes(public[other])
     return folders
 
 

@@ -19,11 +19,27 @@ from steadytree.privacy.mechanisms import check_epsilon
 
 T = TypeVar("T")
 CHOICES = {"choice": "gini", "entropy choice": "entropy"}  # and how splits are scored
-KINDS = ("rows", "block", "last block", *CHOICES, "leaf counts", "side counts")
+SUM = "secure sum"
+KINDS = ("rows", "block", "last block", *CHOICES, "leaf counts", "side counts", SUM)
 BLOCKS = ("block", "last block")
 MOST_TREES, MOST_BINS = 64, 1_000  # of one request
 LARGEST = 2**40
+WHOLE = 1_000  # weight of a row that counts in full
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class SumStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One step of a secure sum; see `masking`."""
+
+    step: Literal["keys", "shares", "vector", "unmask"]
+    first: Annotated[int, Meta(ge=0, le=10**9)]  # round of the first step, which names the sum
+    what: Literal["rows", "bins", "leaf counts"]  # counts that are summed
+    rho: Annotated[float, Meta(gt=0, le=1e12)]  # what the sum costs each holder, under zCDP
+    minimum: Annotated[int, Meta(ge=2, le=10**4)]  # holders whose vectors are summed, at least
+    honest: Annotated[int, Meta(ge=1, le=10**4)]  # of these, whose noise must be enough
+    # holders, and what each sent: "shares": keys; "vector": shares for the one who is asked;
+    # "unmask": nothing, these sent vectors
+    parts: dict[str, str] = {}
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +58,9 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trees: tuple[tuple[int, ...], ...] = ((-1,),)  # so far; the cost is divided among them
     depth: int = 0  # levels of a block
     questions: tuple[tuple[int, ...], ...] = ()  # for "side counts": splits of each open leaf
+    # of blocks: what a row of each class counts, in units of 1 / WHOLE; unset: every row 1
+    weights: tuple[int, ...] | UnsetType = UNSET
+    sum: SumStep | UnsetType = UNSET  # for "secure sum"; epsilon is then that of the whole study
 
     def __post_init__(self) -> None:
         if not isinstance(self.session, str) or not NAME.fullmatch(self.session):
@@ -54,6 +73,10 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise RefusedError(f"{name} must be an integer from {low} to {high}.")
         if not 1 <= len(self.trees) <= MOST_TREES:
             raise RefusedError(f"trees must be 1 to {MOST_TREES} trees.")
+        if self.weights is not UNSET:
+            _check_weights(self.kind, self.weights)
+        if (self.kind == SUM) != (self.sum is not UNSET):
+            raise RefusedError("a secure sum, and nothing else, needs a step.")
         try:
             check_epsilon(self.epsilon)
         except (TypeError, ValueError) as error:
@@ -70,8 +93,14 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Stored answers and checkpoints name requests by it, so it outlives versions of messages.
         """
-        content = {"version": 1, "type": "question", "request": msgspec.structs.asdict(self)}
+        content = {"version": 1, "type": "question", "request": msgspec.to_builtins(self)}
         return hashlib.sha256(canonical_json(content)).hexdigest()
+
+
+def _check_weights(kind: str, weights: tuple[int, ...]) -> None:
+    valid = all(type(each) is int and 0 <= each <= WHOLE for each in weights)  # bool is no weight
+    if kind not in BLOCKS or not valid or not any(weights):
+        raise RefusedError(f"weights are of blocks: integers from 0 to {WHOLE}, not all 0.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,11 +25,12 @@ from steadytree.privacy.topdown import PARAMETERS as TOP_DOWN
 from steadytree.privacy.topdown import TopDown
 
 TOP_DOWN_METHODS = ("local_rnm", "noisy_counts")
-METHODS = ("delegate", "duel", "vote", *TOP_DOWN_METHODS)
+SECURE_SUM = "secure_sum"
+METHODS = ("delegate", "duel", "vote", *TOP_DOWN_METHODS, SECURE_SUM)
 REQUIRED = ("study", "schema", "holders", "epsilon", "out")
 PLAN_KEYS = {
     *(*REQUIRED, "minimum", "method", "n_bins", "checkpoint", "deadline", "attempt", "join"),
-    *("keys", "superlink", "testing_seed", *TOP_DOWN),
+    *("keys", "superlink", "testing_seed", "delta", "honest", *TOP_DOWN),
 }
 MOST_SKEW = 60.0  # seconds that clocks may differ
 NOTHING = "Nothing was spent."
@@ -57,6 +58,8 @@ class StudyConfig:
     testing_seed: int | None = None  # FOR TESTS ONLY
     files: tuple[UsedPath, ...] = ()  # what a study reads and writes
     limits: TopDown = field(default_factory=TopDown)  # of "local_rnm" and "noisy_counts"
+    delta: float = 0.0  # of "secure_sum"
+    honest: int = 0  # of "secure_sum": holders whose noise must be enough
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "StudyConfig":
@@ -77,6 +80,8 @@ class StudyConfig:
         parts += [self.method, self.n_bins, self.testing_seed]
         if self.method in TOP_DOWN_METHODS:
             parts.append(asdict(self.limits))
+        if self.method == SECURE_SUM:
+            parts += [self.delta, self.honest]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
@@ -123,6 +128,7 @@ def _config(found: Mapping[str, Any], path: Path) -> StudyConfig:
         superlink=address,
         testing_seed=found.get("testing_seed"),
         limits=_limits(found, method, name),
+        **_sums(found, method, len(holders), minimum, name),
     )
     files = (
         UsedPath(path, "read", "the plan"),
@@ -164,6 +170,28 @@ def _limits(found: Mapping[str, Any], method: str, name: str) -> TopDown:
         return TopDown(**given)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name!r}: {error}") from None
+
+
+def _sums(
+    found: Mapping[str, Any], method: str, n_holders: int, minimum: int, name: str
+) -> dict[str, Any]:
+    """Delta of secure sums, and how many holders' noise must be enough."""
+    if method != SECURE_SUM:
+        given = [key for key in ("delta", "honest") if key in found]
+        if given:
+            raise ValueError(f"{name!r}: {given[0]!r} is for method 'secure_sum': leave it out.")
+        return {}
+    delta = found.get("delta", 1e-6)
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 < delta < 1:
+        raise ValueError(f"{name!r}: delta must be a number between 0 and 1, got {delta!r}.")
+    honest = _integer(found, "honest", max(minimum - 1, 1), 1, 10_000, name)
+    if not n_holders - minimum < honest < minimum:
+        raise ValueError(
+            f"{name!r}: secure sums of {n_holders} holders with a minimum of {minimum} need honest "
+            f"from {n_holders - minimum + 1} to {minimum - 1}, got {honest}: raise the minimum, or "
+            "name more holders."
+        )
+    return {"delta": float(delta), "honest": honest}
 
 
 def _integer(

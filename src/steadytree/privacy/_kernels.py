@@ -94,66 +94,67 @@ def log_sum(values):
 
 
 @kernel
-def leaf_weight(counts, within, flip, epsilon, utility):
+def leaf_weight(counts, within, flip, rates, utility):
     """Log-weight of a leaf with class counts `counts`, or `within - counts` if flip.
 
-    CORRECT: log of the mean over labels of exp(epsilon * rows of the label). PURE:
-    -epsilon / 2 * rows * Gini impurity, 0 for an empty leaf.
+    rates (n_classes,) is epsilon times the weight of a row of each class. CORRECT: log of the mean
+    over labels of exp(rate * rows of the label). PURE: -1/2 * rows * Gini impurity, every row
+    counted as its rate; 0 for an empty leaf.
     """
     n_classes = counts.shape[0]
     if utility == CORRECT:
         most = 0.0
         for class_ in range(n_classes):
             count = within[class_] - counts[class_] if flip else counts[class_]
-            most = max(most, float(count))
+            most = max(most, rates[class_] * count)
         total = 0.0
         for class_ in range(n_classes):
             count = within[class_] - counts[class_] if flip else counts[class_]
-            total += np.exp(epsilon * (count - most))
-        return epsilon * most + np.log(total / n_classes)
+            total += np.exp(rates[class_] * count - most)
+        return most + np.log(total / n_classes)
     size, squares = 0.0, 0.0
     for class_ in range(n_classes):
         count = float(within[class_] - counts[class_] if flip else counts[class_])
-        size += count
-        squares += count * count
+        size += rates[class_] * count
+        squares += (rates[class_] * count) ** 2
     if size == 0.0:
         return 0.0
-    return -0.5 * epsilon * (size - squares / size)
+    return -0.5 * (size - squares / size)
 
 
 @kernel
-def stump_terms(inside, within, log_prior, stop, epsilon, utility, terms):
+def stump_terms(inside, within, log_prior, stop, rates, utility, terms):
     """Fill terms (m + 1,): log-weights of each split with two leaves, and of a single leaf last.
 
     inside (m, n_classes) counts the rows on each split's yes side, within (n_classes,) all rows.
     """
     m = inside.shape[0]
     for split in range(m):
-        yes = leaf_weight(inside[split], within, False, epsilon, utility)
-        no = leaf_weight(inside[split], within, True, epsilon, utility)
+        yes = leaf_weight(inside[split], within, False, rates, utility)
+        no = leaf_weight(inside[split], within, True, rates, utility)
         terms[split] = np.log1p(-stop) + log_prior[split] + yes + no
-    terms[m] = np.log(stop) + leaf_weight(within, within, False, epsilon, utility)
+    terms[m] = np.log(stop) + leaf_weight(within, within, False, rates, utility)
     return terms
 
 
 @kernel
-def pair_totals(bits, word_offsets, single, within, log_prior, stop, epsilon, utility):
+def pair_totals(bits, word_offsets, single, within, log_prior, stop, rates, utility):
     """log of the summed weight of all stumps on each side of each split: (m, 2), yes first."""
     m, n_classes = single.shape
     totals, terms = np.empty((m, 2)), np.empty(m + 1)
     common = np.empty((m, n_classes), np.int64)
     for split in range(m):
         count_common(bits, bits[split], word_offsets, common)
-        stump_terms(common, single[split], log_prior, stop, epsilon, utility, terms)
+        stump_terms(common, single[split], log_prior, stop, rates, utility, terms)
         totals[split, 0] = log_sum(terms)
         rest, outside = single - common, within - single[split]
-        stump_terms(rest, outside, log_prior, stop, epsilon, utility, terms)
+        stump_terms(rest, outside, log_prior, stop, rates, utility, terms)
         totals[split, 1] = log_sum(terms)
     return totals
 
 
 @kernel
-def triple_totals(bits, word_offsets, single, within, log_prior, stop, epsilon, utility):
+def triple_totals(bits, word_offsets, single, within, log_prior, stop, rates, utility):
     """log of the summed weight of all depth-2 trees on each side of each split: (m, 2).
 
     Stumps are summed in each quadrant of each pair of splits, once for both orders: yes/yes,
@@ -174,14 +175,14 @@ def triple_totals(bits, word_offsets, single, within, log_prior, stop, epsilon, 
             totals = (pair, one - pair, other - pair, within - one - other + pair)
             for quadrant in range(4):
                 inside, total = insides[quadrant], totals[quadrant]
-                stump_terms(inside, total, log_prior, stop, epsilon, utility, terms)
+                stump_terms(inside, total, log_prior, stop, rates, utility, terms)
                 swapped = quadrant if quadrant in (0, 3) else 3 - quadrant
                 stumps[quadrant, i, j] = stumps[swapped, j, i] = log_sum(terms)
-    return _below_each(stumps, single, within, log_prior, stop, epsilon, utility)
+    return _below_each(stumps, single, within, log_prior, stop, rates, utility)
 
 
 @kernel
-def _below_each(stumps, single, within, log_prior, stop, epsilon, utility):
+def _below_each(stumps, single, within, log_prior, stop, rates, utility):
     """Depth-2 totals from stumps (4, m, m) in the quadrants of two splits."""
     m = single.shape[0]
     totals, terms = np.empty((m, 2)), np.empty(m + 1)
@@ -190,26 +191,27 @@ def _below_each(stumps, single, within, log_prior, stop, epsilon, utility):
             for j in range(m):
                 both = stumps[2 * side, i, j] + stumps[2 * side + 1, i, j]
                 terms[j] = np.log1p(-stop) + log_prior[j] + both
-            leaf = leaf_weight(single[i], within, side == 1, epsilon, utility)
+            leaf = leaf_weight(single[i], within, side == 1, rates, utility)
             terms[m] = np.log(stop) + leaf
             totals[i, side] = log_sum(terms)
     return totals
 
 
 @kernel
-def root_terms(bits, word_offsets, within, log_prior, stop, epsilon, utility, depth):
+def root_terms(bits, word_offsets, within, log_prior, stop, rates, utility, depth):
     """Log-weights (m + 1,) of all trees by their root split; the last is a single leaf.
 
-    bits (m, W) from `pack_sides`, within (n_classes,) int64, depth 1, 2 or 3.
+    bits (m, W) from `pack_sides`, within (n_classes,) int64, rates (n_classes,) epsilon times the
+    weight of a row of each class, depth 1, 2 or 3.
     """
     m = bits.shape[0]
     everything = np.full(bits.shape[1], ~np.uint64(0), dtype=np.uint64)
     single, terms = np.empty((m, within.shape[0]), np.int64), np.empty(m + 1)
     count_common(bits, everything, word_offsets, single)
-    stump_terms(single, within, log_prior, stop, epsilon, utility, terms)
+    stump_terms(single, within, log_prior, stop, rates, utility, terms)
     if depth == 1:
         return terms
-    shared = (bits, word_offsets, single, within, log_prior, stop, epsilon, utility)
+    shared = (bits, word_offsets, single, within, log_prior, stop, rates, utility)
     totals = pair_totals(*shared) if depth == 2 else triple_totals(*shared)
     for split in range(m):
         both = totals[split, 0] + totals[split, 1]

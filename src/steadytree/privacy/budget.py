@@ -25,18 +25,31 @@ MOST_WEIGHED = 4 * 10**9  # class counts read by the sum over all trees of a blo
 MOST_RELEASED = 20_000_000  # numbers in one answer
 LEAST_KEPT = 0.5  # of a part of epsilon, after the cost of rounding errors
 ROWS_SHARE = 0.02  # of epsilon, for the noisy number of rows
-LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.05, 0.01
+LARGEST_LEAF_SHARE, LEAST_LEAF_SHARE = 0.1, 0.01
 PAIR_CANDIDATES = 1_000  # time of blocks of depth 2 grows with the square of this
-FINEST = 100  # bins of a numeric column
+FINEST, COARSEST = 100, 8  # bins of a numeric column; with fewer, a third level gains nothing
 LEVEL_BINS, LEVEL_CANDIDATES = 32, 4_000  # for methods that score splits level by level
 DEEPEST_GREEDY = 6  # by default
 LAST_WEIGHT = 2.0  # the last block samples labels too, from fewer rows each
 # in units of epsilon * rows; below these, more splits would only fit noise
-SMALL, MEDIUM = 150.0, 2_000.0
+SMALL, MEDIUM, LARGE = 150.0, 2_000.0, 20_000.0
+FEW_CANDIDATES = 64  # at which two blocks of depth 3 take less than a second
+FEW_DEPTHS: list[tuple[float, tuple[int, ...]]] = [
+    *((0.0, (2,)), (SMALL, (3,)), (400.0, (2, 3)), (MEDIUM, (3, 3)), (4_000.0, (2, 2, 2, 2))),
+]
 FEW_CLASSES = 4  # a tree of depth 4 has four leaves for each; more classes need a third block
 ENOUGH_FOR_COUNTS = 1_000.0
-LEAF_STRENGTH = 50.0  # of the leaf counts: noise of a third of a leaf in sixteen
+LEAF_STRENGTH = 3.125  # of the counts of each leaf: noise of a third of it
 RELATION = "add or remove one row"
+
+
+def person(most: int) -> str:
+    """The relation of data sets that differ by one person's rows.
+
+    >>> person(3)
+    'add or remove one person with at most 3 rows'
+    """
+    return f"add or remove one person with at most {most} row{'s' * (most > 1)}"
 
 
 def check_block(n_splits: int, n_classes: int, depth: int, epsilon: float) -> None:
@@ -109,14 +122,13 @@ def allocate_blocks(
     epsilon: float,
     strength: float,
     max_depth: int | None,
-    leaf_share: float,
+    leaf_share: float | str,
 ) -> BudgetAllocation:
     """Allocate epsilon to blocks; strength is epsilon times the noisy number of rows."""
     options = possible_depths(space, n_classes, max_depth)
-    depths = options[0] if strength < SMALL else options[-1]
-    if SMALL <= strength < MEDIUM and len(options) > 1:
-        depths = options[1]
-    leaf = epsilon * leaf_share
+    depths = [listed for least, listed in options if least <= max(strength, 0.0)][-1]
+    share = gibbs_leaf_share(strength, 2 ** sum(depths)) if leaf_share == "auto" else leaf_share
+    leaf = epsilon * float(share)
     weights = [1.0] * (len(depths) - 1) + [LAST_WEIGHT]
     epsilons = tuple((epsilon - leaf) * weight / sum(weights) for weight in weights)
     return BudgetAllocation(depths, epsilons, leaf, block_candidates(space, depths))
@@ -124,14 +136,20 @@ def allocate_blocks(
 
 def possible_depths(
     space: FeatureSpace, n_classes: int, max_depth: int | None
-) -> list[tuple[int, ...]]:
-    """Depths of blocks that a fit may choose, those that need most rows last."""
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Depths of blocks that a fit may choose, and the epsilon times rows from which it does.
+
+    Deeper trees need more rows for each leaf, and more for each of many candidate splits.
+    """
     n_splits = len(SplitTable.at_most(space, FINEST, TRIPLE_CANDIDATES))
-    triples = weighs_triples(n_splits, n_classes)
+    fine = len(SplitTable.declared(space, COARSEST)) <= TRIPLE_CANDIDATES
+    triples = fine and weighs_triples(n_splits, n_classes)
     if max_depth is not None:
-        return [block_depths(max_depth, triples)]
+        return [(0.0, block_depths(max_depth, triples))]
+    if triples and n_splits <= FEW_CANDIDATES:
+        return FEW_DEPTHS
     deep = (2, 2) if n_classes <= FEW_CLASSES else (2, 2, 2)
-    return [(2,), (3,), deep] if triples else list(dict.fromkeys([(2,), (2, 2), deep]))
+    return [(0.0, (2,)), (SMALL, (3,) if triples else (2, 2)), (MEDIUM, deep), (LARGE, (2, 2, 2))]
 
 
 def block_candidates(space: FeatureSpace, depths: tuple[int, ...]) -> SplitTable:
@@ -154,15 +172,15 @@ def bins_within(space: FeatureSpace, n_bins: int) -> int:
     return 2
 
 
-def gibbs_leaf_share(strength: float) -> float:
+def gibbs_leaf_share(strength: float, n_leaves: int) -> float:
     """As much as counts of a certain precision need; 0 if they would be mostly noise.
 
-    >>> gibbs_leaf_share(500.0), gibbs_leaf_share(1_000.0), gibbs_leaf_share(1e6)
+    >>> gibbs_leaf_share(500.0, 16), gibbs_leaf_share(1_000.0, 16), gibbs_leaf_share(1e6, 16)
     (0.0, 0.05, 0.01)
     """
     if strength < ENOUGH_FOR_COUNTS:
         return 0.0
-    return max(LEAST_LEAF_SHARE, min(LARGEST_LEAF_SHARE, LEAF_STRENGTH / strength))
+    return max(LEAST_LEAF_SHARE, min(LARGEST_LEAF_SHARE, LEAF_STRENGTH * n_leaves / strength))
 
 
 def block_depths(max_depth: int, triples: bool) -> tuple[int, ...]:
@@ -199,7 +217,7 @@ def check_fit(
     """Refuse a fit that would need too much memory or time; epsilon is its smallest part."""
     n_classes = len(schema.classes)
     if method == "gibbs":
-        for depths in possible_depths(schema.space, n_classes, max_depth):
+        for _, depths in possible_depths(schema.space, n_classes, max_depth):
             n_splits = len(block_candidates(schema.space, depths))
             for depth in set(depths):
                 check_block(n_splits, n_classes, depth, epsilon)
@@ -251,9 +269,10 @@ odds (epsilon 0.5, add or remove one row).
             text += f", delta {self.delta:g}"
             unless = f", except with probability about {self.delta:g}"
         seen = "answer" if self.method == "accuracy" else "model"
+        whom = "person" if self.relation.startswith("add or remove one person") else "row"
         return (
-            f"Whoever sees this {seen} learns of any one row, present or not, at most a factor of "
-            f"{factor:.3g} in odds{unless} ({text}, {self.relation})."
+            f"Whoever sees this {seen} learns of any one {whom}, present or not, at most a factor "
+            f"of {factor:.3g} in odds{unless} ({text}, {self.relation})."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Three ways to grow a private tree from the rows of one data set, and the `Tree` they make."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree.data._kernels import SplitArrays, child_counts
+from steadytree.data.cell_reader import canonical
 from steadytree.data.dask import DaskParts, DaskRows
 from steadytree.data.feature_space import FeatureSpace
 from steadytree.data.schema import NO_CLASS, Schema
 from steadytree.data.sources import LevelSplits, Rows, Source
 from steadytree.data.splits import SplitTable
-from steadytree.data.table import is_dask
+from steadytree.data.table import Table, is_dask
 from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 from steadytree.privacy import tree_mechanism
@@ -20,6 +22,7 @@ from steadytree.privacy.mechanisms import Floats, Integers, Noise
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
 
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
+SHALLOW = 5  # levels of a tree whose splits need not gain rows
 Encoded = tuple[Floats, NDArray[np.int32], int]  # values, labels, rows read
 
 
@@ -73,6 +76,26 @@ def read_rows(schema: Schema, X: Any, y: Any, client: Any = None) -> RowsInMemor
     return RowsInMemory(schema, X, y)
 
 
+def bound_rows(X: Any, y: Any, persons: Any, most: int) -> tuple[Any, NDArray[Any]]:
+    """The first `most` rows of each person; rows of nobody (missing) are left out.
+
+    Which rows of a person are kept depends on that person's rows alone.
+    """
+    listed, labels = np.asarray(persons, dtype=object), np.asarray(y)
+    if listed.ndim != 1 or not len(listed) == len(labels) == Table.read(X).n_rows:
+        raise ValueError("X, y and persons have different numbers of rows: pass one person a row.")
+    seen: Counter[str] = Counter()
+    kept = []
+    for row, who in enumerate(listed.tolist()):
+        if who is None or who != who:  # a missing value differs from itself
+            continue
+        name = canonical(who)  # 1 and 1.0 are one person
+        seen[name] += 1
+        if seen[name] <= most:
+            kept.append(row)
+    return Table.pick(X, np.array(kept, np.int64)), labels[kept]
+
+
 # ---- these run where the rows are ----
 def encode_rows(X: Any, y: Any, schema: Schema) -> Encoded:
     """Encode the rows with a declared label, and count all."""
@@ -109,12 +132,13 @@ def grow_blocks(
 ) -> SampledTree:
     """Whole trees below the leaves of whole trees; the last block samples labels too.
 
-    The leaves of a tree share no row, so one level of blocks costs its epsilon once.
+    The leaves of a tree share no row, so one level of blocks costs its epsilon once. In deep trees
+    a split must gain rows.
     """
-    tree = OPEN
+    tree, cost = OPEN, tree_mechanism.LARGEST_COST if sum(depths) > SHALLOW else 0.0
     for level, how in enumerate(zip(epsilons, depths, strict=True), 1):
         utility = "correct" if level == len(depths) else "pure"
-        tree = tree_mechanism.extend(tree, block, candidates, *how, utility, noise)
+        tree = tree_mechanism.extend(tree, block, candidates, *how, utility, noise, (), cost)
     return tree
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -108,16 +108,20 @@ is left: ask for less.
     @property
     def spent(self) -> float:
         """Epsilon of all answers together; at most the budget."""
-        return float(min(compose(self.entries)[0], self._budget))
+        return float(min(self.cost(self.entries)[0], self._budget))
 
     @property
     def left(self) -> float:
         """Epsilon that may still be spent."""
-        return float(max(self._budget - compose(self.entries)[0], ZERO))
+        return float(max(self._budget - self.cost(self.entries)[0], ZERO))
 
     @property
     def spent_delta(self) -> float:
-        return float(compose(self.entries)[1])
+        return float(self.cost(self.entries)[1])
+
+    def cost(self, entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
+        """Epsilon and delta of some entries together, with this ledger's delta."""
+        return compose(entries, self._delta)
 
     def answered(self, request: str) -> bool:
         """Whether a request of this name has been paid for."""
@@ -133,6 +137,7 @@ is left: ask for less.
         delta: float = 0.0,
         parallel: tuple[str, str] = ("", ""),
         request: str = "",
+        rho: float | Decimal = 0.0,
     ) -> None:
         """Record the cost of an answer, or refuse it; release the answer only after this returns.
 
@@ -146,6 +151,9 @@ is left: ask for less.
             Parts of one group share no row and cost as much as the most expensive of them.
         request : str, optional
             Name of the request; one that has been paid for is refused.
+        rho : float, default=0.0
+            The cost under zCDP, of an answer whose epsilon and delta are 0; needs a ledger with a
+            delta.
 
         Raises
         ------
@@ -157,7 +165,7 @@ is left: ask for less.
             raise ValueError(f"names of parallel parts may have at most {LONGEST_TEXT} characters.")
         amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
         texts = (str(text)[:LONGEST_TEXT] for text in (what, mechanism, *parallel, request))
-        entry = Entry(*amounts, *texts)
+        entry = Entry(*amounts, *texts, rho=decimal_of(rho, "rho"))
         with self._open() as handle:
             known = self._read(handle)
             self._check(entry, known.entries)
@@ -165,21 +173,33 @@ is left: ask for less.
             self._record(handle, known, entry)
         _LOG.info("spent epsilon %s, delta %s on %s (%s)", epsilon, delta, what, mechanism)
 
-    def check(self, epsilon: float, what: str, *, delta: float = 0.0, request: str = "") -> None:
+    def check(
+        self,
+        epsilon: float | Decimal,
+        what: str,
+        *,
+        delta: float = 0.0,
+        request: str = "",
+        rho: float | Decimal = 0.0,
+    ) -> None:
         """Refuse what `spend` would refuse, without writing."""
         amounts = decimal_of(epsilon, "epsilon"), decimal_of(delta, "delta")
-        self._check(Entry(*amounts, what=what, request=request), self.entries)
+        entry = Entry(*amounts, what=what, request=request, rho=decimal_of(rho, "rho"))
+        self._check(entry, self.entries)
 
     def _check(self, entry: Entry, entries: list[Entry]) -> None:
-        epsilon, delta = compose([*entries, entry])
+        epsilon, delta = self.cost([*entries, entry])
         if entry.request and any(old.request == entry.request for old in entries):
             message = f"request {entry.request!r} was answered before: it is not repeated."
         elif epsilon > self._budget:
-            left = max(self._budget - compose(entries)[0], ZERO)
+            left = max(self._budget - self.cost(entries)[0], ZERO)
+            asked = f"rho {entry.rho}" if entry.rho else f"epsilon {entry.epsilon}"
             message = (
-                f"epsilon {entry.epsilon} asked for {entry.what!r}, but {left} of {self._budget} "
-                "is left: ask for less."
+                f"{asked} asked for {entry.what!r}, but {left} of {self._budget} is left: ask for "
+                "less."
             )
+            if entry.rho and not self._delta:
+                message = f"{asked} asked for {entry.what!r}, which needs a ledger with a delta."
         elif delta > self._delta:
             message = (
                 f"delta {entry.delta} asked for {entry.what!r}, which would exceed the ledger's "

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from steadytree._base.exceptions import ChainError
 from steadytree._base.files import create_text, write_text_atomically
+from steadytree.privacy.accounting import Cost
 
 START = "0" * 64  # hash before the first line
 HEADER = "steadytree ledger mark 1"
@@ -126,10 +127,12 @@ class Entry:
     group: str = ""  # answers about disjoint parts of the rows; empty for all rows
     part: str = ""
     request: str = ""  # name of the answered request, to recognize a repeated one
+    rho: Decimal = ZERO  # of an answer under zCDP; then epsilon and delta are 0
 
     def to_body(self, number: int) -> bytes:
-        """One line of ASCII that begins with its number."""
-        texts = json.dumps([self.what, self.mechanism, self.group, self.part, self.request])
+        """One line of ASCII that begins with its number; rho is written only if there is one."""
+        listed = [self.what, self.mechanism, self.group, self.part, self.request]
+        texts = json.dumps(listed + [str(self.rho)] * bool(self.rho))
         return f"{number} {self.epsilon} {self.delta} {texts}".encode()
 
     @classmethod
@@ -138,7 +141,9 @@ class Entry:
         own, epsilon, delta, texts = body.decode("ascii").split(" ", 3)
         if own != str(number):
             raise ValueError(f"line {number} has the number {own}.")
-        return cls(Decimal(epsilon), Decimal(delta), *json.loads(texts))
+        *named, last = json.loads(texts)
+        named, rho = ([*named, last], ZERO) if len(named) < 5 else (named, Decimal(last))
+        return cls(Decimal(epsilon), Decimal(delta), *named, rho)
 
 
 def decimal_of(value: float | Decimal, name: str) -> Decimal:
@@ -150,19 +155,20 @@ def decimal_of(value: float | Decimal, name: str) -> Decimal:
     return value if isinstance(value, Decimal) else Decimal(repr(float(value)))
 
 
-def compose(entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
-    """Epsilon and delta of all entries together.
+def compose(entries: Iterable[Entry], delta: Decimal = ZERO) -> tuple[Decimal, Decimal]:
+    """Epsilon and delta of all entries together; `delta` is all that may be lost.
 
-    Answers about the same rows add (sequential composition). Within a group, answers about parts
-    that share no row cost as much as the most expensive part (parallel composition): an added or
-    removed row lies in one part only, and the answers about the others do not change at all. The
-    parts must be defined by what was public before the group began.
+    Answers about the same rows add (sequential composition), as epsilons or under zCDP, whichever
+    costs less (`Cost.total`). Within a group, answers about parts that share no row cost as much as
+    the most expensive part (parallel composition): an added or removed row lies in one part only,
+    and the answers about the others do not change at all. The parts must be defined by what was
+    public before the group began.
     """
-    parts: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    parts: dict[tuple[str, str], Cost] = defaultdict(Cost)
     for entry in entries:
-        parts[entry.group, entry.part if entry.group else ""].append(entry)
-    highest: dict[str, tuple[Decimal, Decimal]] = defaultdict(lambda: (ZERO, ZERO))
-    for (group, _), part in parts.items():
-        epsilon, delta = sum((e.epsilon for e in part), ZERO), sum((e.delta for e in part), ZERO)
-        highest[group] = max(highest[group][0], epsilon), max(highest[group][1], delta)
-    return sum((e for e, _ in highest.values()), ZERO), sum((d for _, d in highest.values()), ZERO)
+        own = Cost.of(entry.epsilon, entry.delta, entry.rho)
+        parts[entry.group, entry.part if entry.group else ""] += own
+    groups: dict[str, list[Cost]] = defaultdict(list)
+    for (group, _), cost in parts.items():
+        groups[group].append(cost)
+    return sum((Cost.most(costs) for costs in groups.values()), Cost()).total(delta)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadytree._base.optional import require
+from steadytree.privacy.accounting import share_scale
 
 _LOG = logging.getLogger(__name__)
 Floats = NDArray[np.float64]
@@ -189,6 +190,19 @@ def release_counts_zcdp(
     if not 0 < rho < math.inf:
         raise ValueError(f"rho must be finite and more than 0, got {rho}.")
     return noise.gaussian(np.asarray(counts, np.int64), math.sqrt(rows_counted / (2 * rho)))
+
+
+def release_share(
+    counts: Integers, rho: float, noise: Noise, rows_counted: int, n_honest: int
+) -> Integers:
+    """One holder's counts for a sum over holders, with its share of the sum's noise.
+
+    NOT private alone: only the sum may be seen. If at least `n_honest` of the summed vectors come
+    from holders that add their share, and keep it to themselves, the sum is rho-zCDP for adding or
+    removing one row of one holder (`accounting.sum_rho`).
+    """
+    counts = np.asarray(counts, np.int64)
+    return noise.gaussian(counts, share_scale(rho, n_honest, rows_counted, counts.size))
 
 
 def rho_of(epsilon: float, delta: float) -> float:

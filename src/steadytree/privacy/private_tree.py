@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from steadytree._base.validation import Instance, Integer, OneOf, Parameters, validate
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
+from steadytree.data.table import is_dask
 from steadytree.models.base import TreeClassifierMixin
 from steadytree.models.tree import Tree
 from steadytree.privacy import budget, growers, mechanisms
@@ -29,6 +30,7 @@ PARAMETERS: Parameters = {
     "method": OneOf("gibbs", "greedy", "topdown"),
     "public_rows": Integer(1, also=(None,)),
     "n_bins": Integer(2, 1_000, also=(None,)),
+    "rows_per_person": Integer(1, 1_000_000, also=(None,)),
     "ledger": Instance(Ledger, "a Ledger"),
 }
 
@@ -77,6 +79,10 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
     n_bins : int, optional
         Bins of numeric columns for "greedy" and "topdown", with so many thresholds less one;
         by default 32, or fewer if there were more than 4,000 candidate splits.
+    rows_per_person : int, optional
+        Protect persons instead of rows: `fit` needs `persons`, keeps the first so many rows of
+        each, and neighbouring data sets differ by all rows of one person. A row then has
+        epsilon / rows_per_person.
 
     Attributes
     ----------
@@ -115,6 +121,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         ledger=None,
         testing_seed=None,
         n_bins=None,
+        rows_per_person=None,
     ):
         self.epsilon = epsilon
         self.schema = schema
@@ -129,8 +136,11 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self.ledger = ledger
         self.testing_seed = testing_seed
         self.n_bins = n_bins
+        self.rows_per_person = rows_per_person
 
-    def fit(self, X: Any, y: Any, client: Any = None) -> "PrivateTreeClassifier":
+    def fit(
+        self, X: Any, y: Any, client: Any = None, persons: Any = None
+    ) -> "PrivateTreeClassifier":
         """Fit the tree and spend `epsilon`.
 
         Parameters
@@ -143,6 +153,8 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         client : distributed.Client, optional
             The cluster that a Dask collection is computed on; by default the active client, and
             without one Dask's own scheduler.
+        persons : array-like of shape (n_samples,), optional
+            Whose row each is, for `rows_per_person`; rows of nobody (missing) are left out.
 
         Returns
         -------
@@ -152,15 +164,19 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             schema = self._validate()
             if self.ledger is not None:  # before rows are read, so that timing reveals nothing
                 self.ledger.check(float(self.epsilon), "private tree")
+            X, y = self._bound_rows(X, y, client, persons)
             rows = growers.read_rows(schema, X, y, client)
             validate_data(self, getattr(rows, "sample", X), skip_check_array=True)
             if rows.n_read > MOST_ROWS:
                 raise ValueError(f"X may have at most {MOST_ROWS:,} rows: fit on a sample.")
         noise, epsilon = mechanisms.make_noise(self.testing_seed), float(self.epsilon)
-        charge(self.ledger, {"private tree": epsilon}, mechanisms.ledger_mark(noise, self.method))
+        most = self.rows_per_person or 1
+        relation = budget.RELATION if self.rows_per_person is None else budget.person(most)
+        name = self.method if self.rows_per_person is None else f"{self.method}, {relation}"
+        charge(self.ledger, {"private tree": epsilon}, mechanisms.ledger_mark(noise, name))
         spent: dict[str, float] = {}
         if self.public_rows is None:
-            spent["number of rows"] = epsilon * budget.ROWS_SHARE
+            spent["number of rows"] = self._row_epsilon * budget.ROWS_SHARE
             exact = np.array([rows.n_kept])
             noisy = release_counts(exact, spent["number of rows"], noise)
             self.n_rows_ = float(max(noisy[0], 1))
@@ -169,8 +185,25 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         self.classes_ = np.array(schema.classes)
         tree = self._grow(schema, rows, noise, spent)
         self.tree_ = tree if noise.private else tree.with_note(mechanisms.NOT_PRIVATE)
-        self.privacy_ = PrivacyStatement(epsilon, 0.0, spent, self.method, noise.private)
+        parts = {purpose: most * amount for purpose, amount in spent.items()}
+        how = (self.method, noise.private, relation)
+        self.privacy_ = PrivacyStatement(epsilon, 0.0, parts, *how)
         return self
+
+    @property
+    def _row_epsilon(self) -> float:
+        """Epsilon for one row: whoever has k rows loses k times as much (group privacy)."""
+        return float(self.epsilon) / (self.rows_per_person or 1)
+
+    def _bound_rows(self, X: Any, y: Any, client: Any, persons: Any) -> tuple[Any, Any]:
+        """At most `rows_per_person` rows of each person."""
+        if (persons is None) != (self.rows_per_person is None):
+            raise ValueError("rows_per_person and persons go together: give both, or neither.")
+        if persons is None:
+            return X, y
+        if client is not None or is_dask(X) or is_dask(y):
+            raise ValueError("rows_per_person needs data in memory, and X or y is a Dask one.")
+        return growers.bound_rows(X, y, persons, int(self.rows_per_person))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted tree to a ``*.tree.json`` file, which does not hold ``privacy_``.
@@ -188,11 +221,9 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
 
     def _grow(self, schema: Schema, rows: Any, noise: Noise, spent: dict[str, float]) -> Tree:
         """Sample the splits, count the rows of the leaves with noise, and build the tree."""
-        left = float(self.epsilon) - sum(spent.values())
-        strength, share, labels = float(self.epsilon) * self.n_rows_, self.leaf_share, None
+        left = self._row_epsilon - sum(spent.values())
+        strength, share, labels = self._row_epsilon * self.n_rows_, self.leaf_share, None
         if self.method == "gibbs":
-            if share == "auto":
-                share = budget.gibbs_leaf_share(strength)
             limits = (len(schema.classes), left, strength, self.max_depth, share)
             depths, epsilons, leaf, candidates = budget.allocate_blocks(schema.space, *limits)
             block = rows.block(candidates)
@@ -227,7 +258,7 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
         spent: dict[str, float],
     ) -> Tree:
         """DP-TopDown; what its splits do not need is spent on the leaves."""
-        left, limits = float(self.epsilon) - sum(spent.values()), self._limits()
+        left, limits = self._row_epsilon - sum(spent.values()), self._limits()
         block = rows.block(candidates)
         find = ReportNoisyMax(block, candidates, limits.criterion, noise)
         parts = limits.epsilons(left, LEAST_PART)
@@ -270,4 +301,4 @@ class PrivateTreeClassifier(TreeClassifierMixin, ClassifierMixin, BaseEstimator)
             least = self._limits().epsilons(1.0, 0.0)[0] / 2 / (1 - share)
         leaf = share if self.leaf_share not in ("auto", 0) else budget.LEAST_LEAF_SHARE
         after_rows = (1 - budget.ROWS_SHARE) * min((1 - share) * least, leaf)
-        return float(self.epsilon) * min(budget.ROWS_SHARE, after_rows)
+        return self._row_epsilon * min(budget.ROWS_SHARE, after_rows)

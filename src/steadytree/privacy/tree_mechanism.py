@@ -11,6 +11,10 @@ Utility of a tree T on data D, summed over its leaves:
   ``(n + S / n - 2 a) / (n + 1)``. It is at least 0, since S >= a^2 makes the numerator at least
   ``(n - a)^2 / n``; and less than 2, since S <= n^2 and a >= 0 bound it by ``2 n / (n + 1)``.
 
+Rows may count less than 1 each, by a public weight w <= 1 of their class. CORRECT then changes by 0
+or w. PURE is ``-(n - S / n)`` of the weighted counts, whose derivative in a class's count is
+``1 - 2 a / n + S / n^2``, at least ``(1 - a / n)^2`` and at most 2: it changes by 0 to 2 w.
+
 So in both cases an added row moves the utility of EVERY tree the same way (monotone) by at most
 D = 1 or D = 2, however deep the trees are.
 
@@ -53,7 +57,9 @@ MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs a publi
 MOST_NODES = 200_000
 DEEPEST = 1_000  # levels of a tree from outside
 DEEPEST_BLOCK = 3
-STOP = 0.2  # prior probability of a leaf
+STOP = 0.2  # prior probability of a leaf, where a split costs nothing
+LARGEST_COST = 2.0  # rows that a split must gain
+MOST_LOG_COST = 30.0  # in log-odds: the prior stays above the spacing of doubles
 UTILITIES = {"correct": CORRECT, "pure": PURE}
 UNIT = 2.0**-53
 # The most that one row changes a split's score, all scores the same way. Gini: see above. Entropy
@@ -98,28 +104,48 @@ class BlockRows(NamedTuple):
         return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
 
 
+def stop_chance(rate: float, cost: float) -> float:
+    """Prior probability of a leaf, if a split costs so many rows of utility.
+
+    >>> stop_chance(1.0, 0.0), round(stop_chance(1.0, 2.0), 3)
+    (0.2, 0.649)
+    """
+    odds = (1 - STOP) / STOP * math.exp(-min(rate * cost, MOST_LOG_COST))
+    return 1 / (1 + odds)
+
+
 def sampler_slack(epsilon: float, depth: int, n_candidates: int, n_classes: int) -> float:
     """Upper bound on the privacy cost of rounding, from public numbers alone.
 
     eta bounds the error of a log-weight. Leaves' log-weights sum to at most epsilon * MOST_ROWS in
-    size, and priors to 2^depth * (log m + 2); each passes through fewer than 16 roundings a level,
-    and a leaf's squares through one more for each of K classes. A sum of m + 1 exponentials adds
-    fewer than m + 8 units to its logarithm's error, and the sum over labels in each of 2^depth
-    leaves fewer than K + 8.
+    size, and priors to 2^depth * (log m + 2) and the cost of splits; each passes through fewer than
+    16 roundings a level, and a leaf's squares through one more for each of K classes. A sum of
+    m + 1 exponentials adds fewer than m + 8 units to its logarithm's error, and the sum over
+    labels in each of 2^depth leaves fewer than K + 8.
     """
-    size = epsilon * MOST_ROWS + 2**depth * (np.log(n_candidates) + 2.0)
+    cost = min(epsilon * LARGEST_COST, MOST_LOG_COST)
+    size = epsilon * MOST_ROWS + 2**depth * (np.log(n_candidates) + 2.0 + cost)
     sums = n_candidates + 8 + 2**depth * (n_classes + 8)
     eta = depth * UNIT * ((16 + n_classes) * size + sums)
     return float(4 * (2 ** (depth + 1) - 1) * eta)
 
 
 def sample_tree(
-    block: BlockRows, candidates: SplitTable, epsilon: float, depth: int, utility: str, noise: Noise
+    block: BlockRows,
+    candidates: SplitTable,
+    epsilon: float,
+    depth: int,
+    utility: str,
+    noise: Noise,
+    weights: Sequence[float] = (),
+    cost: float = 0.0,
 ) -> SampledTree:
     """Sample one tree of at most `depth` levels (1 to 3); see the module for the proof.
 
-    The candidates must be public. `epsilon` is the cost of the whole tree, including its labels if
-    the utility is "correct"; "pure" samples none.
+    The candidates must be public, and so must the weights of a row of each class, at most 1 (by
+    default all 1), and the rows that a split must gain to be worth it, 0 to LARGEST_COST: what fits
+    only these rows is then left out. `epsilon` is the cost of the whole tree, including its labels
+    if the utility is "correct"; "pure" samples none.
     """
     epsilon = check_part(epsilon)
     if not 1 <= depth <= DEEPEST_BLOCK:
@@ -129,26 +155,37 @@ def sample_tree(
     rate = epsilon - sampler_slack(epsilon, depth, len(candidates), block.n_classes)
     if rate <= 0:
         raise ValueError("epsilon is too small to cover rounding errors: use at least 1e-6.")
-    return _sample(block, candidates, rate, depth, utility, noise)
+    shares = np.asarray(weights or [1.0] * block.n_classes, np.float64)
+    if shares.shape != (block.n_classes,) or not (shares.min() >= 0 and shares.max() <= 1):
+        raise ValueError(f"weights must be {block.n_classes} numbers from 0 to 1, one a class.")
+    if not 0 <= cost <= LARGEST_COST:
+        raise ValueError(f"cost must lie between 0 and {LARGEST_COST:g}, got {cost}.")
+    how = (stop_chance(rate, cost), rate * shares)
+    return _sample(block, candidates, how, depth, utility, noise)
 
 
 def _sample(
-    block: BlockRows, candidates: SplitTable, rate: float, depth: int, utility: str, noise: Noise
+    block: BlockRows,
+    candidates: SplitTable,
+    how: tuple[float, Floats],  # prior probability of a leaf, rates of the classes
+    depth: int,
+    utility: str,
+    noise: Noise,
 ) -> SampledTree:
     within = block.class_counts()
     if depth > 0:
         ordered, word_offsets = order_by_class(block.labels, block.rows, block.n_classes)
         bits = pack_sides(block.binned, ordered, *candidates.arrays)
         prior, kind = candidates.log_prior, UTILITIES[utility]
-        terms = root_terms(bits, word_offsets, within, prior, STOP, rate, kind, depth)
+        terms = root_terms(bits, word_offsets, within, prior, *how, kind, depth)
         split = noise.sample_index(terms)
         if split < len(candidates):
             yes, no = block.sides(candidates, split)
-            below = (candidates, rate, depth - 1, utility, noise)
+            below = (candidates, how, depth - 1, utility, noise)
             return SampledTree(split, _sample(yes, *below), _sample(no, *below))
     if utility == "pure":
         return OPEN
-    return SampledTree(-1, label=noise.sample_index(rate * within.astype(np.float64)))
+    return SampledTree(-1, label=noise.sample_index(how[1] * within))
 
 
 def whole_tree_measurement(
@@ -256,9 +293,11 @@ def extend(
     depth: int,
     utility: str,
     noise: Noise,
+    weights: Sequence[float] = (),
+    cost: float = 0.0,
 ) -> SampledTree:
     """The tree with a whole tree sampled below every leaf, which share no row."""
-    how = (candidates, epsilon, depth, utility, noise)
+    how = (candidates, epsilon, depth, utility, noise, weights, cost)
     parts = rows_by_leaf(tree, block, candidates)
     return replace_leaves(tree, (sample_tree(rows, *how) for rows in parts))
 

@@ -1,0 +1,170 @@
+"""Costs under zCDP: against the definitions, numerically; noise that several holders add."""
+
+import itertools
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from steadytree._base.exceptions import BudgetError
+from steadytree.privacy.accounting import Cost, epsilon_of, share_scale, sum_rho
+from steadytree.privacy.ledger import Ledger
+from steadytree.privacy.ledger_lines import Entry, compose
+from steadytree.privacy.mechanisms import SecureNoise, SeededNoise, release_share, rho_of
+
+SMALL = Decimal("1e-6")
+
+
+def gaussian(scale, reach):
+    """Probabilities of the discrete Gaussian from its definition."""
+    support = np.arange(-reach, reach + 1)
+    weights = np.exp(-(support**2) / (2 * scale**2))
+    return weights / weights.sum()
+
+
+def summed(scale, n, reach=60):
+    found = np.ones(1)
+    for _ in range(n):
+        found = np.convolve(found, gaussian(scale, reach))
+    return found
+
+
+def renyi(p, q, alpha):
+    kept = (p > 1e-250) & (q > 1e-250)
+    terms = alpha * np.log(p[kept]) + (1 - alpha) * np.log(q[kept])
+    return np.logaddexp.reduce(terms) / (alpha - 1)
+
+
+# ---- sums of noise ----
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("scale", [0.5, 0.7, 1.0, 3.0])
+def test_the_bound_on_a_sum_covers_its_divergences(scale, n):
+    """rho-zCDP: the Renyi divergence of order a is at most a rho, for every a > 1."""
+    p = summed(scale, n)
+    shifted = np.append(p, 0.0), np.append(0.0, p)
+    rho = sum_rho(scale, n, 1, 1)
+    for alpha in (1.01, 1.5, 2.0, 3.0, 5.0):
+        assert renyi(*shifted, alpha) <= alpha * rho * (1 + 1e-9)
+    if scale >= 1:  # and it is not far from it
+        assert renyi(*shifted, 2.0) > 2 * rho * 0.9
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.5])
+def test_a_share_is_the_least_that_is_enough(rho):
+    for n, times, size in ((1, 1, 1), (3, 14, 5_000), (8, 2, 10)):
+        scale = share_scale(rho, n, times, size)
+        assert sum_rho(scale, n, times, size) <= rho
+        assert scale == 0.5 or sum_rho(0.999 * scale, n, times, size) > rho
+        # never less than one holder's noise divided by all
+        assert scale >= np.sqrt(times / (2 * rho * n)) * (1 - 1e-12)
+    with pytest.raises(ValueError, match="rho must be"):
+        share_scale(0.0, 3, 1, 1)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_the_noise_of_a_sum_is_as_calibrated(secure):
+    """Chi-square of the noise of three holders against its exact distribution.
+
+    One false alarm in a million: secure noise cannot be seeded.
+    """
+    if secure:
+        pytest.importorskip("opendp")
+    noise, rho, n_draws = SecureNoise() if secure else SeededNoise(3), 0.02, 4_000
+    zeros = np.zeros(n_draws, np.int64)
+    found = sum(release_share(zeros, rho, noise, 1, 3) for _ in range(3))
+    scale = share_scale(rho, 3, 1, n_draws)
+    expected = summed(scale, 3) * n_draws
+    reach = len(expected) // 2
+    edges = [-reach, *range(-8, 10, 2), reach + 1]
+    wanted = [expected[a + reach : b + reach].sum() for a, b in itertools.pairwise(edges)]
+    seen = np.histogram(found, edges)[0]
+    wanted = np.array(wanted) * seen.sum() / sum(wanted)
+    assert stats.chisquare(seen, wanted).pvalue > 1e-6
+    assert np.var(found) == pytest.approx(3 * scale**2, rel=0.12)
+    # and the audit sees noise of half the scale, or of two holders where three are needed
+    for broken in (0.5, np.sqrt(2 / 3)):
+        wrong = summed(scale * broken, 3)
+        wrong = np.array([wrong[a + reach : b + reach].sum() for a, b in itertools.pairwise(edges)])
+        assert stats.chisquare(seen, wrong * seen.sum() / wrong.sum()).pvalue < 1e-6
+
+
+# ---- costs ----
+def test_rho_and_epsilon_come_back():
+    for epsilon in (0.01, 1.0, 5.0):
+        found = epsilon_of(Decimal(rho_of(epsilon, 1e-6)), SMALL)
+        assert float(found) == pytest.approx(epsilon, rel=1e-12)
+
+
+def test_gaussian_noise_is_as_private_as_its_converted_epsilon():
+    """delta of the discrete Gaussian at the epsilon of its rho, from the definition."""
+    for scale in (2.0, 5.0):
+        p = gaussian(scale, 200)
+        one, other = np.append(p, 0.0), np.append(0.0, p)
+        epsilon = float(epsilon_of(Decimal(1 / (2 * scale**2)), SMALL))
+        assert np.maximum(one - np.exp(epsilon) * other, 0).sum() <= 1e-6
+
+
+def entries(*amounts):
+    return [Entry(*(Decimal(str(each)) for each in amount)) for amount in amounts]
+
+
+def test_a_year_of_small_answers_fits_a_budget():
+    year = entries(*[(0.1, 0)] * 100)
+    assert compose(year) == (Decimal("10.0"), 0)
+    epsilon, delta = compose(year, SMALL)
+    assert float(epsilon) == pytest.approx(0.5 + 2 * np.sqrt(0.5 * np.log(1e6)))
+    assert delta == SMALL
+    # few answers cost less by addition, and no delta
+    assert compose(year[:3], SMALL) == (Decimal("0.3"), 0)
+
+
+def test_more_answers_never_cost_less():
+    random = np.random.default_rng(0)
+    for delta in (Decimal(0), SMALL, Decimal("0.01")):
+        listed, last = [], Decimal(0)
+        for _ in range(60):
+            kind = random.integers(3)
+            amount = Decimal(str(round(float(random.exponential(0.1)), 6)))
+            if kind == 0:
+                listed.append(Entry(amount))
+            elif kind == 1:
+                listed.append(Entry(amount, min(SMALL / 100, delta)))
+            elif delta:
+                listed.append(Entry(Decimal(0), rho=amount / 10))
+            epsilon, used = compose(listed, delta)
+            assert epsilon >= last
+            assert used <= max(delta, sum(e.delta for e in listed))
+            last = epsilon
+
+
+def test_rho_without_a_delta_has_no_finite_epsilon():
+    assert Cost.of(Decimal(0), Decimal(0), Decimal("0.1")).total() == (Decimal("Infinity"), 0)
+
+
+def test_parallel_parts_cost_as_much_as_the_most_expensive():
+    parts = [Entry(Decimal(0), rho=Decimal(str(r)), group="g", part=str(r)) for r in (0.1, 0.3)]
+    assert compose(parts, SMALL)[0] == epsilon_of(Decimal("0.3"), SMALL)
+
+
+def test_a_ledger_keeps_rho_and_refuses_more(tmp_path):
+    path = tmp_path / "patients.ledger"
+    ledger = Ledger(path, 1.0, 1e-6)
+    rho = rho_of(1.0, 1e-6) * (1 - 1e-9)
+    ledger.spend(0.0, "sum", rho=rho / 2)
+    ledger.spend(0.0, "sum", rho=rho / 2)
+    assert 0.999 < ledger.spent <= 1.0
+    assert Ledger(path, 1.0, 1e-6).entries == ledger.entries
+    with pytest.raises(BudgetError, match=r"rho 0\.001 asked for 'sum', but"):
+        ledger.spend(0.0, "sum", rho=0.001)
+    pure = Ledger(tmp_path / "pure.ledger", 1.0)
+    with pytest.raises(BudgetError, match="needs a ledger with a delta"):
+        pure.spend(0.0, "sum", rho=0.001)
+
+
+def test_lines_without_rho_are_written_as_before():
+    entry = Entry(Decimal("0.5"), Decimal(0), "tree", "gibbs")
+    assert entry.to_body(3) == b'3 0.5 0 ["tree", "gibbs", "", "", ""]'
+    assert Entry.from_body(entry.to_body(3), 3) == entry
+    entry = Entry(Decimal(0), what="sum", rho=Decimal("0.25"))
+    assert Entry.from_body(entry.to_body(1), 1) == entry
