@@ -51,7 +51,8 @@ def ask(
     try:
         learn(study, FileHolders(study), checkpoint)
     except Waiting as waiting:
-        show({"finished": False}, [], as_json, write_requests(study, waiting.requests, out))
+        written = write_requests(study, waiting.requests, out, checkpoint.heads)
+        show({"finished": False}, [], as_json, written)
         return
     done = {"finished": True, "tree": str(study.out)}
     show(done, [f"nothing is left to ask: {study.out} is the tree"], as_json, [])
@@ -124,6 +125,7 @@ def merge(
 ) -> None:
     """Check the answers of one round and continue; write the tree after the last round."""
     from steadytree.federated.coordinator import finish, learn
+    from steadytree.federated.receipts import Receipts
     from steadytree.federated.signed_files import FileHolders, Waiting
     from steadytree.federated.study import Checkpoint, StudyConfig
 
@@ -132,7 +134,8 @@ def merge(
         check_can_write(path)
     checkpoint = Checkpoint(study.checkpoint, study.digest)
     try:
-        done = learn(study, FileHolders(study, answers, without or ()), checkpoint)
+        receipts = Receipts(study.study, checkpoint.heads)
+        done = learn(study, FileHolders(study, answers, without or (), receipts), checkpoint)
     except Waiting:
         line = f"merged: requests answered so far: {checkpoint.n_rounds}; now ask the next"
         show({"finished": False, "answered": checkpoint.n_rounds}, [line], as_json, [])

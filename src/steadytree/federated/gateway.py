@@ -22,6 +22,7 @@ from steadytree.federated import framing, messages
 from steadytree.federated.framing import Refusal, digest_of, read, refusal, write
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request
+from steadytree.federated.receipts import RECEIPTS, keep_receipt
 from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
 from steadytree.privacy.mechanisms import LARGEST_EPSILON
 
@@ -157,11 +158,7 @@ class Gateway:
     ) -> None:
         self.holder, self._store, self._pace, self._clock = holder, store, pace, clock
         self._terms = terms or Terms()
-        if compose(holder.ledger.entries)[0] < store.spent:
-            raise BudgetError(
-                f"the ledger {holder.ledger.path.name!r} shows less spent than the answers beside "
-                "it: it was lost or is an older copy. Restore the newest one."
-            )
+        self._check_spent()
         self._turn = threading.Lock()
         self._schema = schema_digest(holder.schema)
 
@@ -189,6 +186,8 @@ class Gateway:
         ):  # unsigned too: the holder's own command has no coordinator's key
             return self._status()
         content = read(self._terms.open_message(message), framing.LARGEST_REQUEST)
+        if not self._keep_receipt(content):
+            return refusal(Refusal.LEDGER)
         if content.get("type") == "question":
             request = messages.read_request(content)
             with self._turn:
@@ -201,6 +200,17 @@ class Gateway:
         if write(content) == framing.STATUS:
             return self._status()
         raise MessageError("of no known type.")
+
+    def _keep_receipt(self, content: dict[str, Any]) -> bool:
+        """Keep what the coordinator noted of the ledger; False if the ledger is another now."""
+        receipt = messages.read_receipt(content)
+        if receipt is None or receipt.holder != self.holder.name:
+            return True
+        if not self.holder.ledger.has(receipt.noted):
+            _LOG.error("the ledger is older than line %d, which was seen", receipt.number)
+            return False
+        keep_receipt(self._store.folder / RECEIPTS, receipt)
+        return True
 
     def _answer(self, request: Request) -> tuple[bytes, str]:
         """The reply to a request, and its outcome for the log."""
@@ -216,7 +226,7 @@ class Gateway:
         if kept is not None and kept[0] != digest:
             return _refuse(Refusal.CHANGED)
         if paid:
-            return (kept[1], "repeated") if kept is not None else _refuse(Refusal.LOST)
+            return (self._with_head(kept[1]), "repeated") if kept is not None else _refuse(Refusal.LOST)
         if not self._is_agreed(request):
             return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent
@@ -258,9 +268,20 @@ class Gateway:
         except BudgetError:
             self._store.drop(request.session, request.round)
             return _refuse(Refusal.BUDGET)
-        return message, "answered"
+        return self._with_head(message), "answered"
+
+    def _with_head(self, message: bytes) -> bytes:
+        return messages.with_head(message, self.holder.ledger.head)
+
+    def _check_spent(self) -> None:
+        if compose(self.holder.ledger.entries)[0] < self._store.spent:
+            raise BudgetError(
+                f"the ledger {self.holder.ledger.path.name!r} shows less spent than the answers "
+                "beside it: it was lost or is an older copy. Restore the newest one."
+            )
 
     def _pay(self, request: Request) -> None:
+        self._check_spent()
         self.holder.pay(request)
         try:
             self._store.mark_spent(compose(self.holder.ledger.entries)[0])
@@ -279,7 +300,7 @@ class Gateway:
             enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
         # for answers by files: compared with what the file states
         spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
-        known |= {"enough": enough, "spent": spent}
+        known |= {"enough": enough, "spent": spent, "ledger": self.holder.ledger.head._asdict()}
         return write({"version": framing.VERSION, "ok": True, "type": "hello", **known})
 
     def _status(self) -> bytes:

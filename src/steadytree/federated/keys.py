@@ -1,5 +1,6 @@
 """Keys of a study: TLS certificates, keys of SuperNodes, keys that sign files."""
 
+import contextlib
 import datetime
 import ipaddress
 import os
@@ -139,3 +140,33 @@ def _write_private(path: Path, key: Any, kind: str = "PKCS8") -> None:
 
 def _serialization() -> Any:
     return require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
+
+
+# ---- signatures ----
+def read_key(path: Path, public: bool = False) -> Any:
+    """An Ed25519 key of a file; an error if it is missing or of another kind."""
+    form = _serialization()
+    curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
+    if not path.is_file():
+        message = f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+        raise FileNotFoundError(message)
+    key = None
+    with contextlib.suppress(ValueError, TypeError):
+        content = path.read_bytes()
+        key = (
+            form.load_ssh_public_key(content)
+            if public
+            else form.load_pem_private_key(content, password=None)
+        )
+    if not isinstance(key, curve.Ed25519PublicKey if public else curve.Ed25519PrivateKey):
+        raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
+    return key
+
+
+def is_signed(signed: bytes, signature: bytes, public: Any) -> bool:
+    """Whether the owner of a public key signed these bytes."""
+    try:
+        public.verify(signature, signed)
+    except require("cryptography.exceptions", "private", PURPOSE).InvalidSignature:
+        return False
+    return True

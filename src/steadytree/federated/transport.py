@@ -26,6 +26,7 @@ from steadytree.federated.messages import (
     read_answer,
     request_message,
 )
+from steadytree.federated.receipts import Receipts
 
 LONGEST_PATH = 100  # bytes of a socket's path; systems allow 104 to 108
 MOST_CONNECTIONS = 8
@@ -96,14 +97,16 @@ class RemoteHolders:
         attempt: float = 40.0,  # seconds after which a message is repeated
         pause: float = 1.0,  # seconds before it is repeated to a holder that was unavailable
         clock: Clock = CLOCK,
+        receipts: Receipts | None = None,
     ) -> None:
+        self._receipts = receipts or Receipts("", {})
         self._transport, self.names, self.private = transport, transport.names, private
         self._deadline, self._attempt, self._pause = deadline, attempt, pause
         self._clock, self.traffic = clock, Traffic()
 
     def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """One round: repeat messages until each has a usable reply, or the deadline has passed."""
-        left = {name: request_message(request) for name, request in requests.items()}
+        left = {n: request_message(x, self._receipts.of(n)) for n, x in requests.items()}
         late = {name: HolderError(name, "no reply before the deadline") for name in left}
         limit, again = Limit(self._deadline, clock=self._clock), False
         done: Outcome = {}
@@ -113,7 +116,7 @@ class RemoteHolders:
             replies = self._transport.exchange(left, min(self._attempt, seconds))
             for name, reply in replies.items():
                 self.traffic.bytes_in += len(reply)
-                outcome = _outcome(name, reply, requests[name])
+                outcome = self._outcome(name, reply, requests[name])
                 if isinstance(outcome, HolderError) and outcome.refusal in framing.PASSING:
                     late[name] = outcome
                 else:
@@ -125,16 +128,21 @@ class RemoteHolders:
         self.traffic.seconds.append(limit.elapsed)
         return {name: done.get(name, late[name]) for name in requests}
 
+    def _outcome(self, name: str, reply: bytes, request: Request) -> Answer | HolderError:
+        try:
+            content = read(reply)
+            refusal = framing.refusal_in(content)
+            if refusal is not None:
+                return HolderError(name, refusal.meaning, refusal)
+            answer = read_answer(content, request, name)
+            self._receipts.note(name, answer.ledger)
+        except MessageError as error:
+            return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
+        except HolderError as error:
+            return error
+        return answer
 
-def _outcome(name: str, reply: bytes, request: Request) -> Answer | HolderError:
-    try:
-        content = read(reply)
-        refusal = framing.refusal_in(content)
-        if refusal is not None:
-            return HolderError(name, refusal.meaning, refusal)
-        return read_answer(content, request, name)
-    except MessageError as error:
-        return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
+
 
 
 class InMemory:
