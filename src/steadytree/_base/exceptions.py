@@ -48,6 +48,10 @@ class RefusedError(ValueError):
         _LOG.warning("refused: %s", message)
 
 
+class TooMuchWorkError(RefusedError):
+    """A request that would take longer than a holder computes for one."""
+
+
 class StaleError(RefusedError):
     """A round that arrives after a later one was answered."""
 
