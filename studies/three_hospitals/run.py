@@ -94,7 +94,7 @@ def start_hospital(stack, place, name, address, private):
     start(
         stack, "holder", "serve", "--name", name, *rows, *account, "--socket", f"{name}.sock", *seed
     )
-    keys = ("--keys", f"keys/{name}", "--superlink", address, "--socket", f"{name}.sock")
+    keys = ("--keys", f"keys/{name}/relay", "--superlink", address, "--socket", f"{name}.sock")
     start(stack, "holder", "join", *keys, "--same-user")  # all on one machine, for one user
 
 

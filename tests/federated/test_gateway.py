@@ -351,6 +351,85 @@ def test_replies_leave_on_the_grid_of_the_pace(gateway, monkeypatch, work):
     assert clock.now() > work
 
 
+# ---- work: priced, limited, released at a time that no row changes ----
+@pytest.mark.parametrize("work", [0.0, 0.1, 0.7])
+def test_an_answer_leaves_at_the_time_of_its_price(gateway, monkeypatch, work):
+    clock = ToldClock()
+    paced = Gateway(gateway.holder, gateway._store, pace=0.25, clock=clock)
+    monkeypatch.setattr(paced, "_rate", 1e-6)
+    request = ask("last block", depth=2, trees=((0, -1, -1),))
+    priced = gateway.holder.price(request, gateway.holder.admit(request))
+    draft = gateway.holder.draft
+
+    def slow(*asked):
+        clock.sleep(work)
+        return draft(*asked)
+
+    monkeypatch.setattr(gateway.holder, "draft", slow)
+    started = clock.now()
+    assert read(paced.reply(request_message(request)))["ok"]
+    due = 2 * priced * 1e-6
+    assert due > 0.7
+    assert clock.now() - started == pytest.approx((due // 0.25 + 1) * 0.25)
+
+
+def test_a_failure_that_depends_on_rows_leaves_when_an_answer_would(gateway, monkeypatch):
+    clock, times = ToldClock(), []
+    paced = Gateway(gateway.holder, gateway._store, pace=0.25, clock=clock)
+    monkeypatch.setattr(paced, "_rate", 1e-6)
+    numbers = gateway.holder._numbers
+    for round, fail in enumerate((False, True)):
+        wrong = (lambda *_: 1 / 0) if fail else numbers
+        monkeypatch.setattr(gateway.holder, "_numbers", wrong)
+        started = clock.now()
+        reply = paced.reply(message(kind="last block", depth=2, round=round))
+        assert code_of(reply) == ("INTERNAL" if fail else None)
+        times.append(clock.now() - started)
+    assert times[0] == times[1]
+    assert gateway.holder.ledger.spent == 1.0
+
+
+def test_work_is_priced_with_its_leaves_before_anything_is_paid(gateway, monkeypatch):
+    one = ask("last block", depth=2)
+    price = gateway.holder.price(one, gateway.holder.admit(one))
+    monkeypatch.setattr(holder_module, "MOST_WORK", 2 * price)
+    many = message(kind="last block", depth=2, trees=((0, 1, -1, -1, -1),))
+    assert code_of(gateway.reply(many)) == "TOO_LARGE"
+    assert gateway.holder.ledger.spent == 0
+    assert read(gateway.reply(request_message(one)))["ok"]
+
+
+def test_a_study_has_so_much_work_done_for_it_and_no_more(gateway, monkeypatch, tmp_path):
+    from steadytree.federated import gateway as module
+
+    one = ask("last block", depth=2)
+    price = gateway.holder.price(one, gateway.holder.admit(one))
+    monkeypatch.setattr(module, "MOST_STUDY_WORK", 2 * price)
+    replies = [gateway.reply(message(kind="last block", depth=2, round=n)) for n in range(3)]
+    assert [code_of(reply) for reply in replies] == [None, None, "QUOTA"]
+    assert gateway.reply(message(kind="last block", depth=2, round=1)) is not None
+    again = Gateway(gateway.holder, gateway._store)  # the store remembers, not the process
+    assert code_of(again.reply(message(kind="last block", depth=2, round=3))) == "QUOTA"
+    assert code_of(again.reply(message(kind="last block", depth=2, session="study.1"))) is None
+    assert gateway.holder.ledger.spent == 1.5
+
+
+def test_a_study_keeps_the_candidate_splits_that_it_began_with(gateway):
+    assert read(gateway.reply(message(n_bins=4)))["ok"]
+    assert code_of(gateway.reply(message(round=1, n_bins=5))) == "CHANGED"
+    assert read(gateway.reply(message(round=1, n_bins=4)))["ok"]
+    assert read(gateway.reply(message(session="another", n_bins=5)))["ok"]
+
+
+def test_what_is_given_up_is_not_paid_for(tmp_path):
+    with gateway_of(tmp_path) as first:
+        first.cancel()
+        assert code_of(first.reply(message(kind="last block", depth=2))) == "BUSY"
+        assert first.holder.ledger.spent == 0
+    with gateway_of(tmp_path) as again:
+        assert read(again.reply(message(kind="last block", depth=2)))["ok"]
+
+
 # ---- answers that are too large, and what a holder agreed to ----
 
 

@@ -11,7 +11,13 @@ import steadytree as st
 from steadytree._base.exceptions import BudgetError
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.progress import Progress
-from steadytree.cli import options, private_holder, private_ledger, private_study
+from steadytree.cli import (
+    options,
+    private_holder,
+    private_ledger,
+    private_rehearse,
+    private_study,
+)
 from steadytree.cli.options import (
     AsJson,
     Budget,
@@ -183,6 +189,7 @@ def evaluate(
 
 for name in ("keys", "coordinate", "ask", "answer", "merge"):
     app.command()(getattr(private_study, name))
+app.command()(private_rehearse.rehearse)
 app.add_typer(private_ledger.app, name="ledger", epilog=private_ledger.EXAMPLES)
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
 

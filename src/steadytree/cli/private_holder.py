@@ -80,7 +80,12 @@ def serve(
     least_epsilon: Annotated[
         float, typer.Option(help="Refuse requests that cost less than this.", min=0)
     ] = 1e-3,
+    most_rows: Annotated[
+        int | None,
+        typer.Option(help="A public number that the rows do not exceed; time follows from it.", min=1),
+    ] = None,
     new_ledger: options.NewLedger = False,
+    witness: options.WitnessFile = None,
     log: Annotated[MayWrite, option("FILE", "The log; by default standard error.")] = None,
     testing_seed: Annotated[
         int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
@@ -95,7 +100,8 @@ def serve(
     logging.basicConfig(filename=log, level=logging.INFO, format=LOG_LINE)
     options.check_ledger(ledger, new_ledger)
     terms = read_terms(name, study, least_epsilon, coordinator_key)
-    holder = load_holder(name, data, target, schema, (ledger, budget), testing_seed)
+    account = (ledger, budget, 0.0, witness)
+    holder = load_holder(name, data, target, schema, account, testing_seed, most_rows)
     gateway, store = open_gateway(holder, ledger, pace, terms)
     try:
         server = GatewayServer(gateway, _socket_of(socket, ledger), group)
@@ -135,7 +141,7 @@ def status(socket: GatewaySocket, as_json: options.AsJson = False) -> None:
 
 @app.command()
 def join(
-    keys: options.HolderKeys,
+    keys: Annotated[Reads, option("FOLDER", "The relay's keys, such as keys/north/relay.")],
     superlink: Annotated[str, option("HOST:PORT", "The coordinator.")],
     socket: GatewaySocket,
     port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
@@ -184,8 +190,9 @@ def load_holder(
     data: Path,
     target: str | None,
     schema: Path,
-    account: tuple[Path, float],
+    account: tuple[Any, ...],
     testing_seed: int | None = None,
+    most_rows: int | None = None,
 ) -> st.Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""
     from steadytree.cli.private import names_with, read_rows
@@ -202,7 +209,8 @@ def load_holder(
         target = others[0]
     names_with(data, target)
     X, y = read_rows(data, declared, target)
-    return st.Holder(name, declared, X, y, st.Ledger(*account), testing_seed=testing_seed)
+    more = {"most_rows": most_rows, "testing_seed": testing_seed}
+    return st.Holder(name, declared, X, y, st.Ledger(*account), **more)
 
 
 def open_gateway(holder: st.Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:

@@ -13,20 +13,27 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from steadytree._base import exceptions
 from steadytree._base.clock import CLOCK, Clock
 from steadytree._base.exceptions import BudgetError, MessageError, RefusedError
 from steadytree._base.files import write_text_atomically
-from steadytree.data.schema import to_dict
+from steadytree.data.schema import Schema, to_dict
+from steadytree.data.splits import SplitTable
 from steadytree.federated import framing, messages
 from steadytree.federated.framing import Refusal, digest_of, read, refusal, write
-from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.holder import MOST_WORK, Holder, schema_digest
 from steadytree.federated.messages import Request
 from steadytree.federated.receipts import RECEIPTS, keep_receipt
+from steadytree.privacy.growers import RowsInMemory
 from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, compose, decimal_of
-from steadytree.privacy.mechanisms import LARGEST_EPSILON
+from steadytree.privacy.mechanisms import LARGEST_EPSILON, SeededNoise
+from steadytree.privacy.tree_mechanism import sample_tree
 
 IDENTITY, LOCK, MARK = "identity.json", "serving.lock", "spent"
+MOST_STUDY_WORK = 50 * MOST_WORK  # steps for one study
+MARGIN = 2.0  # times the measured time of a request, until its answer leaves
 MOST_NUMBERS = 2_000_000  # of one answer
 MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
 DEEPEST = 1_000  # levels of a requested tree
@@ -63,10 +70,24 @@ class AnswerStore:
                 return str(found["question"]), messages.current_answer(message)
         return None
 
-    def keep(self, session: str, number: int, digest: str, message: bytes) -> None:
+    def keep(self, request: Request, message: bytes, work: int) -> None:
         """Store an answer; it is on disk when this returns."""
-        content = {"question": digest, "check": digest_of(message), "letter": message.decode()}
+        content = {"question": request.digest, "check": digest_of(message)}
+        content |= {"letter": message.decode(), "work": work, "bins": request.n_bins}
+        session, number = request.session, request.round
         write_text_atomically(self._path(session, number), json.dumps(content))
+
+    def used(self, session: str) -> tuple[int, set[int]]:
+        """Steps of work of a study's stored answers, and the bins that it asked with."""
+        work, bins = 0, set()
+        for path in self.folder.glob(f"{session}.*.answer"):
+            with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+                # a study's name may begin like another's
+                if path.name.removeprefix(f"{session}.").removesuffix(".answer").isdigit():
+                    found = json.loads(path.read_text(encoding="utf-8"))
+                    work += int(found.get("work", 0))
+                    bins |= {int(found["bins"])} if "bins" in found else set()
+        return work, bins
 
     def drop(self, session: str, number: int) -> None:
         """Remove an answer that could not be paid for."""
@@ -159,14 +180,17 @@ class Gateway:
         self.holder, self._store, self._pace, self._clock = holder, store, pace, clock
         self._terms = terms or Terms()
         self._check_spent()
-        self._turn = threading.Lock()
+        self._turn, self._rate = threading.Lock(), 0.0
+        if pace > 0:  # what a step of work takes on this machine, measured on no row of the holder
+            self._rate = seconds_per_step(clock)
         self._schema = schema_digest(holder.schema)
 
     def reply(self, message: bytes) -> bytes:
         """The reply to any bytes; never raises."""
-        start = self._clock.now()
+        due = [self._clock.now(), 0.0]  # when the work began, and how long it takes at most
+        start = due[0]
         try:
-            reply = self._reply(message)
+            reply = self._reply(message, due)
         except exceptions.UnsignedError:
             reply = refusal(Refusal.UNSIGNED)
         except MessageError:
@@ -175,10 +199,17 @@ class Gateway:
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
             reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
+            # at a time that follows from the price, so not from the rows, whatever it took
+            while (left := due[0] + due[1] - self._clock.now()) > 0:
+                self._clock.sleep(left)
             self._clock.sleep(self._pace - (self._clock.now() - start) % self._pace)
         return reply
 
-    def _reply(self, message: bytes) -> bytes:
+    def cancel(self) -> None:
+        """Give up what is being computed; it is not stored and not paid for."""
+        self.holder.cancel()
+
+    def _reply(self, message: bytes, due: list[float]) -> bytes:
         if len(message) > framing.LARGEST_REQUEST:
             return refusal(Refusal.TOO_LARGE)
         if (
@@ -191,7 +222,8 @@ class Gateway:
         if content.get("type") == "question":
             request = messages.read_request(content)
             with self._turn:
-                reply, outcome = self._answer(request)
+                due[0] = self._clock.now()
+                reply, outcome = self._answer(request, due)
             what = (request.session, request.round, request.kind, outcome)
             _LOG.info("study %s question %d (%s): %s", *what)
             return reply
@@ -212,7 +244,7 @@ class Gateway:
         keep_receipt(self._store.folder / RECEIPTS, receipt)
         return True
 
-    def _answer(self, request: Request) -> tuple[bytes, str]:
+    def _answer(self, request: Request, due: list[float]) -> tuple[bytes, str]:
         """The reply to a request, and its outcome for the log."""
         if request.schema != self._schema:
             return _refuse(Refusal.SCHEMA)
@@ -220,10 +252,9 @@ class Gateway:
             return _refuse(Refusal.TOO_LARGE)
         if request.epsilon < self._terms.least_epsilon:
             return _refuse(Refusal.TOO_SMALL)
-        digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
-        if kept is not None and kept[0] != digest:
+        if kept is not None and kept[0] != request.digest:
             return _refuse(Refusal.CHANGED)
         if paid:
             return (self._with_head(kept[1]), "repeated") if kept is not None else _refuse(Refusal.LOST)
@@ -231,7 +262,7 @@ class Gateway:
             return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent
             return self._release(request, kept[1])
-        return self._compute(request, digest)
+        return self._compute(request, due)
 
     def _is_agreed(self, request: Request) -> bool:
         """Whether the study stays within the epsilon that the holder agreed to."""
@@ -245,21 +276,32 @@ class Gateway:
         entries = [e for e in self.holder.ledger.entries if e.request != f"{study}:{besides}"]
         return sum((e.epsilon for e in entries if e.request.startswith(f"{study}:")), ZERO)
 
-    def _compute(self, request: Request, digest: str) -> tuple[bytes, str]:
+    def _compute(self, request: Request, due: list[float]) -> tuple[bytes, str]:
         try:
             admitted = self.holder.admit(request)
         except BudgetError:
             return _refuse(Refusal.BUDGET)
+        except exceptions.TooMuchWorkError:
+            return _refuse(Refusal.TOO_LARGE)
         except RefusedError as error:
             stale = isinstance(error, exceptions.StaleError)
             return _refuse(Refusal.STALE if stale else Refusal.MALFORMED)
+        work = self.holder.price(request, admitted)
+        used, bins = self._store.used(request.session)
+        if used + work > MOST_STUDY_WORK:
+            return _refuse(Refusal.QUOTA)
+        if bins and bins != {request.n_bins}:  # a study keeps the candidate splits it began with
+            return _refuse(Refusal.CHANGED)
+        due[1] = MARGIN * work * self._rate
         try:
-            message = messages.answer_message(self.holder.draft(request, admitted), digest)
+            message = messages.answer_message(self.holder.draft(request, admitted), request.digest)
+        except exceptions.CancelledError:
+            return _refuse(Refusal.BUSY)
         except Exception:
             # the failure depends on rows, and could be provoked again and again: it is paid for
             self._pay(request)
             raise
-        self._store.keep(request.session, request.round, digest, message)
+        self._store.keep(request, message, work)
         return self._release(request, message)
 
     def _release(self, request: Request, message: bytes) -> tuple[bytes, str]:
@@ -309,6 +351,22 @@ class Gateway:
         known |= {"budget": ledger.budget, "spent": ledger.spent, "left": ledger.left}
         known["answers"] = sum(1 for entry in ledger.entries if entry.request)
         return write({"version": framing.VERSION, "ok": True, "type": "status", **known})
+
+
+def seconds_per_step(clock: Clock) -> float:
+    """The most that a step of work takes here: sums over trees for made-up rows, three times."""
+    rng = np.random.default_rng(0)
+    names = {f"x{k}": (0.0, 1.0) for k in range(8)}
+    schema = Schema(names, classes=["no", "yes"])
+    rows = RowsInMemory(schema, rng.random((1_024, 8)), rng.choice(["no", "yes"], 1_024))
+    candidates = SplitTable.declared(schema.space, 33)
+    block, longest = rows.padded(candidates, 8_192), 0.0
+    for _ in range(3):
+        before, start = block.padding.done if block.padding else 0, clock.now()
+        sample_tree(block, candidates, 1.0, 2, "correct", SeededNoise(0))
+        steps = (block.padding.done if block.padding else 0) - before
+        longest = max(longest, (clock.now() - start) / steps)
+    return longest
 
 
 def _refuse(kind: Refusal) -> tuple[bytes, str]:

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadytree._base.exceptions import RefusedError, StaleError, TooMuchWorkError
+from steadytree._base.exceptions import (
+    CancelledError,
+    RefusedError,
+    StaleError,
+    TooMuchWorkError,
+)
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.messages import BLOCKS, CHOICES, LARGEST, NAME, Answer, Request
@@ -30,7 +35,7 @@ from steadytree.privacy.tree_mechanism import (
 )
 
 _LOG = logging.getLogger(__name__)
-MOST_WORK = 4 * 10**10  # steps of one request: some 20 seconds
+MOST_WORK = 3 * 10**10  # steps of one request: 10 to 25 seconds
 MOST_BITS = 2**32  # rows times candidate splits of a block: 0.5 GB
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 ROUNDING = 1e-9  # of a divided budget
@@ -96,6 +101,7 @@ class Holder:
                 raise ValueError(message)
             self.capacity = capacity_for(self._rows.n_read, most_rows)
         self._padded: dict[int, BlockRows] = {}  # by bins, the latest
+        self._cancelled = False
         self._noise, self._testing_seed = mechanisms.make_noise(testing_seed), testing_seed
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
@@ -139,6 +145,13 @@ class Holder:
     def done(self) -> int:
         """Steps of work so far, as counted while they were done."""
         return sum(block.padding.done for block in self._padded.values() if block.padding)
+
+    def cancel(self) -> None:
+        """Give up what is being computed, and all that would be computed later."""
+        self._cancelled = True
+        for block in self._padded.values():
+            if block.padding is not None:
+                block.padding.cancelled = True
 
     def draft(self, request: Request, admitted: Admitted) -> Answer:
         """An answer that must not be released before `pay` has returned.
@@ -224,6 +237,8 @@ class Holder:
 
     def _block(self, candidates: SplitTable, n_bins: int) -> BlockRows:
         """The padded rows in these bins, made once."""
+        if self._cancelled:
+            raise CancelledError
         if n_bins not in self._padded:
             self._padded = {n_bins: self._rows.padded(candidates, self.capacity)}
         return self._padded[n_bins]

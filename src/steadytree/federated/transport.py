@@ -30,6 +30,7 @@ from steadytree.federated.receipts import Receipts
 
 LONGEST_PATH = 100  # bytes of a socket's path; systems allow 104 to 108
 MOST_CONNECTIONS = 8
+GRACE = 3.0  # seconds for requests in progress when the server stops
 PATIENCE = 30.0  # seconds to receive or to send a message
 _LOG = logging.getLogger(__name__)
 
@@ -195,7 +196,10 @@ class GatewayServer:
         self._listener = _listen(self.path, group)
 
     def serve(self) -> None:
-        """Serve until `stop` is called; requests in progress are finished first."""
+        """Serve until `stop` is called; requests in progress are given a few seconds, then given up.
+
+        What was given up was not paid for, or is stored: it is as after a crash.
+        """
         _LOG.info("gateway of %s serves", self._gateway.holder.name)
         threads: list[threading.Thread] = []
         try:
@@ -205,12 +209,13 @@ class GatewayServer:
                 except TimeoutError:
                     continue
                 threads = [thread for thread in threads if thread.is_alive()]
-                threads.append(threading.Thread(target=self._handle, args=(connection,)))
+                threads.append(threading.Thread(target=self._handle, args=(connection,), daemon=True))
                 threads[-1].start()
         finally:
             self._listener.close()
+            limit = Limit(GRACE)
             for thread in threads:
-                thread.join()
+                thread.join(limit.left)
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
             _LOG.info("gateway of %s stopped", self._gateway.holder.name)
@@ -218,6 +223,7 @@ class GatewayServer:
     def stop(self) -> None:
         """Make `serve` return; may be called from a signal handler."""
         self._stopping.set()
+        self._gateway.cancel()
 
     def _handle(self, connection: socket.socket) -> None:
         # a caller that disconnects or sends half a message is ignored

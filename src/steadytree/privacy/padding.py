@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from steadytree._base.exceptions import CancelledError
 from steadytree.data._kernels import count_classes
 from steadytree.data.splits import SplitTable
 from steadytree.privacy._kernels import WORD_BITS, order_by_class, pack_sides
@@ -96,6 +97,7 @@ class Padding:
             len(labels), len(binned), len(candidates), candidates.n_bins, n_classes
         )
         self.done, self._binned, self._candidates = 0, binned, candidates
+        self.cancelled = False  # the next pass then ends the computation
         self._labels, self._bits = labels, np.zeros((0, 0), np.uint64)
         ordered, offsets = order_by_class(labels, np.arange(n_rows), n_classes)
         n_words = self.price.n_words
@@ -104,14 +106,20 @@ class Padding:
         offsets[-1] = n_words  # the last class takes all words that are left, without a row
         self.word_offsets = offsets
 
+    def spend(self, steps: int) -> None:
+        """Count steps that are done now."""
+        if self.cancelled:
+            raise CancelledError
+        self.done += steps
+
     def split(self, inside: NDArray[np.bool_], split: int) -> NDArray[np.bool_]:
         """The rows of a part on the yes side of a split."""
-        self.done += ROW * len(inside)
+        self.spend(ROW * len(inside))
         return inside & self._candidates.goes_left(self._binned, split)
 
     def class_counts(self, inside: NDArray[np.bool_]) -> Integers:
         """Class counts of a part."""
-        self.done += ROW * len(inside)
+        self.spend(ROW * len(inside))
         n_classes = self.price.n_classes
         found = np.bincount(np.where(inside, self._labels, n_classes), minlength=n_classes + 1)
         return found[:-1].astype(np.int64)
@@ -122,7 +130,7 @@ class Padding:
         nodes = np.where(inside, 0, 1).astype(np.int32)
         counts = count_classes(self._binned, self._labels, nodes, 2, offsets, n_classes)
         scores = counts[0].size + len(self._candidates) * n_classes
-        self.done += COUNTER * (self._binned.size + 2 * scores)
+        self.spend(COUNTER * (self._binned.size + 2 * scores))
         return counts[0]
 
     def packed(self, inside: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -131,5 +139,5 @@ class Padding:
             self._bits = pack_sides(self._binned, self._ordered, *self._candidates.arrays)
         taken = np.where(self._ordered >= 0, inside[self._ordered], False)
         bits = self._bits & np.packbits(taken, bitorder="little").view(np.uint64)
-        self.done += ROW * len(inside) + bits.size
+        self.spend(ROW * len(inside) + bits.size)
         return bits

@@ -167,7 +167,7 @@ def _sample(
         prior, kind = candidates.log_prior, UTILITIES[utility]
         terms = root_terms(bits, word_offsets, within, prior, STOP, rate, kind, depth)
         if block.padding is not None:
-            block.padding.done += block.padding.price.weighing(depth)
+            block.padding.spend(block.padding.price.weighing(depth))
         split = noise.sample_index(terms)
         below = (candidates, rate, depth - 1, utility)
         if split < len(candidates):
