@@ -217,11 +217,10 @@ class _Rehearsal:
 
     # ---- afterwards ----
     def _account(self, plan: StudyConfig) -> dict[str, Any]:
-        import csv
-        import io
         import json
 
         import steadytree as st
+        from steadytree.cli.private import read_rows
         from steadytree.federated.receipts import verify_ledger
 
         key = plan.keys / "coordinator" / "sign.pub"
@@ -230,13 +229,9 @@ class _Rehearsal:
             for name in HOSPITALS
         }
         facts, tree = json.loads(plan.facts.read_text()), st.load(plan.out)
-        names, *tested = list(csv.reader(io.StringIO(_patients(2_000, 99))))
-        columns = [[row[k] for row in tested] for k in range(len(names))]
-        X = {"age": [int(x) for x in columns[0]], "pressure": [float(x) for x in columns[1]]}
-        X["ward"] = columns[2]  # type: ignore[assignment]
-        import pandas as pd
-
-        accuracy = float((tree.predict(pd.DataFrame(X)) == columns[3]).mean())
+        (self._folder / "new.csv").write_text(_patients(2_000, 99))
+        X, y = read_rows(self._folder / "new.csv", plan.schema, "outcome")
+        accuracy = sum(a == b for a, b in zip(tree.predict(X), y, strict=True)) / len(y)
         known = {"accuracy": accuracy, "leaves": tree.n_leaves, "ledgers": ledgers}
         return {**known, **{name: facts[name] for name in ("rounds", "asked_again")}}
 
