@@ -41,7 +41,11 @@ DIGEST = schema_digest(SCHEMA)
 
 def patients(n_rows, seed=0):
     rng = np.random.default_rng(seed)
-    columns = (rng.uniform(0, 100, n_rows), rng.uniform(0, 8, n_rows), rng.choice(list("ABC"), n_rows))
+    columns = (
+        rng.uniform(0, 100, n_rows),
+        rng.uniform(0, 8, n_rows),
+        rng.choice(list("ABC"), n_rows),
+    )
     X = np.column_stack([np.asarray(column, object) for column in columns]).reshape(n_rows, 3)
     return X, rng.choice(["ill", "well"], n_rows)
 
@@ -49,7 +53,9 @@ def patients(n_rows, seed=0):
 @contextlib.contextmanager
 def gateway_of(folder, data, budget=1e6, pace=0.0, schema=SCHEMA, seed=None, **more):
     folder.mkdir(exist_ok=True)
-    holder = Holder("north", schema, *data, Ledger(folder / "ledger", budget), testing_seed=seed, **more)
+    holder = Holder(
+        "north", schema, *data, Ledger(folder / "ledger", budget), testing_seed=seed, **more
+    )
     store = AnswerStore(folder / "ledger.answers", "north", schema_digest(schema))
     try:
         yield Gateway(holder, store, pace)
@@ -141,14 +147,19 @@ def largest(arguments):
     schema = Schema({f"x{k}": (0, 1) for k in range(12)}, classes=["no", "yes"])
     rng = np.random.default_rng(0)
     data = rng.random((1_000, 12)), rng.choice(["no", "yes"], 1_000)
-    with tempfile.TemporaryDirectory() as scratch, gateway_of(
-        pathlib.Path(scratch) / "g", data, schema=schema, pace=0.25, most_rows=65_536
-    ) as gateway:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        gateway_of(
+            pathlib.Path(scratch) / "g", data, schema=schema, pace=0.25, most_rows=65_536
+        ) as gateway,
+    ):
         best = None
         for depth, bins in ((2, 64), (2, 40), (3, 16)):
             for leaves in range(1, 4_000):
                 trees = ((*(0,) * (leaves - 1), *(-1,) * leaves),)
-                request = Request("s", 0, "last block", 0.5, schema_digest(schema), bins, trees, depth=depth)
+                request = Request(
+                    "s", 0, "last block", 0.5, schema_digest(schema), bins, trees, depth=depth
+                )
                 try:
                     price = gateway.holder.price(request, gateway.holder.admit(request))
                 except ValueError:
@@ -245,7 +256,9 @@ def idle(arguments):
             inner = ThreadingHTTPServer(("127.0.0.1", 0), Inner)
             inner.socket = tls.wrap_socket(inner.socket, server_side=True)
             threading.Thread(target=inner.serve_forever, daemon=True).start()
-            with Proxy(("127.0.0.1", 0), ("127.0.0.1", inner.server_port), folder, ["north"]) as proxy:
+            with Proxy(
+                ("127.0.0.1", 0), ("127.0.0.1", inner.server_port), folder, ["north"]
+            ) as proxy:
                 os.write(here, str(proxy.server_port).encode() + b"\n")
                 time.sleep(600)
             os._exit(0)
@@ -275,10 +288,10 @@ def _flood(arguments, port, keys, proxy):
             held.append(site.connect())
         if number % 100 == 0:
             worst = max(worst, call())
-    for number in range(arguments.half):
+    for _ in range(arguments.half):
         with contextlib.suppress(OSError):
             held.append(socket.create_connection(("127.0.0.1", port), timeout=10))
-    for number in range(50):  # each declares 79 MiB, and sends what is taken
+    for _ in range(50):  # each declares 79 MiB, and sends what is taken
         with contextlib.suppress(OSError):
             caller = site.connect()
             held.append(caller)
@@ -288,8 +301,8 @@ def _flood(arguments, port, keys, proxy):
     worst = max(worst, *(call() for _ in range(10)))
     memory = _memory(proxy)
     print(
-        f"{arguments.idle} idle, {arguments.half} half-open, 50 declared bodies: proxy {memory:.0f} MB "
-        f"(before {before:.0f}), slowest call of a holder {worst:.2f} s"
+        f"{arguments.idle} idle, {arguments.half} half-open, 50 declared bodies: "
+        f"proxy {memory:.0f} MB (before {before:.0f}), slowest call of a holder {worst:.2f} s"
     )
     return memory < 300 and worst < 10 and signed is not None
 
@@ -308,7 +321,9 @@ def mutate(content, rng):
         if kind == 0 and changed:
             changed[place % len(changed)] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            changed[place:place] = rng.choice([b'"', b"{", b"[", b"9" * 400, b"\xed\xa0\x80", b"\0"])
+            changed[place:place] = rng.choice(
+                [b'"', b"{", b"[", b"9" * 400, b"\xed\xa0\x80", b"\0"]
+            )
         elif kind == 2:
             del changed[place : place + rng.choice([1, 3, 30])]
         elif kind == 3:
@@ -365,7 +380,10 @@ def targets(folder):
     yield (folder / "schema.toml").read_bytes(), from_file(Schema.load)
     plan = b'study = "s"\nschema = "schema.toml"\nholders = ["a", "b"]\nepsilon = 1.0\nout = "t.json"\n'
     yield plan, from_file(StudyConfig.load)
-    yield (folder / "g" / "ledger").read_bytes(), from_file(lambda path: _ledger(path, verify_ledger))
+    yield (
+        (folder / "g" / "ledger").read_bytes(),
+        from_file(lambda path: _ledger(path, verify_ledger)),
+    )
 
 
 def _ledger(path, verify):

@@ -1,4 +1,4 @@
-"""`steadytree private rehearse`: real processes, one of them killed, and an account that is right."""
+"""`steadytree private rehearse`: real processes, one killed, and an account that is right."""
 
 import json
 

@@ -351,7 +351,7 @@ def test_a_template_holds_names_and_types_alone():
     ],
 )
 def test_half_a_character_is_refused_where_it_is_declared_and_unknown_where_it_is_read(given):
-    with pytest.raises(ValueError, match="half a character .*: declare the whole character"):
+    with pytest.raises(ValueError, match=r"half a character .*: declare the whole character"):
         Schema(**given)
     schema = Schema({"age": (0, 100)}, {"ward": ["A", "B"]}, ["a", "b"])
     values = schema.encode([["\ud800", "A"], [2, "\ud800"]])

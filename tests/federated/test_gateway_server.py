@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from steadytree.federated import transport
+from steadytree.federated import framing, transport
 from steadytree.federated.framing import carry, read
 from steadytree.federated.transport import GatewayServer
 from steadytree.privacy.ledger import Ledger
@@ -134,8 +134,6 @@ def test_a_ledger_of_another_holder_or_budget_is_refused(run, tmp_path):
 
 @unix_only
 def test_a_server_stops_though_a_request_is_being_computed(gateway, tmp_path, monkeypatch):
-    from steadytree.federated import transport
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(transport, "GRACE", 0.01)
     begun, done = threading.Event(), threading.Event()

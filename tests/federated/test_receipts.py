@@ -97,7 +97,10 @@ def test_a_third_party_verifies_a_ledger(tmp_path, keys, run):
     assert "older copy or another" in run("verify", *given)[2]
     receipts.unlink()
     assert run("verify", *given)[0] == 0  # nothing else is known of it
-    assert "older copy" in run("verify", *given, "--checkpoint", plan.checkpoint, "--holder", "north")[2]
+    assert (
+        "older copy"
+        in run("verify", *given, "--checkpoint", plan.checkpoint, "--holder", "north")[2]
+    )
     for each, content in newest.items():
         each.write_bytes(content)
     assert "name one with --holder" in run("verify", *given, "--checkpoint", plan.checkpoint)[2]

@@ -29,7 +29,11 @@ EMPTY_LEAF = from_numbers((0, 0, -1, -1, 0, -1, -1), len(CANDIDATES))  # no row 
 
 def rows(n_rows, seed=0):
     rng = np.random.default_rng(seed)
-    columns = (rng.uniform(0, 100, n_rows), rng.uniform(0, 8, n_rows), rng.choice(["A", "B"], n_rows))
+    columns = (
+        rng.uniform(0, 100, n_rows),
+        rng.uniform(0, 8, n_rows),
+        rng.choice(["A", "B"], n_rows),
+    )
     X = np.column_stack([np.asarray(column, object) for column in columns])
     return RowsInMemory(SCHEMA, X.reshape(n_rows, 3), rng.choice(["a", "b", "c"], n_rows))
 
@@ -44,7 +48,9 @@ def test_padded_rows_give_the_same_answers(n_rows, depth, utility):
         how = (CANDIDATES, 0.7, depth, utility)
         found = [extend(EMPTY_LEAF, one, *how, SeededNoise(seed)) for one in (plain, padded)]
         assert found[0] == found[1]
-    assert (leaf_counts(EMPTY_LEAF, plain, CANDIDATES) == leaf_counts(EMPTY_LEAF, padded, CANDIDATES)).all()
+    assert (
+        leaf_counts(EMPTY_LEAF, plain, CANDIDATES) == leaf_counts(EMPTY_LEAF, padded, CANDIDATES)
+    ).all()
     parts = (rows_by_leaf(EMPTY_LEAF, one, CANDIDATES) for one in (plain, padded))
     for one, other in zip(*parts, strict=True):
         assert (bin_counts(one, CANDIDATES) == bin_counts(other, CANDIDATES)).all()

@@ -162,7 +162,9 @@ NewLedger = Annotated[
 ]
 WitnessFile = Annotated[
     Path | None,
-    option("FILE", "A file in another place that notes the ledger's newest line; needed from then."),
+    option(
+        "FILE", "A file in another place that notes the ledger's newest line; needed from then."
+    ),
     CHANGES,
 ]
 HolderKeys = Annotated[Reads, option("FOLDER", "This holder's keys.")]

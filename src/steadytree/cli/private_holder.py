@@ -82,7 +82,9 @@ def serve(
     ] = 1e-3,
     most_rows: Annotated[
         int | None,
-        typer.Option(help="A public number that the rows do not exceed; time follows from it.", min=1),
+        typer.Option(
+            help="A public number that the rows do not exceed; time follows from it.", min=1
+        ),
     ] = None,
     new_ledger: options.NewLedger = False,
     witness: options.WitnessFile = None,

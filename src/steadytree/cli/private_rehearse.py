@@ -70,7 +70,9 @@ def rehearse(
     if flower:
         require("flwr", extra="federated", purpose="--flower")
     if folder is not None and folder.exists() and any(folder.iterdir()):
-        raise ValueError(f"{str(folder)!r} is not empty: name another folder, so that none is lost.")
+        raise ValueError(
+            f"{str(folder)!r} is not empty: name another folder, so that none is lost."
+        )
     with tempfile.TemporaryDirectory() as scratch:
         where = folder or Path(scratch)
         where.mkdir(parents=True, exist_ok=True)
@@ -80,8 +82,13 @@ def rehearse(
 
 
 def _lines(account: dict[str, Any]) -> list[str]:
-    found = ["", f"tree: {account['leaves']} leaves, accuracy on new patients {account['accuracy']:.3f}"]
-    found.append(f"rounds {account['rounds']}; repeated requests {account['asked_again']}, paid once")
+    found = [
+        "",
+        f"tree: {account['leaves']} leaves, accuracy on new patients {account['accuracy']:.3f}",
+    ]
+    found.append(
+        f"rounds {account['rounds']}; repeated requests {account['asked_again']}, paid once"
+    )
     for name, one in account["ledgers"].items():
         found.append(
             f"{name}: spent {one['spent']:.4g} of {one['budget']:g}, {one['lines'] - 1} answers; "

@@ -18,8 +18,8 @@ from steadytree.data.schema import Schema, check_schema
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import Holder, SecureSum, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
-from steadytree.federated.strategies import METHODS, Grown, Session, grow_from_sums
 from steadytree.federated.receipts import Receipts
+from steadytree.federated.strategies import METHODS, Grown, Session, grow_from_sums
 from steadytree.federated.study import Checkpoint, StudyConfig, handshake, hello
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save

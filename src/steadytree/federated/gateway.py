@@ -257,7 +257,11 @@ class Gateway:
         if kept is not None and kept[0] != request.digest:
             return _refuse(Refusal.CHANGED)
         if paid:
-            return (self._with_head(kept[1]), "repeated") if kept is not None else _refuse(Refusal.LOST)
+            return (
+                (self._with_head(kept[1]), "repeated")
+                if kept is not None
+                else _refuse(Refusal.LOST)
+            )
         if not self._is_agreed(request):
             return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent

@@ -89,7 +89,7 @@ def _make_server(folder: Path, hosts: list[str], root: Any) -> None:
 
 
 def renew_certificate(folder: Path, hosts: list[str]) -> None:
-    """A new key and certificate of the coordinator, by the study's authority: holders keep theirs."""
+    """A new key and certificate of the coordinator, by the same authority: holders keep theirs."""
     root = _read_private(folder / "ca.key")
     for name in ("server.key.new", "server.pem.new"):  # of an interrupted renewal
         (folder / name).unlink(missing_ok=True)
@@ -168,9 +168,7 @@ def _write_pair(
     return public + b"\n"
 
 
-def _write_private(
-    path: Path, key: Any, kind: str = "PKCS8", secret: bytes | None = None
-) -> None:
+def _write_private(path: Path, key: Any, kind: str = "PKCS8", secret: bytes | None = None) -> None:
     form = _serialization()
     private = getattr(form.PrivateFormat, kind)
     how = form.NoEncryption() if secret is None else form.BestAvailableEncryption(secret)

@@ -117,7 +117,9 @@ def verify_ledger(
     except ChainError as error:
         raise ValueError(f"the ledger {name!r} is not whole: {error}") from None
     if known.missing:
-        raise ValueError(f"the last line of {name!r} is only in its mark: open it once, then verify.")
+        raise ValueError(
+            f"the last line of {name!r} is only in its mark: open it once, then verify."
+        )
     epsilon, delta = compose(known.entries)
     if epsilon > Decimal(known.terms[0]) or delta > Decimal(known.terms[1]):
         raise ValueError(f"{name!r} has spent {epsilon} of a budget of {known.terms[0]}.")

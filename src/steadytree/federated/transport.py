@@ -144,8 +144,6 @@ class RemoteHolders:
         return answer
 
 
-
-
 class InMemory:
     """Gateways in this process; messages are encoded and decoded as for any other transport."""
 
@@ -196,7 +194,7 @@ class GatewayServer:
         self._listener = _listen(self.path, group)
 
     def serve(self) -> None:
-        """Serve until `stop` is called; requests in progress are given a few seconds, then given up.
+        """Serve until `stop` is called; requests in progress get a few seconds, then are given up.
 
         What was given up was not paid for, or is stored: it is as after a crash.
         """
@@ -209,7 +207,9 @@ class GatewayServer:
                 except TimeoutError:
                     continue
                 threads = [thread for thread in threads if thread.is_alive()]
-                threads.append(threading.Thread(target=self._handle, args=(connection,), daemon=True))
+                threads.append(
+                    threading.Thread(target=self._handle, args=(connection,), daemon=True)
+                )
                 threads[-1].start()
         finally:
             self._listener.close()

@@ -260,9 +260,9 @@ is left: ask for less.
             raise _damaged(self.path) from error
         if known.terms != (str(self._budget), str(self._delta)):
             raise ValueError(
-                f"{self.path.name!r} was created with budget {' and delta '.join(known.terms)}, not "
-                f"with budget {self._budget} and delta {self._delta}: a budget cannot be changed "
-                "later."
+                f"{self.path.name!r} was created with budget {' and delta '.join(known.terms)}, "
+                f"not with budget {self._budget} and delta {self._delta}: a budget cannot be "
+                "changed later."
             )
         if self._seen is not None and not known.has(self._seen):
             raise _damaged(self.path)

@@ -233,7 +233,10 @@ def compose(entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
 
 # ---- version 1 ----
 def old_bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
-    """Lines of version 1, which were not chained, in today's form; the id is a hash, so that a repeated upgrade gives the same."""
+    """Lines of version 1, which were not chained, in today's form.
+
+    The id is a hash, so that a repeated upgrade gives the same.
+    """
     first, *lines, tail = content.split(b"\n")
     if first != f"{OLD_HEADER} budget {terms[0]} delta {terms[1]}".encode() or tail:
         raise ValueError("the first line differs, or the last is incomplete.")

@@ -3,8 +3,8 @@
 Whoever can time answers learns what their time depends on. So a part of the rows is a mask over all
 rows, padded to a public number: a pass over an empty part costs as much as one over all rows, and a
 data set without a row as much as a full one. Work is counted in steps, about one word of 64 rows
-each, twice: `Padding.done` from the arrays that were passed over, `Price` from public numbers before
-a request is admitted. The two are equal.
+each, twice: `Padding.done` from the arrays that were passed over, `Price` from public numbers
+before a request is admitted. The two are equal.
 """
 
 from dataclasses import dataclass
@@ -93,9 +93,7 @@ class Padding:
         n_classes: int,
         candidates: SplitTable,
     ) -> None:
-        self.price = Price(
-            len(labels), len(binned), len(candidates), candidates.n_bins, n_classes
-        )
+        self.price = Price(len(labels), len(binned), len(candidates), candidates.n_bins, n_classes)
         self.done, self._binned, self._candidates = 0, binned, candidates
         self.cancelled = False  # the next pass then ends the computation
         self._labels, self._bits = labels, np.zeros((0, 0), np.uint64)

@@ -115,7 +115,6 @@ class BlockRows(NamedTuple):
             return self.padding.class_counts(self.rows)
         return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
 
-
     def packed(self, candidates: SplitTable) -> tuple[NDArray[np.uint64], Integers]:
         """Sides of all splits as bits, row by row, and the first word of each class."""
         if self.padding is not None:

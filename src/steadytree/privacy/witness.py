@@ -14,8 +14,8 @@ HEADER = "steadytree witness 1"
 class Witness:
     """A file that notes how far a ledger has come, so that an older copy or a fork is noticed.
 
-    Ledger and mark lie in one folder, and are copied back together. A witness is useful as far as it
-    is out of reach of whoever does that. One that is not `needed` is best effort: a missing file
+    Ledger and mark lie in one folder, and are copied back together. A witness is useful as far as
+    it is out of reach of whoever does that. One that is not `needed` is best effort: a missing file
     says nothing, and a disk that cannot be written is ignored.
     """
 
