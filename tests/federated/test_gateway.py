@@ -1,6 +1,8 @@
 """The holder's gateway: what it answers, what it refuses, and what a crash leaves behind."""
 
 import json
+import os
+import random
 import signal
 import stat
 from decimal import Decimal
@@ -560,3 +562,40 @@ def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
     assert code_of(gateway.reply(message())) == Refusal.LOST
+
+
+@pytest.mark.parametrize("trials", [60, pytest.param(1_500, marks=pytest.mark.slow)])
+def test_no_older_ledger_mark_or_store_wins_budget(tmp_path, monkeypatch, trials):
+    """Each file from any backup, or gone; the user of this machine remembers."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    rng, backups = random.Random(trials), []
+    files = [tmp_path / "north.ledger", tmp_path / "north.ledger.mark"]
+    store = tmp_path / "north.ledger.answers"
+
+    def save():
+        kept = {path: path.read_bytes() for path in [*files, *store.iterdir()] if path.is_file()}
+        backups.append(kept)
+
+    with gateway_of(tmp_path, budget=2.0) as first:
+        for number in range(4):
+            assert read(first.reply(message(round=number)))["ok"]
+            save()
+    every = sorted({path for kept in backups for path in kept})
+    opened = 0
+    for trial in range(trials):
+        one = rng.choice(backups)
+        for path in every:
+            kept = one if rng.random() < 0.8 else rng.choice(backups)
+            path.unlink(missing_ok=True)
+            if path in kept and rng.random() < 0.97:
+                path.write_bytes(kept[path])
+        try:
+            with gateway_of(tmp_path, budget=2.0) as again:
+                opened += 1
+                assert again.holder.ledger.left == 0, trial
+                assert code_of(again.reply(message(round=9))) == "BUDGET"
+        except ValueError:  # BudgetError is one
+            if not files[0].exists() or not files[1].exists():
+                for path in files:  # a new ledger is only begun where neither is left
+                    path.unlink(missing_ok=True)
+    assert 0 < opened < trials
