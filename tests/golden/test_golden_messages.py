@@ -152,6 +152,8 @@ def test_letters_on_a_socket(gateway, golden, command):
     for content in letters(digest):
         letter = json.dumps(content, sort_keys=True, separators=(",", ":"))
         reply = re.sub(r'"time":[0-9.]+', '"time":0', gateway(letter.encode()).decode())
-        reply = re.sub(r'"head":"[0-9a-f]{64}","ledger":"[0-9a-f]{32}"', '"head":"H","ledger":"L"', reply)
+        reply = re.sub(
+            r'"head":"[0-9a-f]{64}","ledger":"[0-9a-f]{32}"', '"head":"H","ledger":"L"', reply
+        )
         found += [f"> {letter}", f"< {reply}"]
     golden("messages-socket.txt", "\n".join(found))
