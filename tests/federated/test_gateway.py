@@ -358,7 +358,7 @@ def test_replies_leave_on_the_grid_of_the_pace(gateway, monkeypatch, work):
 def test_an_answer_leaves_at_the_time_of_its_price(gateway, monkeypatch, work):
     clock = ToldClock()
     paced = Gateway(gateway.holder, gateway._store, pace=0.25, clock=clock)
-    monkeypatch.setattr(paced, "_rate", 1e-6)
+    monkeypatch.setattr(paced, "_rate", 1e-5)
     request = ask("last block", depth=2, trees=((0, -1, -1),))
     priced = gateway.holder.price(request, gateway.holder.admit(request))
     draft = gateway.holder.draft
@@ -370,7 +370,7 @@ def test_an_answer_leaves_at_the_time_of_its_price(gateway, monkeypatch, work):
     monkeypatch.setattr(gateway.holder, "draft", slow)
     started = clock.now()
     assert read(paced.reply(request_message(request)))["ok"]
-    due = 2 * priced * 1e-6
+    due = 2 * priced * 1e-5
     assert due > 0.7
     assert clock.now() - started == pytest.approx((due // 0.25 + 1) * 0.25)
 

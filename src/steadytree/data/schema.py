@@ -144,7 +144,7 @@ class Schema(ByKey):
         text = Path(path).read_text(encoding="utf-8")
         try:
             found = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{Path(path).name!r} cannot be read as a schema: {error}.") from None
         return cls(**from_dict(found, Path(path).name))
 

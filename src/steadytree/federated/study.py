@@ -1,6 +1,7 @@
 """A study: its configuration, the handshake before anything is spent, and its checkpoint."""
 
 import base64
+import binascii
 import hashlib
 import json
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from steadytree._base.clock import CLOCK, Clock, Limit
-from steadytree._base.exceptions import HolderError, MessageError
+from steadytree._base.exceptions import HolderError, MessageError, RefusedError
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
 from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_in, write
@@ -68,7 +69,7 @@ class StudyConfig:
             raise FileNotFoundError(f"there is no plan {str(path)!r}: check the path.")
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path.name!r} cannot be read as a plan: {error}.") from None
         return _config(found, path)
 
@@ -306,8 +307,12 @@ class Checkpoint:
             found = json.loads(self._path.read_text(encoding="utf-8"))
             known = found["steadytree checkpoint"], found["plan"]
             self._rounds = dict(found["rounds"])
-            self.heads = {name: ChainHead(*x) for name, x in found.get("ledgers", {}).items()}
-        except (ValueError, KeyError, TypeError, AttributeError):
+            kept = found.get("ledgers", {}).items()
+            heads = {name: read_head({"ledger": ChainHead(*x)._asdict()}) for name, x in kept}
+            self.heads = {name: head for name, head in heads.items() if head is not None}
+            if len(self.heads) < len(heads):
+                raise ValueError("a head of a ledger is damaged")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             message = f"{str(self._path)!r} is not a checkpoint: name another file."
             raise ValueError(message) from None
         if known != (CHECKPOINT_VERSION, plan):
@@ -325,6 +330,15 @@ class Checkpoint:
         noted = self._rounds.get(str(number))
         if noted is None:
             return None
+        try:
+            return self._recalled(number, noted, requests)
+        except (KeyError, TypeError, AttributeError, binascii.Error, RefusedError):
+            message = f"round {number} of the checkpoint is damaged: restore the file, or remove it"
+            raise ValueError(f"{message}, and holders send their answers again.") from None
+
+    def _recalled(
+        self, number: int, noted: dict[str, Any], requests: Mapping[str, Request]
+    ) -> Outcome:
         found: Outcome = {}
         for name, request in requests.items():
             kept = noted.get(name)
