@@ -423,6 +423,29 @@ def test_a_study_keeps_the_candidate_splits_that_it_began_with(gateway):
     assert read(gateway.reply(message(session="another", n_bins=5)))["ok"]
 
 
+def test_a_holder_that_knows_the_plan_answers_that_and_nothing_else(gateway):
+    from steadytree.federated.gateway import Plan
+
+    bound = with_terms(gateway, plans={"study": Plan(n_bins=4, levels=3)})
+    deep = ((0, 1, -1, -1, -1),)
+    for wrong in ({"n_bins": 5}, {"kind": "last block", "depth": 2, "trees": deep}):
+        assert code_of(bound.reply(message(**wrong))) == "PLAN"
+    assert gateway.holder.ledger.spent == 0
+    assert read(bound.reply(message(kind="last block", depth=1, trees=deep)))["ok"]
+    assert read(bound.reply(message(session="another", n_bins=5)))["ok"]
+
+
+def test_a_plan_is_read_as_terms(tmp_path):
+    from steadytree.cli.private_holder import read_terms
+    from steadytree.federated.gateway import Plan
+
+    hospitals.write_files(tmp_path, names=())
+    plan = hospitals.write_plan(tmp_path, epsilon=2.0, n_bins=4)
+    terms = read_terms("north", ["other=0.5"], [plan], 1e-3, None)
+    assert terms.studies == {"hospitals": Decimal("2.0"), "other": Decimal("0.5")}
+    assert terms.plans == {"hospitals": Plan(4, 16)}
+
+
 def test_what_is_given_up_is_not_paid_for(tmp_path):
     with gateway_of(tmp_path) as first:
         first.cancel()

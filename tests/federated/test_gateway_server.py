@@ -141,7 +141,7 @@ def test_a_server_stops_though_a_request_is_being_computed(gateway, tmp_path, mo
     def hang(*_):
         begun.set()
         done.wait(hospitals.PATIENCE)
-        raise ValueError
+        return b"late"
 
     monkeypatch.setattr(gateway, "reply", hang)
     server = transport.GatewayServer(gateway, "g.sock")

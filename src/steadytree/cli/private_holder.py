@@ -10,12 +10,14 @@ import typer
 import steadytree as st
 from steadytree._base.files import UsedPath
 from steadytree.cli import options
-from steadytree.cli.options import Does, GatewaySocket, MayRead, MayWrite, Reads, option
+from steadytree.cli.options import READS, Does, GatewaySocket, MayRead, MayWrite, Reads, option
 from steadytree.cli.output import show
 
 if TYPE_CHECKING:
     from steadytree.federated.gateway import Terms
 
+BLOCKWISE = ("delegate", "duel", "vote")  # methods that grow trees block by block
+LEVELS = 16  # of their trees
 LOG_LINE = "%(asctime)s %(levelname)s %(message)s"
 EXAMPLES = """\b
 Examples:
@@ -74,6 +76,11 @@ def serve(
     study: Annotated[
         list[str] | None, option("NAME=EPSILON", "Answer this study only, up to its epsilon.")
     ] = None,
+    plan: Annotated[
+        list[Path] | None,
+        option("FILE", "Answer this plan only: its study, epsilon, bins and depth; repeatable."),
+        READS,
+    ] = None,
     coordinator_key: Annotated[
         MayRead, option("FILE", "Accept only messages signed with coordinator.sign.pub.")
     ] = None,
@@ -101,7 +108,7 @@ def serve(
 
     logging.basicConfig(filename=log, level=logging.INFO, format=LOG_LINE)
     options.check_ledger(ledger, new_ledger)
-    terms = read_terms(name, study, least_epsilon, coordinator_key)
+    terms = read_terms(name, study, plan, least_epsilon, coordinator_key)
     account = (ledger, budget, 0.0, witness)
     holder = load_holder(name, data, target, schema, account, testing_seed, most_rows)
     gateway, store = open_gateway(holder, ledger, pace, terms)
@@ -166,12 +173,18 @@ def join(
 
 
 def read_terms(
-    name: str, studies: list[str] | None, least_epsilon: float, key: Path | None
+    name: str,
+    studies: list[str] | None,
+    plans: list[Path] | None,
+    least_epsilon: float,
+    key: Path | None,
 ) -> Terms:
     """The terms that the options of `serve` state."""
+    from steadytree.federated.coordinator import bins_of
     from steadytree.federated.framing import unsigned
-    from steadytree.federated.gateway import Terms
+    from steadytree.federated.gateway import DEEPEST, Plan, Terms
     from steadytree.federated.signed_files import message_opener
+    from steadytree.federated.study import StudyConfig
     from steadytree.privacy.ledger_lines import decimal_of
 
     agreed = {}
@@ -183,8 +196,15 @@ def read_terms(
             study = ""
         if not study:
             raise ValueError(f"--study must be NAME=EPSILON, got {each!r}.")
+    known = {}
+    for path in plans or ():
+        config = StudyConfig.load(path)
+        agreed[config.study] = decimal_of(config.epsilon, "epsilon")
+        n_bins = bins_of(config.method, config.schema, config.n_bins)
+        levels = config.limits.max_depth or (LEVELS if config.method in BLOCKWISE else DEEPEST)
+        known[config.study] = Plan(n_bins, levels)
     opener = unsigned if key is None else message_opener(key, name)
-    return Terms(agreed or None, least_epsilon, opener)
+    return Terms(agreed or None, known, least_epsilon, opener)
 
 
 def load_holder(

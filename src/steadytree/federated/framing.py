@@ -45,6 +45,7 @@ class Refusal(StrEnum):
     UNREACHABLE = "UNREACHABLE", "its gateway could not be reached"
     TOO_SMALL = "TOO_SMALL", "the question's epsilon is less than it answers for"
     LEDGER = "LEDGER", "its ledger was copied back or replaced since it was last seen"
+    PLAN = "PLAN", "the question is not one of the plan that it agreed to"
     QUOTA = "QUOTA", "the study used up the work that it does for one"
     UNSIGNED = "UNSIGNED", "the message is not signed with the coordinator's key that it has"
 

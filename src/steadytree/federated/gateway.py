@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -150,10 +150,19 @@ def _check_identity(path: Path, wanted: dict[str, str]) -> None:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """What a holder knows of a study's plan: the candidate splits, and how deep trees may become."""
+
+    n_bins: int
+    levels: int
+
+
+@dataclass(frozen=True)
 class Terms:
     """The terms that a holder agreed to."""
 
     studies: Mapping[str, Decimal] | None = None  # the most that each may cost; None: no limit
+    plans: Mapping[str, Plan] = field(default_factory=dict)  # of studies whose plan is known
     least_epsilon: float = 0.0  # requests for less are refused: many of them could be timed
     open_message: Callable[[bytes], bytes] = (
         framing.unsigned
@@ -296,6 +305,9 @@ class Gateway:
             return _refuse(Refusal.QUOTA)
         if bins and bins != {request.n_bins}:  # a study keeps the candidate splits it began with
             return _refuse(Refusal.CHANGED)
+        plan = self._terms.plans.get(request.session)
+        if plan is not None and not _is_planned(request, plan):
+            return _refuse(Refusal.PLAN)
         due[1] = MARGIN * work * self._rate
         try:
             message = messages.answer_message(self.holder.draft(request, admitted), request.digest)
@@ -383,6 +395,11 @@ def _is_too_large(request: Request, n_classes: int) -> bool:
     if max(leaves, sides) * n_classes > MOST_NUMBERS or sum(map(len, request.trees)) > MOST_NODES:
         return True
     return any(_depth(tree) > DEEPEST for tree in request.trees)
+
+
+def _is_planned(request: Request, plan: Plan) -> bool:
+    levels = max(map(_depth, request.trees)) + request.depth
+    return request.n_bins == plan.n_bins and levels <= plan.levels
 
 
 def _depth(numbers: tuple[int, ...]) -> int:

@@ -8,13 +8,12 @@ ledger, the receipts and the coordinator's public key.
 
 import base64
 import contextlib
-import json
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from steadytree._base.documents import convert
+from steadytree._base.documents import convert, parse_json
 from steadytree._base.exceptions import ChainError, HolderError
 from steadytree.federated.framing import addressed, write
 from steadytree.federated.keys import is_signed, read_key
@@ -94,7 +93,7 @@ def read_receipts(path: Path) -> list[Receipt]:
     found = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         try:
-            found.append(convert(json.loads(line), Receipt))
+            found.append(convert(parse_json(line), Receipt))
         except ValueError:
             message = f"{str(path)!r} has a line that is no receipt: restore the file."
             raise ValueError(message) from None
@@ -166,7 +165,7 @@ def _check_signatures(listed: list[Receipt], key: Path) -> None:
 def _heads_in(checkpoint: Path, holders: set[str]) -> list[tuple[str, ChainHead]]:
     """Heads of some holders in a checkpoint; of the only one, if none is named."""
     try:
-        kept = json.loads(checkpoint.read_text(encoding="utf-8"))["ledgers"]
+        kept = parse_json(checkpoint.read_text(encoding="utf-8"))["ledgers"]
         found = {name: ChainHead(*head) for name, head in kept.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{str(checkpoint)!r} is no checkpoint with heads of ledgers.") from None
