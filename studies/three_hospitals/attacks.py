@@ -29,8 +29,9 @@ import numpy as np
 from scipy.stats import beta
 
 from steadytree.data.schema import Schema
+from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.framing import STATUS, Refusal, read, refusal_in, write
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.gateway import Gateway
 from steadytree.federated.holder import MOST_WORK, Holder, schema_digest
 from steadytree.federated.messages import Request, read_answer, request_message
 from steadytree.privacy.ledger import Ledger

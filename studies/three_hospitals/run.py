@@ -24,8 +24,9 @@ import time
 import numpy as np
 
 from steadytree.data.schema import Schema
+from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.gateway import Gateway
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request, request_message
 from steadytree.models.files import load

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from steadytree.data.splits import SplitTable
 from steadytree.federated import holder as holder_module
+from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.framing import LARGEST_REQUEST, Refusal, read, write
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.gateway import Gateway
 from steadytree.federated.messages import RefusedError, read_answer, request_message
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.ledger_lines import mark_path
@@ -242,7 +243,7 @@ KILLER = """
 import os, signal, sys
 from steadytree.cli import app as cli
 from steadytree.privacy.ledger import Ledger
-from steadytree.federated.gateway import AnswerStore
+from steadytree.federated.answer_store import AnswerStore
 
 def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

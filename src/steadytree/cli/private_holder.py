@@ -237,7 +237,8 @@ def load_holder(
 
 def open_gateway(holder: st.Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:
     """The gateway of a holder and its store of answers, in a folder beside the ledger."""
-    from steadytree.federated.gateway import AnswerStore, Gateway
+    from steadytree.federated.answer_store import AnswerStore
+    from steadytree.federated.gateway import Gateway
     from steadytree.federated.holder import schema_digest
 
     store = AnswerStore(store_of(ledger), holder.name, schema_digest(holder.schema))

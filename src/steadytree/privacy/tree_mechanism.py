@@ -170,14 +170,13 @@ def _sample(
         split = noise.sample_index(terms)
         below = (candidates, rate, depth - 1, utility)
         if split < len(candidates):
-            yes, no = block.sides(candidates, split)
-            tree = SampledTree(split, _sample(yes, *below, noise), _sample(no, *below, noise))
+            sides = (_sample(side, *below, noise) for side in block.sides(candidates, split))
+            tree = SampledTree(split, *sides)
             if block.padding is not None and utility == "correct":
                 _spare(noise).sample_index(rate * within.astype(np.float64))
             return tree
         if block.padding is not None:  # the same work as below a split, for no row and no use
-            nothing = block._replace(rows=np.zeros_like(block.rows))
-            for side in nothing.sides(candidates, 0):
+            for side in block._replace(rows=np.zeros_like(block.rows)).sides(candidates, 0):
                 _sample(side, *below, _spare(noise))
     if utility == "pure":
         return OPEN
@@ -185,7 +184,7 @@ def _sample(
 
 
 def _spare(noise: Noise) -> Noise:
-    """Noise for samples that are thrown away; a seeded one is left as it is for the others."""
+    """Noise for samples that are thrown away: a seeded one is not used up."""
     return noise if noise.private else SeededNoise(0)
 
 
