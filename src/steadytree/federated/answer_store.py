@@ -30,6 +30,7 @@ class AnswerStore:
         folder.mkdir(mode=0o700, exist_ok=True)
         folder.chmod(0o700)  # a restored one may be readable by others, and answers unpaid
         self._lock = _lock_alone(folder / LOCK)
+        self._used: dict[str, tuple[int, set[int]]] = {}  # by study, once read
         try:
             _check_identity(folder / IDENTITY, {"holder": holder, "schema": schema})
         except ValueError:
@@ -51,11 +52,15 @@ class AnswerStore:
         content = {"question": request.digest, "check": digest_of(message)}
         content |= {"letter": message.decode(), "work": work, "bins": request.n_bins}
         session, number = request.session, request.round
+        used, bins = self.used(session)
         write_text_atomically(self._path(session, number), json.dumps(content))
+        self._used[session] = used + work, bins | {request.n_bins}
 
     def used(self, session: str) -> tuple[int, set[int]]:
         """Steps of work of a study's stored answers, and the bins that it asked with."""
-        work, bins = 0, set()
+        if session in self._used:
+            return self._used[session]
+        work, bins = 0, set[int]()
         for path in self.folder.glob(f"{session}.*.answer"):
             with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
                 # a study's name may begin like another's
@@ -63,6 +68,7 @@ class AnswerStore:
                     found = json.loads(path.read_text(encoding="utf-8"))
                     work += int(found.get("work", 0))
                     bins |= {int(found["bins"])} if "bins" in found else set()
+        self._used[session] = work, bins
         return work, bins
 
     def drop(self, session: str, number: int) -> None:

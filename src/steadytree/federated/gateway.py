@@ -27,7 +27,7 @@ from steadytree.privacy.mechanisms import LARGEST_EPSILON, SeededNoise
 from steadytree.privacy.tree_mechanism import sample_tree
 
 MOST_STUDY_WORK = 50 * MOST_WORK  # steps for one study
-MARGIN = 2.0  # times the measured time of a request, until its answer leaves
+MARGIN = 1.3  # times the measured time of a request, until its answer leaves
 MOST_NUMBERS = 2_000_000  # of one answer
 MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
 DEEPEST = 1_000  # levels of a requested tree

@@ -35,7 +35,7 @@ from steadytree.privacy.tree_mechanism import (
 )
 
 _LOG = logging.getLogger(__name__)
-MOST_WORK = 3 * 10**10  # steps of one request: 10 to 25 seconds
+MOST_WORK = 5 * 10**10  # steps of one request: 10 to 40 seconds
 MOST_BITS = 2**32  # rows times candidate splits of a block: 0.5 GB
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 ROUNDING = 1e-9  # of a divided budget
@@ -228,7 +228,8 @@ class Holder:
         except ValueError as error:
             raise RefusedError(str(error)) from None
         price = self.price(request, (candidates, trees))
-        if price > MOST_WORK or len(candidates) * self.capacity > MOST_BITS:
+        packed = len(candidates) * self.capacity if request.kind in BLOCKS else 0
+        if price > MOST_WORK or packed > MOST_BITS:
             raise TooMuchWorkError(
                 f"a request would take {price:,} steps of work, and a holder does at most "
                 f"{MOST_WORK:,}: ask about fewer leaves, or use fewer bins or levels."
