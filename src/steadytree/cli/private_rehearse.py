@@ -226,6 +226,8 @@ class _Rehearsal:
     def _account(self, plan: StudyConfig) -> dict[str, Any]:
         import json
 
+        import numpy as np
+
         import steadytree as st
         from steadytree.federated.receipts import verify_ledger
 
@@ -236,7 +238,7 @@ class _Rehearsal:
         }
         facts, tree = json.loads(plan.facts.read_text()), st.load(plan.out)
         tested = _patients(2_000, 99)[1:]
-        found = tree.predict([row[:-1] for row in tested])
+        found = tree.predict(np.array([row[:-1] for row in tested], object))
         accuracy = sum(a == row[-1] for a, row in zip(found, tested, strict=True)) / len(tested)
         known = {"accuracy": accuracy, "leaves": tree.n_leaves, "ledgers": ledgers}
         return {**known, **{name: facts[name] for name in ("rounds", "asked_again")}}

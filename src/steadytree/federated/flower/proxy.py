@@ -228,7 +228,7 @@ class _Caller(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         text = self.headers.get("content-length", "")
         size = int(text) if text.isdecimal() and len(text) < 12 else LARGEST + 1
-        holder = self.server.admit(self.connection, self.headers)  # type: ignore[arg-type]
+        holder = self.server.admit(self.connection, self.headers)
         if not ALLOWED.fullmatch(self.path):
             self._refuse(403, size)
         elif not holder:
