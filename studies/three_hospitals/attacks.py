@@ -77,7 +77,6 @@ def audit(times):
     The threshold and its direction are chosen on the first half, and counted on the second.
     """
     half = len(times[0]) // 2
-    best = (0.0, 0.0)
     pilot = np.quantile(np.concatenate([one[:half] for one in times]), np.linspace(0.02, 0.98, 49))
     choices = []
     for limit in pilot:
@@ -89,8 +88,7 @@ def audit(times):
     hits = [int((sign * one[half:] > sign * limit).sum()) for one in times]
     runs = len(times[0]) - half
     epsilon = max(bound(hits[0], hits[1], runs, 0.025), bound(hits[1], hits[0], runs, 0.025), 0.0)
-    best = (epsilon, abs(hits[0] - hits[1]) / runs)
-    return best
+    return epsilon, abs(hits[0] - hits[1]) / runs
 
 
 def timing(arguments):
@@ -99,9 +97,8 @@ def timing(arguments):
     more = {"pace": arguments.pace, "most_rows": arguments.rows}
     trees = ((0, -1, -1),)
     raw, released = ([], []), ([], [])
-    rng, done, group = random.Random(0), 0, 0
-    while done < arguments.requests:
-        group += 1
+    rng, done, end = random.Random(0), 0, time.monotonic() + arguments.seconds
+    while done < arguments.requests and time.monotonic() < end:
         with tempfile.TemporaryDirectory() as scratch, contextlib.ExitStack() as stack:
             both = [
                 stack.enter_context(gateway_of(pathlib.Path(scratch) / str(k), data[k], **more))
@@ -123,6 +120,15 @@ def timing(arguments):
                     assert read(reply)["ok"], reply[:100]
                     done += 1
     raw, released = ([np.array(one) for one in both] for both in (raw, released))
+    if arguments.keep is not None:  # several runs are audited together
+        before = (
+            json.loads(arguments.keep.read_text()) if arguments.keep.exists() else [[[], []]] * 2
+        )
+        both = zip((raw, released), before, strict=True)
+        raw, released = ([np.append(b[k], a[k]) for k in (0, 1)] for a, b in both)
+        kept = [[one.tolist() for one in found] for found in (raw, released)]
+        arguments.keep.write_text(json.dumps(kept))
+        done = 2 * len(raw[0])
     for what, found in (("computed", raw), ("released", released)):
         epsilon, advantage = audit(found)
         mean = 1000 * np.mean(np.concatenate(found))
@@ -429,6 +435,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("attack", choices=["timing", "largest", "kills", "idle", "fuzz"])
     parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="the most that it may take")
+    parser.add_argument("--keep", type=pathlib.Path, help="a file of times, which runs add to")
     parser.add_argument("--pace", type=float, default=0.02, help="seconds of the grid")
     parser.add_argument("--rows", type=int, default=4_096, help="the declared number of rows")
     parser.add_argument("--bins", type=int, default=24)
