@@ -589,7 +589,7 @@ def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
     assert code_of(gateway.reply(message())) == Refusal.LOST
 
 
-@pytest.mark.parametrize("trials", [60, pytest.param(1_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("trials", [60, pytest.param(500, marks=pytest.mark.slow)])
 def test_no_older_ledger_mark_or_store_wins_budget(tmp_path, monkeypatch, trials):
     """Each file from any backup, or gone; the user of this machine remembers."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
