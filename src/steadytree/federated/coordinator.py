@@ -97,10 +97,10 @@ def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -
     holders = RemoteHolders(transport, private, config.deadline, config.attempt, **how)
     holders.names = config.holders  # in the plan's order, on which every sample depends
     study = learn(config, holders, checkpoint)
-    finish(config, study)
     # the last receipts, once: a holder that does not get them can ask for the checkpoint
     active = [name for name in config.holders if name not in study.missing]
     transport.exchange({name: hello(config, name, receipts) for name in active}, config.attempt)
+    finish(config, study)
     return study
 
 
