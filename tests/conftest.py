@@ -13,6 +13,14 @@ hypothesis.settings.register_profile("steadytree", deadline=None, derandomize=Tr
 hypothesis.settings.load_profile("steadytree")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_ledger_is_noted_at_home(tmp_path_factory):
+    """What was seen of a test's ledger is forgotten with the test; processes inherit this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def data_folder():
     """Folder of the papers' data sets; tests that use it carry the mark `data`."""

@@ -22,7 +22,8 @@ from itertools import pairwise, product
 import numpy as np
 from common import at_hand, public_schema, read, share_out
 
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.answer_store import AnswerStore
+from steadytree.federated.gateway import Gateway
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.session import Session
 from steadytree.federated.strategies import METHODS

@@ -24,8 +24,9 @@ import time
 import numpy as np
 
 from steadytree.data.schema import Schema
+from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.coordinator import Coordinator
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.gateway import Gateway
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request, request_message
 from steadytree.models.files import load
@@ -94,7 +95,7 @@ def start_hospital(stack, place, name, address, private):
     start(
         stack, "holder", "serve", "--name", name, *rows, *account, "--socket", f"{name}.sock", *seed
     )
-    keys = ("--keys", f"keys/{name}", "--superlink", address, "--socket", f"{name}.sock")
+    keys = ("--keys", f"keys/{name}/relay", "--superlink", address, "--socket", f"{name}.sock")
     start(stack, "holder", "join", *keys, "--same-user")  # all on one machine, for one user
 
 

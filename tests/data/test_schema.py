@@ -340,3 +340,21 @@ missing = false
 
 def test_a_template_holds_names_and_types_alone():
     assert template(pd.DataFrame({"age": [31.0], "ward": ["A"]})) == TEMPLATE
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"bounds": {"age\ud800": (0, 1)}, "classes": ["a", "b"]},
+        {"bounds": {"age": (0, 1)}, "classes": ["a", "\ud800"]},
+        {"bounds": {}, "categories": {"ward": ["A", "\udfff"]}, "classes": ["a", "b"]},
+    ],
+)
+def test_half_a_character_is_refused_where_it_is_declared_and_unknown_where_it_is_read(given):
+    with pytest.raises(ValueError, match=r"half a character .*: declare the whole character"):
+        Schema(**given)
+    schema = Schema({"age": (0, 100)}, {"ward": ["A", "B"]}, ["a", "b"])
+    values = schema.encode([["\ud800", "A"], [2, "\ud800"]])
+    assert np.isnan(values[0, 0])
+    assert np.isnan(values[1, 1])
+    assert schema.encode_labels(["\ud800", "a"]).tolist() == [-1, 0]

@@ -14,13 +14,14 @@ import pandas as pd
 import pytest
 
 from steadytree.data.schema import Schema
+from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.framing import (
     VERSION,
     carry,
     read,
     write,
 )
-from steadytree.federated.gateway import AnswerStore, Gateway, Terms
+from steadytree.federated.gateway import Gateway, Terms
 from steadytree.federated.holder import Holder, schema_digest
 from steadytree.federated.messages import Request, request_message
 from steadytree.privacy.ledger import Ledger

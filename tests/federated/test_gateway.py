@@ -1,6 +1,8 @@
 """The holder's gateway: what it answers, what it refuses, and what a crash leaves behind."""
 
 import json
+import os
+import random
 import signal
 import stat
 from decimal import Decimal
@@ -12,8 +14,9 @@ from hypothesis import strategies as st
 
 from steadytree.data.splits import SplitTable
 from steadytree.federated import holder as holder_module
+from steadytree.federated.answer_store import AnswerStore
 from steadytree.federated.framing import LARGEST_REQUEST, Refusal, read, write
-from steadytree.federated.gateway import AnswerStore, Gateway
+from steadytree.federated.gateway import MARGIN, Gateway
 from steadytree.federated.messages import RefusedError, read_answer, request_message
 from steadytree.privacy.ledger import BudgetError, Ledger
 from steadytree.privacy.ledger_lines import mark_path
@@ -240,7 +243,7 @@ KILLER = """
 import os, signal, sys
 from steadytree.cli import app as cli
 from steadytree.privacy.ledger import Ledger
-from steadytree.federated.gateway import AnswerStore
+from steadytree.federated.answer_store import AnswerStore
 
 def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -349,6 +352,109 @@ def test_replies_leave_on_the_grid_of_the_pace(gateway, monkeypatch, work):
     assert 0 < clock.slept[1] <= 0.25
     assert clock.now() / 0.25 == pytest.approx(round(clock.now() / 0.25))
     assert clock.now() > work
+
+
+# ---- work: priced, limited, released at a time that no row changes ----
+@pytest.mark.parametrize("work", [0.0, 0.1, 0.7])
+def test_an_answer_leaves_at_the_time_of_its_price(gateway, monkeypatch, work):
+    clock = ToldClock()
+    paced = Gateway(gateway.holder, gateway._store, pace=0.25, clock=clock)
+    monkeypatch.setattr(paced, "_rate", 1e-5)
+    request = ask("last block", depth=2, trees=((0, -1, -1),))
+    priced = gateway.holder.price(request, gateway.holder.admit(request))
+    draft = gateway.holder.draft
+
+    def slow(*asked):
+        clock.sleep(work)
+        return draft(*asked)
+
+    monkeypatch.setattr(gateway.holder, "draft", slow)
+    started = clock.now()
+    assert read(paced.reply(request_message(request)))["ok"]
+    due = MARGIN * priced * 1e-5
+    assert due > 0.7
+    assert clock.now() - started == pytest.approx((due // 0.25 + 1) * 0.25)
+
+
+def test_a_failure_that_depends_on_rows_leaves_when_an_answer_would(gateway, monkeypatch):
+    clock, times = ToldClock(), []
+    paced = Gateway(gateway.holder, gateway._store, pace=0.25, clock=clock)
+    monkeypatch.setattr(paced, "_rate", 1e-6)
+    numbers = gateway.holder._numbers
+    for round, fail in enumerate((False, True)):
+        wrong = (lambda *_: 1 / 0) if fail else numbers
+        monkeypatch.setattr(gateway.holder, "_numbers", wrong)
+        started = clock.now()
+        reply = paced.reply(message(kind="last block", depth=2, round=round))
+        assert code_of(reply) == ("INTERNAL" if fail else None)
+        times.append(clock.now() - started)
+    assert times[0] == times[1]
+    assert gateway.holder.ledger.spent == 1.0
+
+
+def test_work_is_priced_with_its_leaves_before_anything_is_paid(gateway, monkeypatch):
+    one = ask("last block", depth=2)
+    price = gateway.holder.price(one, gateway.holder.admit(one))
+    monkeypatch.setattr(holder_module, "MOST_WORK", 2 * price)
+    many = message(kind="last block", depth=2, trees=((0, 1, -1, -1, -1),))
+    assert code_of(gateway.reply(many)) == "TOO_LARGE"
+    assert gateway.holder.ledger.spent == 0
+    assert read(gateway.reply(request_message(one)))["ok"]
+
+
+def test_a_study_has_so_much_work_done_for_it_and_no_more(gateway, monkeypatch, tmp_path):
+    from steadytree.federated import gateway as module
+
+    one = ask("last block", depth=2)
+    price = gateway.holder.price(one, gateway.holder.admit(one))
+    monkeypatch.setattr(module, "MOST_STUDY_WORK", 2 * price)
+    replies = [gateway.reply(message(kind="last block", depth=2, round=n)) for n in range(3)]
+    assert [code_of(reply) for reply in replies] == [None, None, "QUOTA"]
+    assert gateway.reply(message(kind="last block", depth=2, round=1)) is not None
+    gateway._store._used.clear()  # the files remember, not the process
+    again = Gateway(gateway.holder, gateway._store)
+    assert code_of(again.reply(message(kind="last block", depth=2, round=3))) == "QUOTA"
+    assert code_of(again.reply(message(kind="last block", depth=2, session="study.1"))) is None
+    assert gateway.holder.ledger.spent == 1.5
+
+
+def test_a_study_keeps_the_candidate_splits_that_it_began_with(gateway):
+    assert read(gateway.reply(message(n_bins=4)))["ok"]
+    assert code_of(gateway.reply(message(round=1, n_bins=5))) == "CHANGED"
+    assert read(gateway.reply(message(round=1, n_bins=4)))["ok"]
+    assert read(gateway.reply(message(session="another", n_bins=5)))["ok"]
+
+
+def test_a_holder_that_knows_the_plan_answers_that_and_nothing_else(gateway):
+    from steadytree.federated.gateway import Plan
+
+    bound = with_terms(gateway, plans={"study": Plan(n_bins=4, levels=3)})
+    deep = ((0, 1, -1, -1, -1),)
+    for wrong in ({"n_bins": 5}, {"kind": "last block", "depth": 2, "trees": deep}):
+        assert code_of(bound.reply(message(**wrong))) == "PLAN"
+    assert gateway.holder.ledger.spent == 0
+    assert read(bound.reply(message(kind="last block", depth=1, trees=deep)))["ok"]
+    assert read(bound.reply(message(session="another", n_bins=5)))["ok"]
+
+
+def test_a_plan_is_read_as_terms(tmp_path):
+    from steadytree.cli.private_holder import read_terms
+    from steadytree.federated.gateway import Plan
+
+    hospitals.write_files(tmp_path, names=())
+    plan = hospitals.write_plan(tmp_path, epsilon=2.0, n_bins=4)
+    terms = read_terms("north", ["other=0.5"], [plan], 1e-3, None)
+    assert terms.studies == {"hospitals": Decimal("2.0"), "other": Decimal("0.5")}
+    assert terms.plans == {"hospitals": Plan(4, 16)}
+
+
+def test_what_is_given_up_is_not_paid_for(tmp_path):
+    with gateway_of(tmp_path) as first:
+        first.cancel()
+        assert code_of(first.reply(message(kind="last block", depth=2))) == "BUSY"
+        assert first.holder.ledger.spent == 0
+    with gateway_of(tmp_path) as again:
+        assert read(again.reply(message(kind="last block", depth=2)))["ok"]
 
 
 # ---- answers that are too large, and what a holder agreed to ----
@@ -481,3 +587,38 @@ def test_a_stored_answer_that_is_no_text_counts_as_lost(gateway):
     for path in gateway._store.folder.glob("*.answer"):
         path.write_text(json.dumps({"question": "q", "check": "c", "letter": 7}))
     assert code_of(gateway.reply(message())) == Refusal.LOST
+
+
+@pytest.mark.parametrize("trials", [60, pytest.param(500, marks=pytest.mark.slow)])
+def test_no_older_ledger_mark_or_store_wins_budget(tmp_path, monkeypatch, trials):
+    """Each file from any backup, or gone; the user of this machine remembers."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    rng, backups = random.Random(trials), []
+    files = [tmp_path / "north.ledger", tmp_path / "north.ledger.mark"]
+    store = tmp_path / "north.ledger.answers"
+
+    def save():
+        kept = {path: path.read_bytes() for path in [*files, *store.iterdir()] if path.is_file()}
+        backups.append(kept)
+
+    with gateway_of(tmp_path, budget=2.0) as first:
+        for number in range(4):
+            assert read(first.reply(message(round=number)))["ok"]
+            save()
+    every = sorted({path for kept in backups for path in kept})
+    opened = 0
+    for trial in range(trials):
+        one = rng.choice(backups)
+        for path in every:
+            kept = one if rng.random() < 0.8 else rng.choice(backups)
+            path.unlink(missing_ok=True)
+            if path in kept and rng.random() < 0.97:
+                path.write_bytes(kept[path])
+        try:
+            with gateway_of(tmp_path, budget=2.0) as again:
+                opened += 1
+                assert again.holder.ledger.left == 0, trial
+                assert code_of(again.reply(message(round=9))) == "BUDGET"
+        except ValueError:  # BudgetError is one
+            continue
+    assert 0 < opened < trials

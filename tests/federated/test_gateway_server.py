@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from steadytree.federated import transport
+from steadytree.federated import framing, transport
 from steadytree.federated.framing import carry, read
 from steadytree.federated.transport import GatewayServer
 from steadytree.privacy.ledger import Ledger
@@ -130,3 +130,28 @@ def test_a_ledger_of_another_holder_or_budget_is_refused(run, tmp_path):
     assert code == 2
     assert "another gateway" in err
     assert Ledger(tmp_path / "north.ledger", 4.0).spent == 0
+
+
+@unix_only
+def test_a_server_stops_though_a_request_is_being_computed(gateway, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(transport, "GRACE", 0.01)
+    begun, done = threading.Event(), threading.Event()
+
+    def hang(*_):
+        begun.set()
+        done.wait(hospitals.PATIENCE)
+        return b"late"
+
+    monkeypatch.setattr(gateway, "reply", hang)
+    server = transport.GatewayServer(gateway, "g.sock")
+    serving = threading.Thread(target=server.serve)
+    serving.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.connect("g.sock")
+        framing.send_frame(caller, b"{}")
+        begun.wait(hospitals.PATIENCE)
+        server.stop()
+        serving.join(hospitals.PATIENCE)
+        assert not serving.is_alive()
+        done.set()

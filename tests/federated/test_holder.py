@@ -184,11 +184,9 @@ def test_an_answer_to_another_request_is_refused():
         answer.check(ask(round=1))
 
 
-def test_a_holder_needs_rows_a_ledger_and_a_name(tmp_path):
+def test_a_holder_needs_a_ledger_and_a_name(tmp_path):
     ledger = Ledger(tmp_path / "l", 1.0)
     X, y = frame(5, 0)
-    with pytest.raises(ValueError, match="has none and should not take part"):
-        Holder("h", SCHEMA, X[:0], y[:0], ledger, testing_seed=0)
     with pytest.raises(TypeError, match="ledger must be"):
         Holder("h", SCHEMA, X, y, None, testing_seed=0)
     with pytest.raises(ValueError, match="name must be"):
@@ -296,8 +294,22 @@ def test_refusals_do_not_look_at_rows(tmp_path, request_):
         one.answer(request_)
 
 
-def test_a_holder_without_rows_is_refused_and_that_is_logged(tmp_path, caplog):
+@pytest.mark.parametrize("kind", ["rows", "block", "last block", "choice", "leaf counts"])
+def test_a_holder_without_rows_answers_like_one_with_a_row(tmp_path, kind):
     X, y = frame(5, 0)
-    with caplog.at_level(logging.WARNING), pytest.raises(ValueError, match="needs rows"):
-        Holder("h", SCHEMA, X[:0], y[:0], Ledger(tmp_path / "l", 1.0), testing_seed=0)
-    assert "refused" in caplog.text
+    sizes = []
+    for n_rows in (0, 1):
+        ledger = Ledger(tmp_path / f"{n_rows}", 1.0)
+        one = Holder("h", SCHEMA, X[:n_rows], y[:n_rows], ledger, testing_seed=0)
+        depth = 2 if "block" in kind else 0
+        answer = one.answer(Request("run", 0, kind, 0.5, schema_digest(SCHEMA), depth=depth))
+        sizes.append((one.done, len(answer.numbers) if depth == 0 else 0, ledger.spent))
+    assert sizes[0] == sizes[1]
+
+
+def test_more_rows_than_were_declared_are_refused(tmp_path, caplog):
+    X, y = frame(80, 0)
+    with pytest.raises(ValueError, match="more rows than the 64 declared: declare more"):
+        Holder("h", SCHEMA, X, y, Ledger(tmp_path / "l", 1.0), most_rows=64)
+    one = Holder("h", SCHEMA, X, y, Ledger(tmp_path / "l", 1.0), most_rows=100, testing_seed=0)
+    assert one.capacity == 128

@@ -25,6 +25,12 @@ def shown(path):
     content = json.loads(path.read_text())
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", content.pop("made"))
     assert len(content.pop("signature")) == 88
+    # a ledger has an id of its own, and so have its heads and what is signed of them
+    for name in ("ledger", "receipt"):
+        if name in content["letter"]:
+            content["letter"][name] = f"line {content['letter'][name]['number']}"
+    if "receipt" in content["letter"]:
+        content["seals"] = {name: len(seal) for name, seal in content["seals"].items()}
     return f"{path.name}\n{json.dumps(content, ensure_ascii=False)}"
 
 
@@ -146,5 +152,8 @@ def test_letters_on_a_socket(gateway, golden, command):
     for content in letters(digest):
         letter = json.dumps(content, sort_keys=True, separators=(",", ":"))
         reply = re.sub(r'"time":[0-9.]+', '"time":0', gateway(letter.encode()).decode())
+        reply = re.sub(
+            r'"head":"[0-9a-f]{64}","ledger":"[0-9a-f]{32}"', '"head":"H","ledger":"L"', reply
+        )
         found += [f"> {letter}", f"< {reply}"]
     golden("messages-socket.txt", "\n".join(found))

@@ -140,13 +140,14 @@ def test_a_budget_cannot_be_changed_and_a_file_must_be_a_ledger(path):
 
 
 # ---- crashes ----
-def test_every_way_to_cut_the_last_line_counts_its_amount(path):
+def test_every_way_to_cut_the_last_line_counts_its_amount(path, monkeypatch):
     ledger = Ledger(path, 10.0)
     ledger.spend(1.5, "first")
     before, older = path.read_bytes(), mark_path(path).read_bytes()
     ledger.spend(0.25, "second", "mechanism", request="7")
     whole, newest = path.read_bytes(), mark_path(path).read_bytes()
     for length in range(len(before), len(whole) + 1):
+        monkeypatch.setenv("XDG_STATE_HOME", str(path.with_name(f"state{length}")))  # not seen yet
         path.write_bytes(whole[:length])
         mark_path(path).write_bytes(newest)
         again = Ledger(path, 10.0)
@@ -157,6 +158,7 @@ def test_every_way_to_cut_the_last_line_counts_its_amount(path):
         if length > len(before):  # never written in this order, so nobody can tell
             path.write_bytes(whole[:length])
             mark_path(path).write_bytes(older)
+            monkeypatch.setenv("XDG_STATE_HOME", str(path.with_name(f"other{length}")))
             if length < len(whole):
                 with pytest.raises(BudgetError, match="truncated"):
                     Ledger(path, 10.0)

@@ -289,8 +289,9 @@ def test_an_old_ledger_without_a_line_is_upgraded(path):
     assert Ledger(path, BUDGET).left == BUDGET
 
 
-def test_an_interrupted_upgrade_is_done_again(path):
+def test_an_interrupted_upgrade_is_done_again(path, monkeypatch):
     for passed in range(20):
+        monkeypatch.setenv("XDG_STATE_HOME", str(path.with_name(f"state{passed}")))  # not seen yet
         mark_path(path).unlink(missing_ok=True)
         path.write_bytes(OLD)
         with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Died):

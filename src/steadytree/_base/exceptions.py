@@ -48,6 +48,14 @@ class RefusedError(ValueError):
         _LOG.warning("refused: %s", message)
 
 
+class TooMuchWorkError(RefusedError):
+    """A request that would take longer than a holder computes for one."""
+
+
+class CancelledError(Exception):
+    """A computation was given up because its process ends; nothing is known of the rows by it."""
+
+
 class StaleError(RefusedError):
     """A round that arrives after a later one was answered."""
 

@@ -116,6 +116,13 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
         sync_folder(target.parent)
 
 
+def close_to_others(path: Path) -> None:
+    """Let nobody but its owner read a file, where the system knows of others."""
+    with contextlib.suppress(OSError):  # it does not exist, or belongs to somebody else
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+
+
 def _write(path: Path, text: str, mode: int) -> None:
     """Write a file that does not exist yet; it is on the disk when this returns."""
     with open(

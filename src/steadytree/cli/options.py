@@ -163,6 +163,13 @@ Budget = Annotated[float, typer.Option(help="Total epsilon that may ever be spen
 NewLedger = Annotated[
     bool, typer.Option("--new-ledger", help="Create the ledger, which must not exist yet.")
 ]
+WitnessFile = Annotated[
+    Path | None,
+    option(
+        "FILE", "A file in another place that notes the ledger's newest line; needed from then."
+    ),
+    CHANGES,
+]
 HolderKeys = Annotated[Reads, option("FOLDER", "This holder's keys.")]
 GatewaySocket = Annotated[Path, option("FILE", "The gateway's socket."), CONNECTS]
 
@@ -218,7 +225,7 @@ def check_ledger(path: Path, new: bool) -> None:
         raise ValueError(f"the ledger {str(path)!r} exists: leave --new-ledger out.")
 
 
-def open_ledger(path: Path, budget: float, new: bool) -> st.Ledger:
+def open_ledger(path: Path, budget: float, new: bool, witness: Path | None = None) -> st.Ledger:
     """The ledger, created where `new`; opened last, when nothing else can be refused."""
     check_ledger(path, new)
-    return st.Ledger(path, budget)
+    return st.Ledger(path, budget, witness=witness)

@@ -11,8 +11,23 @@ import steadytree as st
 from steadytree._base.exceptions import BudgetError
 from steadytree._base.files import check_can_write, write_text_atomically
 from steadytree._base.progress import Progress
-from steadytree.cli import options, private_holder, private_study
-from steadytree.cli.options import AsJson, Budget, Data, Method, NewLedger, SchemaFile, option
+from steadytree.cli import (
+    options,
+    private_holder,
+    private_ledger,
+    private_rehearse,
+    private_study,
+)
+from steadytree.cli.options import (
+    AsJson,
+    Budget,
+    Data,
+    Method,
+    NewLedger,
+    SchemaFile,
+    WitnessFile,
+    option,
+)
 from steadytree.cli.output import check_order, show, stop
 
 if TYPE_CHECKING:
@@ -117,13 +132,15 @@ def fit(
     budget: Budget,
     out: options.TreeOut,
     new_ledger: NewLedger = False,
+    witness: WitnessFile = None,
     method: Annotated[Method, typer.Option(help="How to grow the tree.")] = Method.GIBBS,
     as_json: AsJson = False,
 ) -> None:
     """Fit a private tree, charge the ledger, save the tree; exit 3 if the budget is spent."""
     check_can_write(out)
     names_with(data, target)
-    declared, account = st.Schema.load(schema), options.open_ledger(ledger, budget, new_ledger)
+    declared = st.Schema.load(schema)
+    account = options.open_ledger(ledger, budget, new_ledger, witness)
     model = st.PrivateTreeClassifier(epsilon, declared, method.value, ledger=account)
     try:
         with Progress() as progress:
@@ -150,13 +167,14 @@ def evaluate(
     ledger: options.LedgerFile,
     budget: Budget,
     new_ledger: NewLedger = False,
+    witness: WitnessFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate a tree's accuracy on private rows, with noise; exit 3 if the budget is spent."""
     check_order("private evaluate", tree, data)
     names_with(data, target)
     declared, model = st.Schema.load(schema), st.load(tree)
-    account = options.open_ledger(ledger, budget, new_ledger)
+    account = options.open_ledger(ledger, budget, new_ledger, witness)
     X, y = read_rows(data, declared, target)
     try:
         found = st.private_accuracy(model, X, y, epsilon, declared, account)
@@ -169,44 +187,10 @@ def evaluate(
     show({**values, **found.privacy.to_dict(), "left": account.left}, lines, as_json)
 
 
-@app.command(name="ledger")
-def show_ledger(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A ledger."), options.CHANGES],
-    budget: Budget,
-    delta: Annotated[
-        float, option("<float>", "Total delta that may ever be spent on the data.")
-    ] = 0.0,
-    upgrade: Annotated[
-        bool,
-        typer.Option(
-            "--upgrade", help="Convert a ledger of version 1 to the current version first."
-        ),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Show what was spent on which release, and what is left."""
-    from steadytree.privacy.ledger import upgrade_ledger
-
-    if not path.exists():
-        raise ValueError(f"{path}: no such ledger.")
-    if upgrade:
-        upgrade_ledger(path, budget, delta)
-    account = st.Ledger(path, budget, delta)
-    entries = [
-        {"epsilon": str(one.epsilon), "what": one.what, "mechanism": one.mechanism}
-        for one in account.entries
-    ]
-    lines = [
-        f"{float(one.epsilon):>12g} {one.what} ({one.mechanism or 'unknown'})"
-        for one in account.entries
-    ]
-    lines.append(f"spent {account.spent:g}, left {account.left:g} of {account.budget:g}")
-    sums = {"budget": account.budget, "spent": account.spent, "left": account.left}
-    show({**sums, "entries": entries}, lines, as_json)
-
-
 for name in ("keys", "coordinate", "ask", "answer", "merge"):
     app.command()(getattr(private_study, name))
+app.command()(private_rehearse.rehearse)
+app.add_typer(private_ledger.app, name="ledger", epilog=private_ledger.EXAMPLES)
 app.add_typer(private_holder.app, name="holder", epilog=private_holder.EXAMPLES)
 
 

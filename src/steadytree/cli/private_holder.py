@@ -10,12 +10,14 @@ import typer
 import steadytree as st
 from steadytree._base.files import UsedPath
 from steadytree.cli import options
-from steadytree.cli.options import Does, GatewaySocket, MayRead, MayWrite, Reads, option
+from steadytree.cli.options import READS, Does, GatewaySocket, MayRead, MayWrite, Reads, option
 from steadytree.cli.output import show
 
 if TYPE_CHECKING:
     from steadytree.federated.gateway import Terms
 
+BLOCKWISE = ("delegate", "duel", "vote")  # methods that grow trees block by block
+LEVELS = 16  # of their trees
 LOG_LINE = "%(asctime)s %(levelname)s %(message)s"
 EXAMPLES = """\b
 Examples:
@@ -74,12 +76,23 @@ def serve(
     study: Annotated[
         list[str] | None, option("NAME=EPSILON", "Answer this study only, up to its epsilon.")
     ] = None,
+    plan: Annotated[
+        list[Path] | None,
+        option("FILE", "Answer this plan only: its study, epsilon, bins and depth; repeatable."),
+        READS,
+    ] = None,
     coordinator_key: Annotated[
         MayRead, option("FILE", "Accept only messages signed with coordinator.sign.pub.")
     ] = None,
     least_epsilon: Annotated[
         float, typer.Option(help="Refuse requests that cost less than this.", min=0)
     ] = 1e-3,
+    most_rows: Annotated[
+        int | None,
+        typer.Option(
+            help="A public number that the rows do not exceed; time follows from it.", min=1
+        ),
+    ] = None,
     new_ledger: options.NewLedger = False,
     delta: Annotated[
         float, option("<float>", "Total delta that may ever be spent on the data.")
@@ -87,6 +100,7 @@ def serve(
     sum_keys: Annotated[
         MayRead, option("FOLDER", "This holder's keys: take part in secure sums.")
     ] = None,
+    witness: options.WitnessFile = None,
     log: Annotated[MayWrite, option("FILE", "The log; by default standard error.")] = None,
     testing_seed: Annotated[
         int | None, typer.Option(hidden=True, help="FOR TESTS ONLY: seeded noise, NOT PRIVATE.")
@@ -101,8 +115,9 @@ def serve(
 
     logging.basicConfig(filename=log, level=logging.INFO, format=LOG_LINE)
     options.check_ledger(ledger, new_ledger)
-    terms = read_terms(name, study, least_epsilon, coordinator_key)
-    holder = load_holder(name, data, target, schema, (ledger, budget, delta), testing_seed)
+    terms = read_terms(name, study, plan, least_epsilon, coordinator_key)
+    account = (ledger, budget, delta, witness)
+    holder = load_holder(name, data, target, schema, account, testing_seed, most_rows)
     if sum_keys is not None:
         holder.sums.keys = SumKeys.load(sum_keys, name)
     gateway, store = open_gateway(holder, ledger, pace, terms)
@@ -144,7 +159,7 @@ def status(socket: GatewaySocket, as_json: options.AsJson = False) -> None:
 
 @app.command()
 def join(
-    keys: options.HolderKeys,
+    keys: Annotated[Reads, option("FOLDER", "The relay's keys, such as keys/north/relay.")],
     superlink: Annotated[str, option("HOST:PORT", "The coordinator.")],
     socket: GatewaySocket,
     port: Annotated[int, typer.Option(help="A local port for Flower; 0 takes a free one.")] = 0,
@@ -167,12 +182,18 @@ def join(
 
 
 def read_terms(
-    name: str, studies: list[str] | None, least_epsilon: float, key: Path | None
+    name: str,
+    studies: list[str] | None,
+    plans: list[Path] | None,
+    least_epsilon: float,
+    key: Path | None,
 ) -> Terms:
     """The terms that the options of `serve` state."""
+    from steadytree.federated.coordinator import bins_of
     from steadytree.federated.framing import unsigned
-    from steadytree.federated.gateway import Terms
+    from steadytree.federated.gateway import DEEPEST, Plan, Terms
     from steadytree.federated.signed_files import message_opener
+    from steadytree.federated.study import StudyConfig
     from steadytree.privacy.ledger_lines import decimal_of
 
     agreed = {}
@@ -184,8 +205,15 @@ def read_terms(
             study = ""
         if not study:
             raise ValueError(f"--study must be NAME=EPSILON, got {each!r}.")
+    known = {}
+    for path in plans or ():
+        config = StudyConfig.load(path)
+        agreed[config.study] = decimal_of(config.epsilon, "epsilon")
+        n_bins = bins_of(config.method, config.schema, config.n_bins)
+        levels = config.limits.max_depth or (LEVELS if config.method in BLOCKWISE else DEEPEST)
+        known[config.study] = Plan(n_bins, levels)
     opener = unsigned if key is None else message_opener(key, name)
-    return Terms(agreed or None, least_epsilon, opener)
+    return Terms(agreed or None, known, least_epsilon, opener)
 
 
 def load_holder(
@@ -193,8 +221,9 @@ def load_holder(
     data: Path,
     target: str | None,
     schema: Path,
-    account: tuple[Path, float, float],
+    account: tuple[Any, ...],
     testing_seed: int | None = None,
+    most_rows: int | None = None,
 ) -> st.Holder:
     """The holder of a file of rows; the target is the one column that is not in the schema."""
     from steadytree.cli.private import names_with, read_rows
@@ -211,12 +240,14 @@ def load_holder(
         target = others[0]
     names_with(data, target)
     X, y = read_rows(data, declared, target)
-    return st.Holder(name, declared, X, y, st.Ledger(*account), testing_seed=testing_seed)
+    more = {"most_rows": most_rows, "testing_seed": testing_seed}
+    return st.Holder(name, declared, X, y, st.Ledger(*account), **more)
 
 
 def open_gateway(holder: st.Holder, ledger: Path, pace: float, terms: Terms | None = None) -> tuple:
     """The gateway of a holder and its store of answers, in a folder beside the ledger."""
-    from steadytree.federated.gateway import AnswerStore, Gateway
+    from steadytree.federated.answer_store import AnswerStore
+    from steadytree.federated.gateway import Gateway
     from steadytree.federated.holder import schema_digest
 
     store = AnswerStore(store_of(ledger), holder.name, schema_digest(holder.schema))

@@ -51,7 +51,8 @@ def ask(
     try:
         learn(study, FileHolders(study), checkpoint)
     except Waiting as waiting:
-        show({"finished": False}, [], as_json, write_requests(study, waiting.requests, out))
+        written = write_requests(study, waiting.requests, out, checkpoint.heads)
+        show({"finished": False}, [], as_json, written)
         return
     done = {"finished": True, "tree": str(study.out)}
     show(done, [f"nothing is left to ask: {study.out} is the tree"], as_json, [])
@@ -77,6 +78,7 @@ def answer(
         float | None, typer.Option(help="Total epsilon that may ever be spent on the data.")
     ] = None,
     new_ledger: options.NewLedger = False,
+    witness: options.WitnessFile = None,
     name: Annotated[
         str | None, typer.Option(help="This holder; by default the name of its folder of keys.")
     ] = None,
@@ -98,7 +100,7 @@ def answer(
     own = name or keys.resolve().name
     if content["holder"] != own:
         raise ValueError(f"the request is for {content['holder']!r}, this is {own!r}.")
-    whose = (own, data, target, schema, (ledger, budget), testing_seed)
+    whose = (own, data, target, schema, (ledger, budget, 0.0, witness), testing_seed)
     with _door(socket, whose, content) as ask:
         known = _check_hello(ask, content)
         reply = _ask(ask, content)
@@ -124,6 +126,7 @@ def merge(
 ) -> None:
     """Check the answers of one round and continue; write the tree after the last round."""
     from steadytree.federated.coordinator import finish, learn
+    from steadytree.federated.receipts import Receipts
     from steadytree.federated.signed_files import FileHolders, Waiting
     from steadytree.federated.study import Checkpoint, StudyConfig
 
@@ -132,7 +135,8 @@ def merge(
         check_can_write(path)
     checkpoint = Checkpoint(study.checkpoint, study.digest)
     try:
-        done = learn(study, FileHolders(study, answers, without or ()), checkpoint)
+        receipts = Receipts(study.study, checkpoint.heads)
+        done = learn(study, FileHolders(study, answers, without or (), receipts), checkpoint)
     except Waiting:
         line = f"merged: requests answered so far: {checkpoint.n_rounds}; now ask the next"
         show({"finished": False, "answered": checkpoint.n_rounds}, [line], as_json, [])
@@ -227,23 +231,44 @@ def keys(
         list[str] | None,
         typer.Option(help="Another host name of the coordinator; may be repeated."),
     ] = None,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Only a new certificate of the coordinator.")
+    ] = False,
+    revoke: Annotated[
+        str | None, option("NAME", "Only take a holder's keys out of use, at the coordinator.")
+    ] = None,
+    encrypt: Annotated[
+        bool,
+        typer.Option("--encrypt", help="Encrypt keys that sign with $STEADYTREE_PASSPHRASE."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create certificates and keys, for a plan or for one holder."""
-    from steadytree.federated.keys import make_holder_keys, make_study_keys
+    """Create, renew or revoke certificates and keys, for a plan or for one holder."""
+    from steadytree.federated import keys as made
     from steadytree.federated.study import StudyConfig
 
     if (plan is None) == (holder is None):
         raise ValueError("name a plan, or --holder and no plan.")
+    secret = made.passphrase() if encrypt else None
+    if encrypt and secret is None:
+        raise ValueError(f"--encrypt needs a passphrase: set {made.PASSPHRASE}.")
     if plan is None:
         folders = [Path(str(holder))]
-        make_holder_keys(folders[0])
-        advice = "Send node.pub and sign.pub to the coordinator, no more."
+        made.make_holder_keys(folders[0], secret)
+        advice = "Send relay/node.pub and sign.pub to the coordinator, no more."
     else:
         study = StudyConfig.load(plan)
         own = study.superlink.rpartition(":")[0].strip("[]")
         hosts = list(dict.fromkeys([own, *(host or []), "localhost", "127.0.0.1"]))
-        folders = make_study_keys(study.keys, study.holders, hosts)
+        if renew or revoke is not None:
+            folder = study.keys / "coordinator"
+            done = made.revoke_holder(folder, revoke) if revoke is not None else []
+            if renew:
+                made.renew_certificate(folder, hosts)
+                done.append(folder / "server.pem")
+            show({}, [], as_json, done)
+            return
+        folders = made.make_study_keys(study.keys, study.holders, hosts, secret)
         advice = "Hand each holder its own folder by a safe way, and delete it here afterwards."
     show({}, [], as_json, folders)
     if not as_json:

@@ -84,6 +84,7 @@ class Schema(ByKey):
             )
         if len({isinstance(label, str) for label in classes}) > 1:
             raise ValueError("Schema: classes mixes text and numbers: use one of them.")
+        _check_texts((*names, *classes, *(one for own in categories.values() for one in own)))
         limits = {name: _limits(name, pair) for name, pair in bounds.items()}
         made = {"bounds": limits, "categories": categories, "classes": classes, "names": names}
         made |= {"kinds": dict(self.kinds), "missing": tuple(self.missing)}
@@ -143,7 +144,7 @@ class Schema(ByKey):
         text = Path(path).read_text(encoding="utf-8")
         try:
             found = json.loads(text) if Path(path).suffix == ".json" else tomllib.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{Path(path).name!r} cannot be read as a schema: {error}.") from None
         return cls(**from_dict(found, Path(path).name))
 
@@ -188,6 +189,18 @@ def _check_names(schema: Schema, names: Sequence[str]) -> None:
     wrong = [name for name in kinds if (kinds[name] == "categorical") != (name in categories)]
     if wrong:
         raise ValueError(f"Schema: kinds disagrees with bounds and categories on {quote(wrong)}.")
+
+
+def _check_texts(values: Sequence[Any]) -> None:
+    """Refuse text that no file can hold."""
+    for value in values:
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"Schema: {value!r} holds half a character (a lone surrogate), which cannot be "
+                "written: declare the whole character, or leave it out."
+            ) from None
 
 
 def _limits(name: str, pair: Any) -> tuple[float, float]:

@@ -18,10 +18,11 @@ from steadytree.data.schema import Schema, check_schema
 from steadytree.federated.gateway import MOST_NUMBERS
 from steadytree.federated.holder import Holder, SecureSum, schema_digest
 from steadytree.federated.messages import MOST_BINS, MOST_TREES, HolderLike
+from steadytree.federated.receipts import Receipts
 from steadytree.federated.secure_sum import MaskedSums
 from steadytree.federated.session import Grown, Session
 from steadytree.federated.strategies import METHODS, grow_from_sums
-from steadytree.federated.study import SECURE_SUM, Checkpoint, StudyConfig, handshake
+from steadytree.federated.study import SECURE_SUM, Checkpoint, StudyConfig, handshake, hello
 from steadytree.federated.transport import Holders, LocalHolders, RemoteHolders, Traffic, Transport
 from steadytree.models.files import save
 from steadytree.models.tree import Tree
@@ -92,10 +93,15 @@ def run_study(config: StudyConfig, transport: Transport, clock: Clock = CLOCK) -
     if set(transport.names) != set(config.holders):
         raise ValueError(f"the transport reaches {transport.names}, the plan has {config.holders}.")
     checkpoint = Checkpoint(config.checkpoint, config.digest)
-    private = handshake(transport, config, config.join, clock)
-    holders = RemoteHolders(transport, private, config.deadline, config.attempt, clock=clock)
+    receipts = Receipts(config.study, checkpoint.heads, getattr(transport, "sign", None))
+    private = handshake(transport, config, config.join, clock, receipts)
+    how = {"clock": clock, "receipts": receipts}
+    holders = RemoteHolders(transport, private, config.deadline, config.attempt, **how)
     holders.names = config.holders  # in the plan's order, on which every sample depends
     study = learn(config, holders, checkpoint)
+    # the last receipts, once: a holder that does not get them can ask for the checkpoint
+    active = [name for name in config.holders if name not in study.missing]
+    transport.exchange({name: hello(config, name, receipts) for name in active}, config.attempt)
     finish(config, study)
     return study
 

@@ -44,6 +44,9 @@ class Refusal(StrEnum):
     INTERNAL = "INTERNAL", "it failed by itself (its own log says more)"
     UNREACHABLE = "UNREACHABLE", "its gateway could not be reached"
     TOO_SMALL = "TOO_SMALL", "the question's epsilon is less than it answers for"
+    LEDGER = "LEDGER", "its ledger was copied back or replaced since it was last seen"
+    PLAN = "PLAN", "the question is not one of the plan that it agreed to"
+    QUOTA = "QUOTA", "the study used up the work that it does for one"
     UNSIGNED = "UNSIGNED", "the message is not signed with the coordinator's key that it has"
 
 
@@ -93,6 +96,11 @@ SIGNED, SIGNATURE = b"steadytree signed letter 1\n", 64
 def envelope(message: bytes, signature: bytes) -> bytes:
     """A message with its signature before it."""
     return SIGNED + signature + message
+
+
+def addressed(holder: str, message: bytes) -> bytes:
+    """The bytes that are signed: a message to one holder, which nobody else accepts."""
+    return SIGNED + holder.encode() + b"\n" + message
 
 
 def unsigned(message: bytes) -> bytes:

@@ -1,130 +1,45 @@
-"""Gateway: the only access to a holder's rows; AnswerStore: its answers on disk."""
+"""Gateway: the only access to a holder's rows."""
 
-import contextlib
-import json
 import logging
-import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from steadytree._base import exceptions
 from steadytree._base.clock import CLOCK, Clock
 from steadytree._base.exceptions import BudgetError, MessageError, RefusedError
-from steadytree._base.files import write_text_atomically
-from steadytree.data.schema import to_dict
+from steadytree.data.schema import Schema, to_dict
+from steadytree.data.splits import SplitTable
 from steadytree.federated import framing, messages
-from steadytree.federated.framing import Refusal, digest_of, read, refusal, write
-from steadytree.federated.holder import Holder, schema_digest
+from steadytree.federated.answer_store import AnswerStore
+from steadytree.federated.framing import Refusal, read, refusal, write
+from steadytree.federated.holder import MOST_WORK, Holder, schema_digest
 from steadytree.federated.messages import Request
-from steadytree.privacy.ledger_lines import EVERYTHING, ZERO, Entry, compose
-from steadytree.privacy.mechanisms import LARGEST_EPSILON
+from steadytree.federated.receipts import RECEIPTS, keep_receipt
+from steadytree.privacy.growers import RowsInMemory
+from steadytree.privacy.ledger_lines import ZERO, Entry
+from steadytree.privacy.mechanisms import LARGEST_EPSILON, SeededNoise
+from steadytree.privacy.tree_mechanism import sample_tree
 
-IDENTITY, LOCK, MARK = "identity.json", "serving.lock", "spent"
+MOST_STUDY_WORK = 50 * MOST_WORK  # steps for one study
+MARGIN = 1.3  # times the measured time of a request, until its answer leaves
 MOST_NUMBERS = 2_000_000  # of one answer
 MOST_NODES = 20_000  # of all trees of a request: longer computations reveal more by their time
 DEEPEST = 1_000  # levels of a requested tree
 _LOG = logging.getLogger(__name__)
 
 
-class AnswerStore:
-    """The answers of one holder, one file each, in a folder beside its ledger.
+@dataclass(frozen=True)
+class Plan:
+    """What a holder knows of a study's plan: its candidate splits, and how deep trees may be."""
 
-    The order is: store, pay, send. An answer that is stored but not paid for was never sent; it is
-    paid for when its request is repeated. An answer that was paid for but is not stored was lost
-    because files were removed, and is never computed again: new noise would reveal more than was
-    paid for. The folder is created for its owner only, and belongs to one holder and schema.
-    """
-
-    def __init__(self, folder: Path, holder: str, schema: str) -> None:
-        self.folder = folder
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)  # a restored one may be readable by others, and answers unpaid
-        self._lock = _lock_alone(folder / LOCK)
-        try:
-            _check_identity(folder / IDENTITY, {"holder": holder, "schema": schema})
-        except ValueError:
-            self.close()
-            raise
-
-    def find(self, session: str, number: int) -> tuple[str, bytes] | None:
-        """Digest of a stored request, and its answer; None if there is none, or it is damaged."""
-        damaged = (ValueError, KeyError, TypeError, AttributeError)
-        with contextlib.suppress(FileNotFoundError, *damaged):
-            found = json.loads(self._path(session, number).read_text(encoding="utf-8"))
-            message = found["letter"].encode()
-            if digest_of(message) == found["check"]:
-                return str(found["question"]), messages.current_answer(message)
-        return None
-
-    def keep(self, session: str, number: int, digest: str, message: bytes) -> None:
-        """Store an answer; it is on disk when this returns."""
-        content = {"question": digest, "check": digest_of(message), "letter": message.decode()}
-        write_text_atomically(self._path(session, number), json.dumps(content))
-
-    def drop(self, session: str, number: int) -> None:
-        """Remove an answer that could not be paid for."""
-        self._path(session, number).unlink(missing_ok=True)
-
-    @property
-    def spent(self) -> Decimal:
-        """The highest known amount spent in the ledger; infinity if the mark is damaged."""
-        try:
-            return Decimal((self.folder / MARK).read_text(encoding="utf-8").strip())
-        except FileNotFoundError:
-            return ZERO
-        except (ValueError, ArithmeticError):
-            return EVERYTHING
-
-    def mark_spent(self, epsilon: Decimal) -> None:
-        """Record what the ledger shows, so that a lost or older ledger is detected."""
-        if epsilon > self.spent:
-            write_text_atomically(self.folder / MARK, f"{epsilon}\n")
-
-    def close(self) -> None:
-        """Release the folder for another process."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
-
-    def _path(self, session: str, number: int) -> Path:
-        return self.folder / f"{session}.{number}.answer"
-
-
-def _lock_alone(path: Path) -> int:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    if sys.platform != "win32":
-        import fcntl
-
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
-            message = f"another gateway serves {path.parent.name!r}: stop it first."
-            raise ValueError(message) from None
-    return handle
-
-
-def _check_identity(path: Path, wanted: dict[str, str]) -> None:
-    if not path.exists():
-        write_text_atomically(path, json.dumps(wanted) + "\n")
-        return
-    found = None
-    with contextlib.suppress(ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict):
-        raise ValueError(f"{str(path)!r} is damaged: restore the folder from a backup.")
-    for name, value in wanted.items():
-        if found.get(name) != value:
-            raise ValueError(
-                f"the ledger beside {path.parent.name!r} was created for another {name}: use that "
-                "one, or name a new ledger for other rows."
-            )
+    n_bins: int
+    levels: int
 
 
 @dataclass(frozen=True)
@@ -132,6 +47,7 @@ class Terms:
     """The terms that a holder agreed to."""
 
     studies: Mapping[str, Decimal] | None = None  # the most that each may cost; None: no limit
+    plans: Mapping[str, Plan] = field(default_factory=dict)  # of studies whose plan is known
     least_epsilon: float = 0.0  # requests for less are refused: many of them could be timed
     open_message: Callable[[bytes], bytes] = (
         framing.unsigned
@@ -157,19 +73,18 @@ class Gateway:
     ) -> None:
         self.holder, self._store, self._pace, self._clock = holder, store, pace, clock
         self._terms = terms or Terms()
-        if compose(holder.ledger.entries)[0] < store.spent:
-            raise BudgetError(
-                f"the ledger {holder.ledger.path.name!r} shows less spent than the answers beside "
-                "it: it was lost or is an older copy. Restore the newest one."
-            )
-        self._turn = threading.Lock()
+        self._check_spent()
+        self._turn, self._rate = threading.Lock(), 0.0
+        if pace > 0:  # what a step of work takes on this machine, measured on no row of the holder
+            self._rate = seconds_per_step(clock)
         self._schema = schema_digest(holder.schema)
 
     def reply(self, message: bytes) -> bytes:
         """The reply to any bytes; never raises."""
-        start = self._clock.now()
+        due = [self._clock.now(), 0.0]  # when the work began, and how long it takes at most
+        start = due[0]
         try:
-            reply = self._reply(message)
+            reply = self._reply(message, due)
         except exceptions.UnsignedError:
             reply = refusal(Refusal.UNSIGNED)
         except MessageError:
@@ -178,10 +93,17 @@ class Gateway:
             _LOG.error("gateway of %s failed: %s", self.holder.name, type(error).__name__)
             reply = refusal(Refusal.INTERNAL)
         if self._pace > 0:
+            # at a time that follows from the price, so not from the rows, whatever it took
+            while (left := due[0] + due[1] - self._clock.now()) > 0:
+                self._clock.sleep(left)
             self._clock.sleep(self._pace - (self._clock.now() - start) % self._pace)
         return reply
 
-    def _reply(self, message: bytes) -> bytes:
+    def cancel(self) -> None:
+        """Give up what is being computed; it is not stored and not paid for."""
+        self.holder.cancel()
+
+    def _reply(self, message: bytes, due: list[float]) -> bytes:
         if len(message) > framing.LARGEST_REQUEST:
             return refusal(Refusal.TOO_LARGE)
         if (
@@ -189,10 +111,13 @@ class Gateway:
         ):  # unsigned too: the holder's own command has no coordinator's key
             return self._status()
         content = read(self._terms.open_message(message), framing.LARGEST_REQUEST)
+        if not self._keep_receipt(content):
+            return refusal(Refusal.LEDGER)
         if content.get("type") == "question":
             request = messages.read_request(content)
             with self._turn:
-                reply, outcome = self._answer(request)
+                due[0] = self._clock.now()
+                reply, outcome = self._answer(request, due)
             what = (request.session, request.round, request.kind, outcome)
             _LOG.info("study %s question %d (%s): %s", *what)
             return reply
@@ -202,7 +127,18 @@ class Gateway:
             return self._status()
         raise MessageError("of no known type.")
 
-    def _answer(self, request: Request) -> tuple[bytes, str]:
+    def _keep_receipt(self, content: dict[str, Any]) -> bool:
+        """Keep what the coordinator noted of the ledger; False if the ledger is another now."""
+        receipt = messages.read_receipt(content)
+        if receipt is None or receipt.holder != self.holder.name:
+            return True
+        if not self.holder.ledger.has(receipt.noted):
+            _LOG.error("the ledger is older than line %d, which was seen", receipt.number)
+            return False
+        keep_receipt(self._store.folder / RECEIPTS, receipt)
+        return True
+
+    def _answer(self, request: Request, due: list[float]) -> tuple[bytes, str]:
         """The reply to a request, and its outcome for the log."""
         if request.schema != self._schema:
             return _refuse(Refusal.SCHEMA)
@@ -210,18 +146,21 @@ class Gateway:
             return _refuse(Refusal.TOO_LARGE)
         if request.epsilon < self._terms.least_epsilon:
             return _refuse(Refusal.TOO_SMALL)
-        digest = request.digest
         kept = self._store.find(request.session, request.round)
         paid = self.holder.ledger.answered(request.name)
-        if kept is not None and kept[0] != digest:
+        if kept is not None and kept[0] != request.digest:
             return _refuse(Refusal.CHANGED)
         if paid:
-            return (kept[1], "repeated") if kept is not None else _refuse(Refusal.LOST)
+            return (
+                (self._with_head(kept[1]), "repeated")
+                if kept is not None
+                else _refuse(Refusal.LOST)
+            )
         if not self._is_agreed(request):
             return _refuse(Refusal.BUDGET)
         if kept is not None:  # stored before a crash, and never sent
             return self._release(request, kept[1])
-        return self._compute(request, digest)
+        return self._compute(request, due)
 
     def _is_agreed(self, request: Request) -> bool:
         """Whether the study stays within the epsilon that the holder agreed to."""
@@ -239,21 +178,35 @@ class Gateway:
         entries = [e for e in self._entries_of(study) if e.request != f"{study}:{besides}"]
         return self.holder.ledger.cost(entries)[0]
 
-    def _compute(self, request: Request, digest: str) -> tuple[bytes, str]:
+    def _compute(self, request: Request, due: list[float]) -> tuple[bytes, str]:
         try:
             admitted = self.holder.admit(request)
         except BudgetError:
             return _refuse(Refusal.BUDGET)
+        except exceptions.TooMuchWorkError:
+            return _refuse(Refusal.TOO_LARGE)
         except RefusedError as error:
             stale = isinstance(error, exceptions.StaleError)
             return _refuse(Refusal.STALE if stale else Refusal.MALFORMED)
+        work = self.holder.price(request, admitted)
+        used, bins = self._store.used(request.session)
+        if used + work > MOST_STUDY_WORK:
+            return _refuse(Refusal.QUOTA)
+        if bins and bins != {request.n_bins}:  # a study keeps the candidate splits it began with
+            return _refuse(Refusal.CHANGED)
+        plan = self._terms.plans.get(request.session)
+        if plan is not None and not _is_planned(request, plan):
+            return _refuse(Refusal.PLAN)
+        due[1] = MARGIN * work * self._rate
         try:
-            message = messages.answer_message(self.holder.draft(request, admitted), digest)
+            message = messages.answer_message(self.holder.draft(request, admitted), request.digest)
+        except exceptions.CancelledError:
+            return _refuse(Refusal.BUSY)
         except Exception:
             # the failure depends on rows, and could be provoked again and again: it is paid for
             self._pay(request)
             raise
-        self._store.keep(request.session, request.round, digest, message)
+        self._store.keep(request, message, work)
         return self._release(request, message)
 
     def _release(self, request: Request, message: bytes) -> tuple[bytes, str]:
@@ -262,12 +215,27 @@ class Gateway:
         except BudgetError:
             self._store.drop(request.session, request.round)
             return _refuse(Refusal.BUDGET)
-        return message, "answered"
+        return self._with_head(message), "answered"
+
+    def _with_head(self, message: bytes) -> bytes:
+        return messages.with_head(message, self.holder.ledger.head)
+
+    def _cost(self) -> Decimal:
+        """Epsilon of all entries, which never falls when one is added."""
+        return self.holder.ledger.cost(self.holder.ledger.entries)[0]
+
+    def _check_spent(self) -> None:
+        if self._cost() < self._store.spent:
+            raise BudgetError(
+                f"the ledger {self.holder.ledger.path.name!r} shows less spent than the answers "
+                "beside it: it was lost or is an older copy. Restore the newest one."
+            )
 
     def _pay(self, request: Request) -> None:
+        self._check_spent()
         self.holder.pay(request)
         try:
-            self._store.mark_spent(compose(self.holder.ledger.entries)[0])
+            self._store.mark_spent(self._cost())
         except OSError as error:  # it is paid for; the next mark includes it
             _LOG.error("the mark of what was spent was not written: %s", type(error).__name__)
 
@@ -283,7 +251,7 @@ class Gateway:
             enough = enough and float(self._terms.studies.get(study, ZERO)) >= wanted
         # for answers by files: compared with what the file states
         spent = min(float(self._spent_in(study, hello.round)), LARGEST_EPSILON)
-        known |= {"enough": enough, "spent": spent}
+        known |= {"enough": enough, "spent": spent, "ledger": self.holder.ledger.head._asdict()}
         return write({"version": framing.VERSION, "ok": True, "type": "hello", **known})
 
     def _status(self) -> bytes:
@@ -292,6 +260,21 @@ class Gateway:
         known |= {"budget": ledger.budget, "spent": ledger.spent, "left": ledger.left}
         known["answers"] = sum(1 for entry in ledger.entries if entry.request)
         return write({"version": framing.VERSION, "ok": True, "type": "status", **known})
+
+
+def seconds_per_step(clock: Clock) -> float:
+    """What a step of work takes here: sums over trees for made-up rows, the median of five."""
+    rng = np.random.default_rng(0)
+    schema = Schema({f"x{k}": (0.0, 1.0) for k in range(8)}, classes=["no", "yes"])
+    rows = RowsInMemory(schema, rng.random((1_024, 8)), rng.choice(["no", "yes"], 1_024))
+    candidates = SplitTable.declared(schema.space, 33)
+    block, taken = rows.padded(candidates, 8_192), []
+    for _ in range(6):
+        start = clock.now()
+        sample_tree(block, candidates, 1.0, 2, "correct", SeededNoise(0))
+        taken.append(clock.now() - start)
+    steps = 0 if block.padding is None else block.padding.price.block(2)
+    return float(np.median(taken[1:])) / max(steps, 1)  # the first may have been compiled
 
 
 def _refuse(kind: Refusal) -> tuple[bytes, str]:
@@ -304,6 +287,11 @@ def _is_too_large(request: Request, n_classes: int) -> bool:
     if max(leaves, sides) * n_classes > MOST_NUMBERS or sum(map(len, request.trees)) > MOST_NODES:
         return True
     return any(_depth(tree) > DEEPEST for tree in request.trees)
+
+
+def _is_planned(request: Request, plan: Plan) -> bool:
+    levels = max(map(_depth, request.trees)) + request.depth
+    return request.n_bins == plan.n_bins and levels <= plan.levels
 
 
 def _depth(numbers: tuple[int, ...]) -> int:

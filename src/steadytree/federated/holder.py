@@ -9,7 +9,12 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
-from steadytree._base.exceptions import RefusedError, StaleError
+from steadytree._base.exceptions import (
+    CancelledError,
+    RefusedError,
+    StaleError,
+    TooMuchWorkError,
+)
 from steadytree.data.schema import Schema, check_schema
 from steadytree.data.splits import SplitTable
 from steadytree.federated.masking import SumSide
@@ -36,8 +41,10 @@ from steadytree.privacy.mechanisms import (
     release_counts,
     release_share,
 )
+from steadytree.privacy.padding import Price, capacity_for
 from steadytree.privacy.tree_mechanism import (
     MOST_ROWS,
+    BlockRows,
     SampledTree,
     leaf_counts,
     leaves_of,
@@ -47,6 +54,8 @@ from steadytree.privacy.tree_mechanism import (
 )
 
 _LOG = logging.getLogger(__name__)
+MOST_WORK = 5 * 10**10  # steps of one request: 10 to 40 seconds
+MOST_BITS = 2**32  # rows times candidate splits of a block: 0.5 GB
 TAIL = 64  # scales; noise exceeds so many with a probability of about exp(-64)
 ROUNDING = 1e-9  # of a divided budget
 MOST_SUMMED = 256  # holders of a secure sum, whose numbers must not wrap around
@@ -68,6 +77,9 @@ class Holder:
     X, y : the rows, encoded by the schema
     ledger : Ledger
         Of these rows and of no others.
+    most_rows : int, optional
+        A public number that the rows do not exceed: work and time follow from it, not from the
+        rows. By default the next power of two from 1,024 on, which time then reveals.
     testing_seed : int, optional
         FOR TESTS ONLY: seeded noise, which is not private.
 
@@ -93,6 +105,7 @@ class Holder:
         y: Any,
         ledger: Ledger,
         *,
+        most_rows: int | None = None,
         testing_seed: int | None = None,
     ) -> None:
         with logged_refusal(_LOG, "refused to hold rows"):
@@ -103,12 +116,12 @@ class Holder:
             self.name, self.ledger = str(name), ledger
             self.schema: Schema = check_schema(schema)
             self._rows = RowsInMemory(self.schema, X, y)
-            if self._rows.n_read == 0:
-                message = "a holder needs rows: this one has none and should not take part."
-                raise RefusedError(message)
             if self._rows.n_read > MOST_ROWS:
                 message = f"a holder may have at most {MOST_ROWS:,} rows: use a sample of them."
                 raise ValueError(message)
+            self.capacity = capacity_for(self._rows.n_read, most_rows)
+        self._padded: dict[int, BlockRows] = {}  # by bins, the latest
+        self._cancelled = False
         self._noise, self._testing_seed = mechanisms.make_noise(testing_seed), testing_seed
         self._digest = schema_digest(self.schema)
         self._last_round: dict[str, int] = {}
@@ -133,6 +146,39 @@ class Holder:
         entry = self.entry_of(request)
         self.ledger.check(entry.epsilon, entry.what, request=entry.request, rho=entry.rho)
         return admitted
+
+    def price(self, request: Request, admitted: Admitted) -> int:
+        """Steps of work of a request, from public numbers alone."""
+        candidates, trees = admitted
+        sizes = (len(candidates.space), len(candidates), candidates.n_bins)
+        price = Price(self.capacity, *sizes, len(self.schema.classes))
+        used = trees if request.kind == "leaf counts" else trees[:1]
+        n_leaves = sum(len(leaves_of(tree)) for tree in used)
+        walking = (n_leaves - len(used)) * price.masking  # a split a node
+        kind = request.kind
+        if request.sum is not UNSET:  # the steps before and after the vector read no row
+            kind = request.sum.what if request.sum.step == "vector" else "rows"
+        if kind == "rows":
+            return 0
+        if kind == "bins":
+            return walking + n_leaves * price.counting
+        if kind in BLOCKS:
+            return walking + n_leaves * price.block(request.depth)
+        if kind == "leaf counts":
+            return walking + n_leaves * price.masking
+        return walking + n_open(trees[0]) * price.counting
+
+    @property
+    def done(self) -> int:
+        """Steps of work so far, as counted while they were done."""
+        return sum(block.padding.done for block in self._padded.values() if block.padding)
+
+    def cancel(self) -> None:
+        """Give up what is being computed, and all that would be computed later."""
+        self._cancelled = True
+        for block in self._padded.values():
+            if block.padding is not None:
+                block.padding.cancelled = True
 
     def draft(self, request: Request, admitted: Admitted) -> Answer:
         """An answer that must not be released before `pay` has returned.
@@ -191,11 +237,12 @@ class Holder:
         """Counts WITHOUT noise; for the in-process `SecureSum` only, which noises their sums."""
         if session not in self._joined:
             raise RefusedError("exact counts are for a secure sum that was joined and paid for.")
-        return self._summed(tree, candidates, kind)
+        return self._summed(tree, self._rows.block(candidates), candidates, kind)
 
-    def _summed(self, tree: SampledTree, candidates: SplitTable, kind: str) -> Integers:
+    def _summed(
+        self, tree: SampledTree, block: BlockRows, candidates: SplitTable, kind: str
+    ) -> Integers:
         """Counts WITHOUT noise, to be noised and summed."""
-        block = self._rows.block(candidates)
         if kind == "leaf counts":
             return leaf_counts(tree, block, candidates)
         if kind == "rows":
@@ -231,7 +278,22 @@ class Holder:
             raise
         except ValueError as error:
             raise RefusedError(str(error)) from None
+        price = self.price(request, (candidates, trees))
+        packed = len(candidates) * self.capacity if request.kind in BLOCKS else 0
+        if price > MOST_WORK or packed > MOST_BITS:
+            raise TooMuchWorkError(
+                f"a request would take {price:,} steps of work, and a holder does at most "
+                f"{MOST_WORK:,}: ask about fewer leaves, or use fewer bins or levels."
+            )
         return candidates, trees
+
+    def _block(self, candidates: SplitTable, n_bins: int) -> BlockRows:
+        """The padded rows in these bins, made once."""
+        if self._cancelled:
+            raise CancelledError
+        if n_bins not in self._padded:
+            self._padded = {n_bins: self._rows.padded(candidates, self.capacity)}
+        return self._padded[n_bins]
 
     def _numbers(
         self, request: Request, candidates: SplitTable, trees: list[SampledTree]
@@ -242,13 +304,15 @@ class Holder:
             times = len(candidates.space) if how.what == "bins" else 1
 
             def vector() -> Integers:
-                exact = self._summed(tree, candidates, how.what).ravel()
+                block = self._block(candidates, request.n_bins)
+                exact = self._summed(tree, block, candidates, how.what).ravel()
                 return release_share(exact, how.rho, self._noise, times, how.honest)
 
             return self.sums.take(request, self.private, vector)
-        block, epsilon, noise = self._rows.block(candidates), request.epsilon, self._noise
+        epsilon, noise = request.epsilon, self._noise
         if request.kind == "rows":
             return release_counts(np.array([self._rows.n_kept]), epsilon, noise)
+        block = self._block(candidates, request.n_bins)
         if request.kind in BLOCKS:
             # labels are sampled with a last block and dropped: all holders count its leaves
             utility = "pure" if request.kind == "block" else "correct"

@@ -1,5 +1,6 @@
 """Keys of a study: TLS certificates, keys of SuperNodes, keys that sign files."""
 
+import contextlib
 import datetime
 import ipaddress
 import os
@@ -12,17 +13,22 @@ from steadytree._base.optional import require
 DAYS = 365
 ISSUER = "steadytree study"
 PURPOSE = "making keys"
+RELAY, REVOKED = "relay", "revoked"  # folders of keys
+PASSPHRASE = "STEADYTREE_PASSPHRASE"  # the variable with the passphrase of keys
 USAGES = (
     *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment"),
     *("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
 )
 
 
-def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) -> list[Path]:
+def make_study_keys(
+    folder: Path, holders: Iterable[str], hosts: Iterable[str], secret: bytes | None = None
+) -> list[Path]:
     """Make all keys of a study: a folder for the coordinator, and one for each holder.
 
     `hosts` are names or addresses at which holders reach the coordinator. Existing folders are
-    refused. Returns the coordinator's folder, then those to hand to the holders.
+    refused. With `secret` the keys that sign and that of the authority are encrypted. Returns the
+    coordinator's folder, then those to hand to the holders.
     """
     names = list(holders)
     if "coordinator" in names:
@@ -34,12 +40,12 @@ def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) 
     coordinator = folders[0]
     _serialization()  # an error if it is not installed, before a folder is created
     _make_folder(coordinator)
-    certificate = _make_tls(coordinator, list(hosts))
-    signing, public = _make_signing_key(coordinator), {}
+    certificate = _make_tls(coordinator, list(hosts), secret)
+    signing, public = _make_signing_key(coordinator, secret), {}
     for each in folders[1:]:
-        node, own = make_holder_keys(each)
+        node, own = make_holder_keys(each, secret)
         public[each] = own
-        (each / "ca.crt").write_bytes(certificate)
+        (each / RELAY / "ca.crt").write_bytes(certificate)
         (each / "coordinator.sign.pub").write_bytes(signing)
         (coordinator / f"{each.name}.node.pub").write_bytes(node)
         (coordinator / f"{each.name}.sign.pub").write_bytes(own)
@@ -49,27 +55,59 @@ def make_study_keys(folder: Path, holders: Iterable[str], hosts: Iterable[str]) 
     return folders
 
 
-def make_holder_keys(folder: Path) -> tuple[bytes, bytes]:
-    """A holder's own keys, made by the holder; returns the public parts."""
+def make_holder_keys(folder: Path, secret: bytes | None = None) -> tuple[bytes, bytes]:
+    """A holder's own keys, made by the holder; returns the public parts.
+
+    The key that signs is for the holder; the relay, which runs code that Flower ships, gets a
+    folder of its own with the key of its node.
+    """
     if folder.exists():
         raise ValueError(f"{str(folder)!r} exists: name another folder, so that no key is lost.")
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
     _make_folder(folder)
+    _make_folder(folder / RELAY)
     key = crypto.generate_private_key(crypto.SECP384R1())  # what SuperNodes sign with
-    return _write_pair(folder, "node", key, "OpenSSH"), _make_signing_key(folder)
+    node = _write_pair(folder / RELAY, "node", key, "OpenSSH")
+    return node, _make_signing_key(folder, secret)
 
 
-def _make_tls(folder: Path, hosts: list[str]) -> bytes:
+def _make_tls(folder: Path, hosts: list[str], secret: bytes | None) -> bytes:
     """A certificate authority for the study, and the coordinator's certificate."""
     crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
-    root, server = (crypto.generate_private_key(crypto.SECP256R1()) for _ in range(2))
+    root = crypto.generate_private_key(crypto.SECP256R1())
     authority = _certificate(root, ISSUER, root, None)
-    own = _certificate(server, hosts[0], root, hosts)
-    _write_private(folder / "ca.key", root)
-    _write_private(folder / "server.key", server)
-    (folder / "server.pem").write_bytes(own)
+    _write_private(folder / "ca.key", root, secret=secret)
     (folder / "ca.crt").write_bytes(authority)
+    _make_server(folder, hosts, root)
     return authority
+
+
+def _make_server(folder: Path, hosts: list[str], root: Any) -> None:
+    """The coordinator's certificate and its key; both are replaced as a whole."""
+    crypto = require("cryptography.hazmat.primitives.asymmetric.ec", "private", PURPOSE)
+    server = crypto.generate_private_key(crypto.SECP256R1())
+    _write_private(folder / "server.key.new", server)
+    (folder / "server.pem.new").write_bytes(_certificate(server, hosts[0], root, hosts))
+    (folder / "server.key.new").replace(folder / "server.key")
+    (folder / "server.pem.new").replace(folder / "server.pem")
+
+
+def renew_certificate(folder: Path, hosts: list[str]) -> None:
+    """A new key and certificate of the coordinator, by the same authority: holders keep theirs."""
+    root = _read_private(folder / "ca.key")
+    for name in ("server.key.new", "server.pem.new"):  # of an interrupted renewal
+        (folder / name).unlink(missing_ok=True)
+    _make_server(folder, hosts, root)
+
+
+def revoke_holder(folder: Path, holder: str) -> list[Path]:
+    """Move a holder's public keys out of use; returns where they are now."""
+    found = [folder / f"{holder}.{kind}.pub" for kind in ("node", "sign")]
+    found = [path for path in found if path.is_file()]
+    if not found:
+        raise ValueError(f"{holder!r} has no key here, or it was revoked before.")
+    (folder / REVOKED).mkdir(mode=0o700, exist_ok=True)
+    return [path.replace(folder / REVOKED / path.name) for path in found]
 
 
 def _certificate(key: Any, name: str, issuer: Any, hosts: list[str] | None) -> bytes:
@@ -112,9 +150,9 @@ def _alternative(x509: Any, host: str) -> Any:
         return x509.DNSName(host)
 
 
-def _make_signing_key(folder: Path) -> bytes:
+def _make_signing_key(folder: Path, secret: bytes | None) -> bytes:
     ed25519 = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
-    return _write_pair(folder, "sign", ed25519.Ed25519PrivateKey.generate())
+    return _write_pair(folder, "sign", ed25519.Ed25519PrivateKey.generate(), secret=secret)
 
 
 # ---- files ----
@@ -123,19 +161,22 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700)
 
 
-def _write_pair(folder: Path, name: str, key: Any, kind: str = "PKCS8") -> bytes:
+def _write_pair(
+    folder: Path, name: str, key: Any, kind: str = "PKCS8", secret: bytes | None = None
+) -> bytes:
     """Write a key, private and public; returns the public part."""
-    _write_private(folder / f"{name}.key", key, kind)
+    _write_private(folder / f"{name}.key", key, kind, secret)
     form = _serialization()
     public = key.public_key().public_bytes(form.Encoding.OpenSSH, form.PublicFormat.OpenSSH)
     (folder / f"{name}.pub").write_bytes(public + b"\n")
     return public + b"\n"
 
 
-def _write_private(path: Path, key: Any, kind: str = "PKCS8") -> None:
+def _write_private(path: Path, key: Any, kind: str = "PKCS8", secret: bytes | None = None) -> None:
     form = _serialization()
     private = getattr(form.PrivateFormat, kind)
-    content = key.private_bytes(form.Encoding.PEM, private, form.NoEncryption())
+    how = form.NoEncryption() if secret is None else form.BestAvailableEncryption(secret)
+    content = key.private_bytes(form.Encoding.PEM, private, how)
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
@@ -143,3 +184,54 @@ def _write_private(path: Path, key: Any, kind: str = "PKCS8") -> None:
 
 def _serialization() -> Any:
     return require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
+
+
+# ---- signatures ----
+def read_key(path: Path, public: bool = False) -> Any:
+    """An Ed25519 key of a file; an error if it is missing or of another kind."""
+    form = _serialization()
+    curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
+    if not path.is_file():
+        message = f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
+        raise FileNotFoundError(message)
+    key = None
+    if not public:
+        key = _read_private(path)
+    else:
+        with contextlib.suppress(ValueError, TypeError):
+            key = form.load_ssh_public_key(path.read_bytes())
+    if not isinstance(key, curve.Ed25519PublicKey if public else curve.Ed25519PrivateKey):
+        raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
+    return key
+
+
+def _read_private(path: Path) -> Any:
+    """A private key; None if the file has none. One that is encrypted needs its passphrase."""
+    if not path.is_file():
+        raise FileNotFoundError(f"the key {str(path)!r} is missing: restore it.")
+    content, form = path.read_bytes(), _serialization()
+    encrypted = b"ENCRYPTED" in content[:64]
+    secret = passphrase() if encrypted else None
+    if encrypted and secret is None:
+        raise ValueError(f"the key {str(path)!r} is encrypted: set {PASSPHRASE}.")
+    try:
+        return form.load_pem_private_key(content, password=secret)
+    except (ValueError, TypeError):
+        if encrypted:
+            message = f"{PASSPHRASE} is not the passphrase of {str(path)!r}: check it."
+            raise ValueError(message) from None
+    return None
+
+
+def passphrase() -> bytes | None:
+    """The passphrase of keys that are encrypted at rest, from the environment."""
+    return os.environ.get(PASSPHRASE, "").encode() or None
+
+
+def is_signed(signed: bytes, signature: bytes, public: Any) -> bool:
+    """Whether the owner of a public key signed these bytes."""
+    try:
+        public.verify(signature, signed)
+    except require("cryptography.exceptions", "private", PURPOSE).InvalidSignature:
+        return False
+    return True

@@ -15,6 +15,7 @@ from steadytree._base.documents import Document, canonical_json, convert
 from steadytree._base.exceptions import MessageError, RefusedError
 from steadytree.federated.framing import VERSION, write
 from steadytree.privacy.budget import MOST_RELEASED
+from steadytree.privacy.ledger_lines import ChainHead
 from steadytree.privacy.mechanisms import check_epsilon
 
 T = TypeVar("T")
@@ -26,6 +27,7 @@ MOST_TREES, MOST_BINS = 64, 1_000  # of one request
 LARGEST = 2**40
 WHOLE = 1_000  # weight of a row that counts in full
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_END = b',"ok":true,"type":"answer","version":2}'  # of an answer in canonical form
 
 
 class SumStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,6 +115,7 @@ class Answer:
     kind: str
     numbers: NDArray[np.int64]
     private: bool = False  # whether its noise protects
+    ledger: ChainHead | None = None  # the holder's, after it had paid
 
     def __post_init__(self) -> None:
         numbers = np.asarray(self.numbers)
@@ -151,10 +154,31 @@ class HolderLike(Protocol):
 
 
 # ---- on the wire ----
+class LedgerHead(Document):
+    """How far a holder's ledger has come, as it travels."""
+
+    ledger: str
+    number: Annotated[int, Meta(ge=0)]
+    head: str
+
+
+class Receipt(LedgerHead):
+    """What a coordinator noted of a holder's ledger, signed by the coordinator."""
+
+    study: str
+    holder: str
+    signature: str  # base64; empty if messages are not signed
+
+    @property
+    def noted(self) -> ChainHead:
+        return ChainHead(self.ledger, self.number, self.head)
+
+
 class _RequestMessage(Document):
     version: Literal[2]
     type: Literal["question"]
     request: Request
+    receipt: Receipt | UnsetType = UNSET
 
 
 class Hello(Document):
@@ -165,6 +189,7 @@ class Hello(Document):
     study: str
     epsilon: Annotated[float, Meta(ge=0)]
     round: int | UnsetType = UNSET
+    receipt: Receipt | UnsetType = UNSET
 
 
 class _Numbers(Document):
@@ -182,24 +207,31 @@ class _Reply(Document):
     ok: bool
     type: Literal["answer"]
     answer: _Numbers
+    ledger: LedgerHead | UnsetType = UNSET  # added when it is sent
 
 
-def request_message(request: Request) -> bytes:
-    """The message that carries a request.
+def request_message(request: Request, receipt: Receipt | None = None) -> bytes:
+    """The message that carries a request, and a receipt for the answer before it.
 
     >>> from steadytree.federated.framing import read
     >>> read_request(read(request_message(Request("study", 3, "rows", 0.5, "abc")))).name
     'study:3'
     """
-    return write(_RequestMessage(version=2, type="question", request=request))
+    more = {} if receipt is None else {"receipt": receipt}
+    return write(_RequestMessage(version=2, type="question", request=request, **more))
 
 
 def read_request(content: dict[str, Any]) -> Request:
     """The request in a message; refuses fields that are missing, unknown or of a wrong type."""
-    request = _read(content, _RequestMessage, "request").request
-    if request_message(request) != write(content):  # a field was left to its default
+    found = _read(content, _RequestMessage, "request")
+    if write(found) != write(content):  # a field was left to its default
         raise MessageError("a request has fields that are missing, or not in canonical form.")
-    return request
+    return found.request
+
+
+def read_receipt(content: dict[str, Any]) -> Receipt | None:
+    """The receipt in a message that was read before; None if it has none."""
+    return _read(content["receipt"], Receipt, "receipt") if "receipt" in content else None
 
 
 def read_hello(content: dict[str, Any]) -> Hello:
@@ -217,8 +249,15 @@ def _read(content: dict[str, Any], document: type[T], what: str) -> T:
 def answer_message(answer: Answer, digest: str) -> bytes:
     """The message that answers the request of this digest."""
     fields = {**vars(answer), "numbers": answer.numbers.astype("<i8").tobytes()}
+    del fields["ledger"]  # it is known after the answer was stored and paid for
     found = _Numbers(**fields, question=digest)
     return write(_Reply(version=2, ok=True, type="answer", answer=found))
+
+
+def with_head(message: bytes, head: ChainHead) -> bytes:
+    """A stored answer with the head of the ledger that paid for it."""
+    start, _, _ = message.rpartition(_END)
+    return start + b',"ledger":' + write(head._asdict()) + _END
 
 
 def current_answer(message: bytes) -> bytes:
@@ -241,7 +280,10 @@ def read_answer(content: dict[str, Any], request: Request, holder: str | None = 
     try:
         numbers = np.frombuffer(found.numbers, "<i8").astype(np.int64)
         names = (found.holder, found.session, found.round, found.kind)
-        answer = Answer(*names, numbers, found.private)
+        head = None
+        if reply.ledger is not UNSET:
+            head = ChainHead(reply.ledger.ledger, reply.ledger.number, reply.ledger.head)
+        answer = Answer(*names, numbers, found.private, head)
     except ValueError:  # RefusedError too: not integers, or too large
         raise MessageError("sent numbers that are no counts") from None
     if holder not in (None, answer.holder):

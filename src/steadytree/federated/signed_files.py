@@ -1,7 +1,6 @@
 """Questions and answers as signed, numbered files."""
 
 import base64
-import contextlib
 import datetime
 import json
 import re
@@ -14,18 +13,19 @@ from msgspec import Meta, field
 from steadytree._base.documents import Document, convert, parse_json
 from steadytree._base.exceptions import HolderError, MessageError, UnsignedError
 from steadytree._base.files import write_text_atomically
-from steadytree._base.optional import require
 from steadytree.data.schema import Schema, from_dict, to_dict
 from steadytree.federated import framing, messages
-from steadytree.federated.framing import SIGNATURE, SIGNED, envelope, read, write
+from steadytree.federated.framing import SIGNATURE, SIGNED, addressed, envelope, read, write
 from steadytree.federated.holder import schema_digest
+from steadytree.federated.keys import is_signed, read_key
 from steadytree.federated.messages import Answer, Outcome, Request, read_request
+from steadytree.federated.receipts import Receipts
 from steadytree.federated.study import StudyConfig
 from steadytree.federated.transport import Transport
+from steadytree.privacy.ledger_lines import ChainHead
 
 SIGNED_VERSION = 2
 MOST_AHEAD = 300.0  # seconds that a file may seem to come from the future
-PURPOSE = "signing files"
 
 
 class _SignedFile(Document):
@@ -60,7 +60,7 @@ def write_signed(path: Path, content: dict[str, Any], key: Path) -> None:
     """Write a file that says when it was made, signed with an Ed25519 key."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     signed = {"steadytree file": SIGNED_VERSION, "made": now, **content}
-    signature = base64.b64encode(_key(key).sign(write(signed))).decode()
+    signature = base64.b64encode(read_key(key).sign(write(signed))).decode()
     write_text_atomically(path, json.dumps({**signed, "signature": signature}, indent=2) + "\n")
 
 
@@ -83,7 +83,7 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
             f"{name} is of version 1, of an older steadytree: update the side that wrote it, and "
             "make it again with `steadytree private ask` or `answer`."
         )
-    if not _is_signed(signed, signature, _key(key, public=True)):
+    if not is_signed(signed, signature, read_key(key, public=True)):
         message = f"was not signed by the owner of {key.name!r}, or was changed since"
         raise ValueError(f"{name} {message}: do not use it.")
     kind = "question" if document is RequestFile else "answer"
@@ -105,7 +105,7 @@ def read_signed(path: Path, document: type[_SignedFile], key: Path) -> dict[str,
 # ---- signatures ----
 def sign_message(message: bytes, holder: str, key: Path) -> bytes:
     """The signature of a message to one holder: nobody else accepts it."""
-    signature: bytes = _key(key).sign(_addressed(holder, message))
+    signature: bytes = read_key(key).sign(addressed(holder, message))
     return signature
 
 
@@ -114,13 +114,13 @@ def message_opener(key: Path, holder: str) -> Callable[[bytes], bytes]:
 
     The signature is checked on the bytes as they came, before anything in them is read.
     """
-    public, start = _key(key, public=True), len(SIGNED) + SIGNATURE
+    public, start = read_key(key, public=True), len(SIGNED) + SIGNATURE
 
     def open_message(message: bytes) -> bytes:
         if not message.startswith(SIGNED):
             raise UnsignedError("a message is not signed.")
         signature, content = message[len(SIGNED) : start], message[start:]
-        if not _is_signed(_addressed(holder, content), signature, public):
+        if not is_signed(addressed(holder, content), signature, public):
             raise UnsignedError("a message is signed by somebody else.")
         return content
 
@@ -132,42 +132,15 @@ class SignedMessages:
 
     def __init__(self, transport: Transport, key: Path) -> None:
         self._transport, self._key, self.names = transport, key, transport.names
-        _key(key)  # a key that is missing is refused now
+        read_key(key)  # a key that is missing is refused now
+
+    def sign(self, holder: str, content: bytes) -> bytes:
+        """The coordinator's signature, for one holder."""
+        return sign_message(content, holder, self._key)
 
     def exchange(self, messages: Mapping[str, bytes], seconds: float) -> dict[str, bytes]:
         signed = {n: envelope(x, sign_message(x, n, self._key)) for n, x in messages.items()}
         return self._transport.exchange(signed, seconds)
-
-
-def _addressed(holder: str, message: bytes) -> bytes:
-    return SIGNED + holder.encode() + b"\n" + message
-
-
-def _is_signed(signed: bytes, signature: bytes, public: Any) -> bool:
-    try:
-        public.verify(signature, signed)
-    except require("cryptography.exceptions", "private", PURPOSE).InvalidSignature:
-        return False
-    return True
-
-
-def _key(path: Path, public: bool = False) -> Any:
-    form = require("cryptography.hazmat.primitives.serialization", "private", PURPOSE)
-    curve = require("cryptography.hazmat.primitives.asymmetric.ed25519", "private", PURPOSE)
-    if not path.is_file():
-        message = f"the key {str(path)!r} is missing: make it with `steadytree private keys`."
-        raise FileNotFoundError(message)
-    key = None
-    with contextlib.suppress(ValueError, TypeError):
-        content = path.read_bytes()
-        key = (
-            form.load_ssh_public_key(content)
-            if public
-            else form.load_pem_private_key(content, password=None)
-        )
-    if not isinstance(key, curve.Ed25519PublicKey if public else curve.Ed25519PrivateKey):
-        raise ValueError(f"{str(path)!r} is no key that signs files: name another.")
-    return key
 
 
 # ---- the coordinator's files ----
@@ -186,8 +159,13 @@ class FileHolders:
     """
 
     def __init__(
-        self, plan: StudyConfig, answers: Sequence[Path] = (), without: Sequence[str] = ()
+        self,
+        plan: StudyConfig,
+        answers: Sequence[Path] = (),
+        without: Sequence[str] = (),
+        receipts: Receipts | None = None,
     ) -> None:
+        self._receipts = receipts or Receipts(plan.study, {})
         for name in without:
             if name not in plan.holders:
                 raise ValueError(f"{name!r} is no holder of the plan.")
@@ -227,21 +205,34 @@ class FileHolders:
             return HolderError(name, "the study goes on without it")
         try:
             content = read(write(self._found[name]["letter"]))
-            return messages.read_answer(content, request, name)
+            answer = messages.read_answer(content, request, name)
+            self._receipts.note(name, answer.ledger)
         except MessageError as error:
             return HolderError(name, str(error).rstrip("."))
+        except HolderError as error:
+            return error
+        return answer
 
 
-def write_requests(plan: StudyConfig, requests: Mapping[str, Request], folder: Path) -> list[Path]:
-    """One signed question for each holder, named by study, number and holder."""
+def write_requests(
+    plan: StudyConfig,
+    requests: Mapping[str, Request],
+    folder: Path,
+    heads: dict[str, ChainHead] | None = None,
+) -> list[Path]:
+    """One signed question for each holder, named by study, number and holder.
+
+    `heads` of the checkpoint: each question brings a receipt for the answer before it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     key, paths = plan.keys / "coordinator" / "sign.key", []
+    receipts = Receipts(plan.study, heads or {}, lambda name, x: sign_message(x, name, key))
     for name, request in requests.items():
         path = folder / f"{plan.study}.{request.round:04d}.{name}.question.json"
         content: dict[str, Any] = {"kind": "question", "study": plan.study, "number": request.round}
         content |= {"holder": name, "asks for": request.kind, "epsilon": request.epsilon}
         content |= {"epsilon of the study": plan.epsilon, "schema": to_dict(plan.schema)}
-        content["letter"] = read(messages.request_message(request))
+        content["letter"] = read(messages.request_message(request, receipts.of(name)))
         content["seals"] = {each: _seal(content, each, key) for each in ("letter", "hello")}
         write_signed(path, content, key)
         paths.append(path)

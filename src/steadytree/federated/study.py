@@ -1,6 +1,7 @@
 """A study: its configuration, the handshake before anything is spent, and its checkpoint."""
 
 import base64
+import binascii
 import hashlib
 import json
 import time
@@ -14,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from steadytree._base.clock import CLOCK, Clock, Limit
-from steadytree._base.exceptions import HolderError, MessageError
+from steadytree._base.exceptions import HolderError, MessageError, RefusedError
 from steadytree._base.files import UsedPath, check_apart, check_can_write, write_text_atomically
 from steadytree.data.schema import Schema, to_dict
 from steadytree.federated.framing import PASSING, VERSION, Refusal, read, refusal_in, write
 from steadytree.federated.messages import NAME, Answer, Outcome, Request
+from steadytree.federated.receipts import Receipts, read_head
 from steadytree.federated.transport import Transport
+from steadytree.privacy.ledger_lines import ChainHead
 from steadytree.privacy.mechanisms import check_epsilon
 from steadytree.privacy.topdown import PARAMETERS as TOP_DOWN
 from steadytree.privacy.topdown import TopDown
@@ -69,7 +72,7 @@ class StudyConfig:
             raise FileNotFoundError(f"there is no plan {str(path)!r}: check the path.")
         try:
             found = tomllib.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{path.name!r} cannot be read as a plan: {error}.") from None
         return _config(found, path)
 
@@ -212,21 +215,24 @@ def _seconds(found: Mapping[str, Any], key: str, default: float, name: str) -> f
 
 # ---- the handshake ----
 def handshake(
-    transport: Transport, config: StudyConfig, seconds: float, clock: Clock = CLOCK
+    transport: Transport,
+    config: StudyConfig,
+    seconds: float,
+    clock: Clock = CLOCK,
+    receipts: Receipts | None = None,
 ) -> bool:
     """Ask every holder who it is, and refuse to begin if one does not match the plan.
 
     Holders may be missing while the plan's minimum answers. Nothing is spent. Returns whether all
     holders state that their noise is private.
     """
-    hello = {"type": "hello", "study": config.study, "epsilon": config.epsilon}
-    message = write({"version": VERSION, **hello})
+    receipts = receipts or Receipts(config.study, {})
     limit, sent = Limit(seconds, clock=clock), time.time()
     known: dict[str, dict[str, Any]] = {}
     reasons: dict[str, str] = {}
     while (left := [name for name in config.holders if name not in known]) and limit.left > 0:
         patience = max(min(config.attempt, limit.left), 0.1)
-        replies = transport.exchange(dict.fromkeys(left, message), patience)
+        replies = transport.exchange({n: hello(config, n, receipts) for n in left}, patience)
         for name, reply in replies.items():
             try:
                 found = read(reply)
@@ -238,6 +244,10 @@ def handshake(
             elif fault := _fault(name, found, refusal, config, sent):
                 raise ValueError(f"{fault} {NOTHING}")
             else:
+                try:
+                    receipts.note(name, read_head(found))
+                except HolderError as error:
+                    raise ValueError(f"{error} {NOTHING}") from None
                 known[name] = found
         if len(known) < len(config.holders):
             clock.sleep(min(0.5, seconds / 10))
@@ -249,6 +259,14 @@ def handshake(
             f"{config.minimum}; missing: {', '.join(missing)}. {NOTHING}"
         )
     return all(found["private"] for found in known.values())
+
+
+def hello(config: StudyConfig, holder: str, receipts: Receipts) -> bytes:
+    """What a coordinator asks before a study; with a receipt, if the holder showed its ledger."""
+    known = {"type": "hello", "study": config.study, "epsilon": config.epsilon}
+    receipt = receipts.of(holder)
+    more = {} if receipt is None else {"receipt": receipt}
+    return write({"version": VERSION, **known, **more})
 
 
 def _fault(
@@ -310,13 +328,19 @@ class Checkpoint:
         self._path = None if path is None else check_can_write(path)
         self._plan = plan
         self._rounds: dict[str, dict[str, Any]] = {}
+        self.heads: dict[str, ChainHead] = {}  # of the holders' ledgers
         if self._path is None or not self._path.exists():
             return
         try:
             found = json.loads(self._path.read_text(encoding="utf-8"))
             known = found["steadytree checkpoint"], found["plan"]
             self._rounds = dict(found["rounds"])
-        except (ValueError, KeyError, TypeError):
+            kept = found.get("ledgers", {}).items()
+            heads = {name: read_head({"ledger": ChainHead(*x)._asdict()}) for name, x in kept}
+            self.heads = {name: head for name, head in heads.items() if head is not None}
+            if len(self.heads) < len(heads):
+                raise ValueError("a head of a ledger is damaged")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             message = f"{str(self._path)!r} is not a checkpoint: name another file."
             raise ValueError(message) from None
         if known != (CHECKPOINT_VERSION, plan):
@@ -334,6 +358,15 @@ class Checkpoint:
         noted = self._rounds.get(str(number))
         if noted is None:
             return None
+        try:
+            return self._recalled(number, noted, requests)
+        except (KeyError, TypeError, AttributeError, binascii.Error, RefusedError):
+            message = f"round {number} of the checkpoint is damaged: restore the file, or remove it"
+            raise ValueError(f"{message}, and holders send their answers again.") from None
+
+    def _recalled(
+        self, number: int, noted: dict[str, Any], requests: Mapping[str, Request]
+    ) -> Outcome:
         found: Outcome = {}
         for name, request in requests.items():
             kept = noted.get(name)
@@ -367,5 +400,5 @@ class Checkpoint:
         self._rounds[str(number)] = noted
         if self._path is not None:
             content = {"steadytree checkpoint": CHECKPOINT_VERSION, "plan": self._plan}
-            content["rounds"] = self._rounds
+            content |= {"rounds": self._rounds, "ledgers": self.heads}
             write_text_atomically(self._path, json.dumps(content) + "\n")

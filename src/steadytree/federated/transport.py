@@ -26,9 +26,11 @@ from steadytree.federated.messages import (
     read_answer,
     request_message,
 )
+from steadytree.federated.receipts import Receipts
 
 LONGEST_PATH = 100  # bytes of a socket's path; systems allow 104 to 108
 MOST_CONNECTIONS = 8
+GRACE = 3.0  # seconds for requests in progress when the server stops
 PATIENCE = 30.0  # seconds to receive or to send a message
 _LOG = logging.getLogger(__name__)
 
@@ -96,14 +98,16 @@ class RemoteHolders:
         attempt: float = 40.0,  # seconds after which a message is repeated
         pause: float = 1.0,  # seconds before it is repeated to a holder that was unavailable
         clock: Clock = CLOCK,
+        receipts: Receipts | None = None,
     ) -> None:
+        self._receipts = receipts or Receipts("", {})
         self._transport, self.names, self.private = transport, transport.names, private
         self._deadline, self._attempt, self._pause = deadline, attempt, pause
         self._clock, self.traffic = clock, Traffic()
 
     def ask(self, requests: Mapping[str, Request]) -> Outcome:
         """One round: repeat messages until each has a usable reply, or the deadline has passed."""
-        left = {name: request_message(request) for name, request in requests.items()}
+        left = {n: request_message(x, self._receipts.of(n)) for n, x in requests.items()}
         late = {name: HolderError(name, "no reply before the deadline") for name in left}
         limit, again = Limit(self._deadline, clock=self._clock), False
         done: Outcome = {}
@@ -113,7 +117,7 @@ class RemoteHolders:
             replies = self._transport.exchange(left, min(self._attempt, seconds))
             for name, reply in replies.items():
                 self.traffic.bytes_in += len(reply)
-                outcome = _outcome(name, reply, requests[name])
+                outcome = self._outcome(name, reply, requests[name])
                 if isinstance(outcome, HolderError) and outcome.refusal in framing.PASSING:
                     late[name] = outcome
                 else:
@@ -125,16 +129,19 @@ class RemoteHolders:
         self.traffic.seconds.append(limit.elapsed)
         return {name: done.get(name, late[name]) for name in requests}
 
-
-def _outcome(name: str, reply: bytes, request: Request) -> Answer | HolderError:
-    try:
-        content = read(reply)
-        refusal = framing.refusal_in(content)
-        if refusal is not None:
-            return HolderError(name, refusal.meaning, refusal)
-        return read_answer(content, request, name)
-    except MessageError as error:
-        return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
+    def _outcome(self, name: str, reply: bytes, request: Request) -> Answer | HolderError:
+        try:
+            content = read(reply)
+            refusal = framing.refusal_in(content)
+            if refusal is not None:
+                return HolderError(name, refusal.meaning, refusal)
+            answer = read_answer(content, request, name)
+            self._receipts.note(name, answer.ledger)
+        except MessageError as error:
+            return HolderError(name, str(error).rstrip("."), Refusal.MALFORMED)
+        except HolderError as error:
+            return error
+        return answer
 
 
 class InMemory:
@@ -187,7 +194,10 @@ class GatewayServer:
         self._listener = _listen(self.path, group)
 
     def serve(self) -> None:
-        """Serve until `stop` is called; requests in progress are finished first."""
+        """Serve until `stop` is called; requests in progress get a few seconds, then are given up.
+
+        What was given up was not paid for, or is stored: it is as after a crash.
+        """
         _LOG.info("gateway of %s serves", self._gateway.holder.name)
         threads: list[threading.Thread] = []
         try:
@@ -197,12 +207,15 @@ class GatewayServer:
                 except TimeoutError:
                     continue
                 threads = [thread for thread in threads if thread.is_alive()]
-                threads.append(threading.Thread(target=self._handle, args=(connection,)))
+                threads.append(
+                    threading.Thread(target=self._handle, args=(connection,), daemon=True)
+                )
                 threads[-1].start()
         finally:
             self._listener.close()
+            limit = Limit(GRACE)
             for thread in threads:
-                thread.join()
+                thread.join(limit.left)
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
             _LOG.info("gateway of %s stopped", self._gateway.holder.name)
@@ -210,6 +223,7 @@ class GatewayServer:
     def stop(self) -> None:
         """Make `serve` return; may be called from a signal handler."""
         self._stopping.set()
+        self._gateway.cancel()
 
     def _handle(self, connection: socket.socket) -> None:
         # a caller that disconnects or sends half a message is ignored

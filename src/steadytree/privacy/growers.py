@@ -19,6 +19,7 @@ from steadytree.models.builder import TreeBuilder
 from steadytree.models.tree import LEAF, Tree
 from steadytree.privacy import tree_mechanism
 from steadytree.privacy.mechanisms import Floats, Integers, Noise
+from steadytree.privacy.padding import Padding
 from steadytree.privacy.tree_mechanism import OPEN, BlockRows, SampledTree
 
 Binned = tuple[NDArray[Any], NDArray[np.int32]]  # bins and labels
@@ -36,6 +37,14 @@ class RowsInMemory:
     def block(self, candidates: SplitTable) -> BlockRows:
         binned = candidates.space.binned(self._values)
         return BlockRows(binned, self._labels, self._n_classes, np.arange(self.n_kept))
+
+    def padded(self, candidates: SplitTable, capacity: int) -> BlockRows:
+        """The rows among so many; what is done with them takes the same work for any rows."""
+        space, n_classes, extra = candidates.space, self._n_classes, capacity - self.n_kept
+        binned = np.pad(space.binned(self._values), ((0, 0), (0, extra)))
+        labels = np.pad(self._labels, (0, extra))
+        padding = Padding(binned, labels, self.n_kept, n_classes, candidates)
+        return BlockRows(binned, labels, n_classes, np.arange(capacity) < self.n_kept, padding)
 
     def source(self, candidates: SplitTable) -> Source:
         """The rows as a source of counts, level by level."""

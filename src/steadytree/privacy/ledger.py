@@ -1,37 +1,41 @@
 """Ledger: the privacy budget of a data set, spent durably before an answer is released."""
 
 import contextlib
-import hashlib
-import json
 import logging
 import os
-import re
 import secrets
-import zlib
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
 
 from steadytree._base.exceptions import BudgetError, ChainError
-from steadytree._base.files import check_can_write, locked, sync_folder, write_text_atomically
+from steadytree._base.files import (
+    check_can_write,
+    close_to_others,
+    locked,
+    sync_folder,
+    write_text_atomically,
+)
 from steadytree.privacy.ledger_lines import (
+    HEADER,
+    OLD_HEADER,
     START,
     ZERO,
-    Chain,
+    Account,
+    ChainHead,
     Entry,
     Mark,
     compose,
     decimal_of,
+    first_line,
     mark_path,
+    old_bodies,
 )
+from steadytree.privacy.witness import Witness, usual_witnesses
 
-HEADER = "steadytree ledger 2"
-OLD_HEADER = "steadytree ledger 1"
 LONGEST_TEXT = 200
 MODE = 0o600  # for the owner only
-_NUMBER = rb"([0-9.eE+-]+)"
-_OLD_LINE = re.compile(_NUMBER + b" " + _NUMBER + rb" ([0-9a-f]{8}) (\[.*\]) ([0-9a-f]{8})")
+WITNESSED = "witness"  # the line from which a ledger needs its witness
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())  # a refusal is raised too, and should not be shown twice
 
@@ -49,8 +53,9 @@ class Ledger:
     truncated, altered, missing, swapped or repeated line, an older copy, a missing mark) is
     refused.
 
-    A ledger cannot detect that someone restores older copies of both files, forges new ones, or
-    keeps two ledgers for the same rows.
+    Older copies of both files, and copies that went another way, are refused where a later state
+    was seen: by this object, by this user on this machine (`usual_witnesses`), or by the file that
+    `witness` names. A ledger cannot detect that someone keeps two ledgers for the same rows.
 
     Parameters
     ----------
@@ -63,6 +68,9 @@ class Ledger:
         file with another budget is refused.
     delta : float, default=0.0
         The same for delta; 0 allows pure mechanisms only.
+    witness : str or path-like, optional
+        A file in another place, such as a share that only grows, that notes the newest line. A
+        ledger that was opened with one has to be opened with it from then on.
 
     Examples
     --------
@@ -80,7 +88,13 @@ is left: ask for less.
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: str | os.PathLike[str], budget: float, delta: float = 0.0) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        budget: float,
+        delta: float = 0.0,
+        witness: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.path = check_can_write(path)
         self._budget = decimal_of(budget, "budget")
         self._delta = decimal_of(delta, "delta")
@@ -89,11 +103,18 @@ is left: ask for less.
         if self._delta >= 1:
             raise ValueError(f"delta must be in [0, 1), got {delta}.")
         self._mark_path = mark_path(self.path)
+        self._witness = None if witness is None else Witness(check_can_write(witness))
+        self._seen: ChainHead | None = None  # by this object
         if not (self.path.exists() or self._mark_path.exists()):
-            first = _first_line(secrets.token_hex(16), self._budget, self._delta)
+            if self._witness is not None and self._witness.exists:
+                raise _damaged(self.path)  # of another ledger, or this one was lost
+            first = first_line(secrets.token_hex(16), self._budget, self._delta)
             Mark.after(START, first).begin(self._mark_path)
         with self._open() as handle:
-            self._mend(handle, self._read(handle))
+            known = self._read(handle)
+            self._mend(handle, known)
+            if self._witness is not None and not _is_witnessed(known):
+                self._record(handle, known, Entry(ZERO, what=WITNESSED))
 
     @property
     def budget(self) -> float:
@@ -122,6 +143,17 @@ is left: ask for less.
     def cost(self, entries: Iterable[Entry]) -> tuple[Decimal, Decimal]:
         """Epsilon and delta of some entries together, with this ledger's delta."""
         return compose(entries, self._delta)
+
+    @property
+    def head(self) -> ChainHead:
+        """How far the ledger has come: what others may note, and hold against it later."""
+        with self._open() as handle:
+            return self._read(handle).head
+
+    def has(self, head: ChainHead) -> bool:
+        """Whether the ledger had come to this head; not, where it is an older copy or a fork."""
+        with self._open() as handle:
+            return self._read(handle).has(head)
 
     def answered(self, request: str) -> bool:
         """Whether a request of this name has been paid for."""
@@ -223,6 +255,8 @@ is left: ask for less.
         except FileNotFoundError as error:
             raise _damaged(self.path) from error
         try:
+            for path in (self.path, self._mark_path):
+                close_to_others(path)  # a restored one may be readable by others
             with locked(handle):
                 yield handle
         finally:
@@ -234,26 +268,35 @@ is left: ask for less.
         except ChainError as error:
             raise _damaged(self.path) from error
 
-    def _read(self, handle: int) -> "_Known":
-        """The file's content, completed from the mark; a damaged ledger is refused."""
+    def _read(self, handle: int) -> Account:
+        """The file's content, completed from the mark; a damaged or older ledger is refused."""
         content, mark = _content(handle), self._mark()
         self._check_kind(content, mark)
         try:
-            if mark is None:
-                raise ChainError("there is no mark.")
-            missing = mark.missing(Chain.of(content))
-            chain = Chain.of(content + missing)
-            first, *bodies = chain.bodies
-            entries = [Entry.from_body(body, n) for n, body in enumerate(bodies, 1)]
-        except (ValueError, ArithmeticError, TypeError) as error:
+            known = Account.read(content, mark)
+            for witness in self._witnesses(known):
+                witness.check(known)
+        except ChainError as error:
             raise _damaged(self.path) from error
-        begun = first.decode().partition(" budget ")[2].split(" delta ")
-        if begun != [str(self._budget), str(self._delta)]:
+        if known.terms != (str(self._budget), str(self._delta)):
             raise ValueError(
-                f"{self.path.name!r} was created with budget {' and delta '.join(begun)}, not with "
-                f"budget {self._budget} and delta {self._delta}: a budget cannot be changed later."
+                f"{self.path.name!r} was created with budget {' and delta '.join(known.terms)}, "
+                f"not with budget {self._budget} and delta {self._delta}: a budget cannot be "
+                "changed later."
             )
-        return _Known(entries, mark, chain.heads[-1], missing)
+        if self._seen is not None and not known.has(self._seen):
+            raise _damaged(self.path)
+        if _is_witnessed(known) and (self._witness is None or not self._witness.exists):
+            raise BudgetError(
+                f"the ledger {self.path.name!r} has a witness, and it was not given or is lost: "
+                "name it (witness=, --witness), or consider the budget of these rows spent."
+            )
+        self._seen = known.head
+        return known
+
+    def _witnesses(self, known: Account) -> list[Witness]:
+        own = [] if self._witness is None else [self._witness]
+        return usual_witnesses(known.name) + own
 
     def _check_kind(self, content: bytes, mark: Mark | None) -> None:
         """Refuse a file that is not a ledger, or one of version 1."""
@@ -268,15 +311,15 @@ is left: ask for less.
             message = "is not a ledger: name another file, or restore it if it was one."
             raise ValueError(f"{self.path.name!r} {message}")
 
-    def _mend(self, handle: int, known: "_Known") -> None:
+    def _mend(self, handle: int, known: Account) -> None:
         """Complete a line that a crash interrupted."""
         if known.missing:
             self._append(handle, known.missing)
             sync_folder(self.path.parent)  # the file itself may be new
 
-    def _record(self, handle: int, known: "_Known", entry: Entry) -> None:
+    def _record(self, handle: int, known: Account, entry: Entry) -> None:
         """Write the mark first: whatever happens after it, the line counts."""
-        mark = Mark.after(known.head, entry.to_body(len(known.entries) + 1))
+        mark = Mark.after(known.heads[-1], entry.to_body(len(known.entries) + 1))
         size = os.fstat(handle).st_size
         mark.write(self._mark_path)
         try:
@@ -287,6 +330,9 @@ is left: ask for less.
             if os.fstat(handle).st_size == size:
                 known.mark.write(self._mark_path)
             raise
+        self._seen = ChainHead(known.name, len(known.heads), mark.head)
+        for witness in self._witnesses(known):
+            witness.note(self._seen)
 
     def _append(self, handle: int, line: bytes) -> None:
         size = os.fstat(handle).st_size
@@ -301,21 +347,14 @@ is left: ask for less.
             raise
 
 
-class _Known(NamedTuple):
-    entries: list[Entry]
-    mark: Mark
-    head: str  # hash of all lines
-    missing: bytes  # the rest of an interrupted line
-
-
-def _first_line(name: str, budget: Decimal, delta: Decimal) -> bytes:
-    return f"{HEADER} id {name} budget {budget} delta {delta}".encode()
+def _is_witnessed(known: Account) -> bool:
+    return any(entry.what == WITNESSED and not entry.epsilon for entry in known.entries)
 
 
 def _damaged(path: Path) -> BudgetError:
     return BudgetError(
         f"the ledger {path.name!r} was removed or replaced, truncated or altered, or is an older "
-        "copy than its mark, so what was spent is unknown: restore the newest "
+        "copy than its mark or its witness, so what was spent is unknown: restore the newest "
         f"{path.name!r} and {mark_path(path).name!r} together, or consider the budget of these "
         "rows spent."
     )
@@ -350,7 +389,7 @@ def upgrade_ledger(path: str | os.PathLike[str], budget: float, delta: float = 0
         raise ValueError(f"{path.name!r} is not a ledger of version 1: nothing to upgrade.")
     terms = decimal_of(budget, "budget"), decimal_of(delta, "delta")
     try:
-        bodies = _bodies(content, terms)
+        bodies = old_bodies(content, terms)
     except (ValueError, ArithmeticError) as error:
         raise BudgetError(
             f"{path.name!r} was created with another budget, or has a truncated or altered line: "
@@ -369,25 +408,3 @@ def upgrade_ledger(path: str | os.PathLike[str], budget: float, delta: float = 0
     if found != mark:
         raise _damaged(path)
     write_text_atomically(path, b"".join(lines).decode(), for_owner=True)
-
-
-def _bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
-    """The lines in today's form; the id is a hash, so that a repeated upgrade gives the same."""
-    first, *lines, tail = content.split(b"\n")
-    if first != f"{OLD_HEADER} budget {terms[0]} delta {terms[1]}".encode() or tail:
-        raise ValueError("the first line differs, or the last is incomplete.")
-    bodies = [_first_line(hashlib.sha256(content).hexdigest()[:32], *terms)]
-    for number, line in enumerate(lines, 1):
-        found = _OLD_LINE.fullmatch(line)
-        if found is None:
-            raise ValueError("a line is incomplete.")
-        epsilon, delta, first_check, texts, last_check = found.groups()
-        if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
-            raise ValueError("a line was altered.")
-        amounts = Decimal(epsilon.decode()), Decimal(delta.decode())
-        bodies.append(Entry(*amounts, *json.loads(texts)).to_body(number))
-    return bodies
-
-
-def _checksum(body: bytes) -> bytes:
-    return f"{zlib.crc32(body):08x}".encode()

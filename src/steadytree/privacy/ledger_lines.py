@@ -4,6 +4,8 @@ import hashlib
 import json
 import math
 import os
+import re
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +18,12 @@ from steadytree._base.files import create_text, write_text_atomically
 from steadytree.privacy.accounting import Cost
 
 START = "0" * 64  # hash before the first line
-HEADER = "steadytree ledger mark 1"
+HEADER = "steadytree ledger 2"
+MARK_HEADER = "steadytree ledger mark 1"
+OLD_HEADER = "steadytree ledger 1"
+_NAME = re.compile(r"[0-9a-f]{32}")
+_NUMBER = rb"([0-9.eE+-]+)"
+_OLD_LINE = re.compile(_NUMBER + b" " + _NUMBER + rb" ([0-9a-f]{8}) (\[.*\]) ([0-9a-f]{8})")
 EVERYTHING = Decimal("Infinity")
 ZERO = Decimal(0)
 
@@ -92,7 +99,7 @@ class Mark(NamedTuple):
             return None
         first, _, line = content.partition(b"\n")
         before = first[-64:].decode("ascii", "replace")
-        if first != f"{HEADER} {before}".encode():
+        if first != f"{MARK_HEADER} {before}".encode():
             raise ChainError("the mark was altered.")
         unseal(before, line)
         return cls(before, line)
@@ -107,7 +114,7 @@ class Mark(NamedTuple):
 
     @property
     def _text(self) -> str:
-        return f"{HEADER} {self.before}\n{self.line.decode()}"
+        return f"{MARK_HEADER} {self.before}\n{self.line.decode()}"
 
 
 def mark_path(ledger: str | os.PathLike[str]) -> Path:
@@ -146,6 +153,62 @@ class Entry:
         return cls(Decimal(epsilon), Decimal(delta), *named, rho)
 
 
+class ChainHead(NamedTuple):
+    """How far a ledger had come: its id, its number of lines, and the hash of all of them."""
+
+    ledger: str
+    number: int
+    head: str
+
+
+def first_line(name: str, budget: Decimal, delta: Decimal) -> bytes:
+    """The first line of a ledger: its random id, and all that may be spent."""
+    return f"{HEADER} id {name} budget {budget} delta {delta}".encode()
+
+
+class Account(NamedTuple):
+    """What the files of a ledger show; reading them changes nothing."""
+
+    name: str  # the ledger's id
+    terms: tuple[str, str]  # budget and delta, as they are written
+    entries: list["Entry"]
+    heads: list[str]  # of the chain
+    mark: Mark
+    missing: bytes  # the rest of an interrupted line
+
+    @classmethod
+    def read(cls, content: bytes, mark: Mark | None) -> "Account":
+        """The lines of a ledger, completed from its mark; a ChainError if they do not match."""
+        try:
+            if mark is None:
+                raise ChainError("there is no mark.")
+            missing = mark.missing(Chain.of(content))
+            chain = Chain.of(content + missing)
+            first, *bodies = chain.bodies
+            entries = [Entry.from_body(body, n) for n, body in enumerate(bodies, 1)]
+            start, name, terms = first.decode().partition(" id ")[0], *_terms(first)
+            if start != HEADER or not _NAME.fullmatch(name):
+                raise ChainError("the first line is not that of a ledger.")
+        except (ValueError, ArithmeticError, TypeError) as error:
+            raise ChainError(str(error)) from error
+        return cls(name, terms, entries, chain.heads, mark, missing)
+
+    @property
+    def head(self) -> ChainHead:
+        return ChainHead(self.name, len(self.heads) - 1, self.heads[-1])
+
+    def has(self, head: ChainHead) -> bool:
+        """Whether this ledger had come to `head`: it is no older copy, and no fork."""
+        known = head.ledger == self.name and 0 <= head.number < len(self.heads)
+        return known and self.heads[head.number] == head.head
+
+
+def _terms(first: bytes) -> tuple[str, tuple[str, str]]:
+    name, _, terms = first.decode().partition(" id ")[2].partition(" budget ")
+    budget, _, delta = terms.partition(" delta ")
+    return name, (budget, delta)
+
+
 def decimal_of(value: float | Decimal, name: str) -> Decimal:
     """The number as it is printed, so that ten times 0.1 is 1."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -172,3 +235,29 @@ def compose(entries: Iterable[Entry], delta: Decimal = ZERO) -> tuple[Decimal, D
     for (group, _), cost in parts.items():
         groups[group].append(cost)
     return sum((Cost.most(costs) for costs in groups.values()), Cost()).total(delta)
+
+
+# ---- version 1 ----
+def old_bodies(content: bytes, terms: tuple[Decimal, Decimal]) -> list[bytes]:
+    """Lines of version 1, which were not chained, in today's form.
+
+    The id is a hash, so that a repeated upgrade gives the same.
+    """
+    first, *lines, tail = content.split(b"\n")
+    if first != f"{OLD_HEADER} budget {terms[0]} delta {terms[1]}".encode() or tail:
+        raise ValueError("the first line differs, or the last is incomplete.")
+    bodies = [first_line(hashlib.sha256(content).hexdigest()[:32], *terms)]
+    for number, line in enumerate(lines, 1):
+        found = _OLD_LINE.fullmatch(line)
+        if found is None:
+            raise ValueError("a line is incomplete.")
+        epsilon, delta, first_check, texts, last_check = found.groups()
+        if first_check != _checksum(epsilon + b" " + delta) or last_check != _checksum(line[:-9]):
+            raise ValueError("a line was altered.")
+        amounts = Decimal(epsilon.decode()), Decimal(delta.decode())
+        bodies.append(Entry(*amounts, *json.loads(texts)).to_body(number))
+    return bodies
+
+
+def _checksum(body: bytes) -> bytes:
+    return f"{zlib.crc32(body):08x}".encode()

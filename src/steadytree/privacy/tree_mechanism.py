@@ -51,7 +51,16 @@ from steadytree.privacy._kernels import (
     pack_sides,
     root_terms,
 )
-from steadytree.privacy.mechanisms import Floats, Integers, Noise, _library, check_part, select
+from steadytree.privacy.mechanisms import (
+    Floats,
+    Integers,
+    Noise,
+    SeededNoise,
+    _library,
+    check_part,
+    select,
+)
+from steadytree.privacy.padding import Padding
 
 MOST_ROWS = 2**27  # of one data set; the bound on rounding errors needs a public one
 MOST_NODES = 200_000
@@ -88,20 +97,36 @@ OPEN, CLOSED = SampledTree(-1), SampledTree(-2)
 
 
 class BlockRows(NamedTuple):
-    """The rows that a tree is sampled for: bins (p, n), labels (n,), and which rows of them."""
+    """The rows that a tree is sampled for: bins (p, n), labels (n,), and which rows of them.
+
+    With `padding`, `rows` is a mask, and all that is done takes the same work for every mask.
+    """
 
     binned: NDArray[Any]
     labels: NDArray[np.int32]
     n_classes: int
-    rows: Integers
+    rows: NDArray[Any]
+    padding: Padding | None = None
 
     def sides(self, candidates: SplitTable, split: int) -> tuple["BlockRows", "BlockRows"]:
         """The rows on either side of a split, the yes side first."""
+        if self.padding is not None:
+            inside = self.padding.split(self.rows, split)
+            return self._replace(rows=inside), self._replace(rows=self.rows & ~inside)
         yes = candidates.goes_left(self.binned, split, self.rows)
         return self._replace(rows=self.rows[yes]), self._replace(rows=self.rows[~yes])
 
     def class_counts(self) -> Integers:
+        if self.padding is not None:
+            return self.padding.class_counts(self.rows)
         return np.bincount(self.labels[self.rows], minlength=self.n_classes).astype(np.int64)
+
+    def packed(self, candidates: SplitTable) -> tuple[NDArray[np.uint64], Integers]:
+        """Sides of all splits as bits, row by row, and the first word of each class."""
+        if self.padding is not None:
+            return self.padding.packed(self.rows), self.padding.word_offsets
+        ordered, word_offsets = order_by_class(self.labels, self.rows, self.n_classes)
+        return pack_sides(self.binned, ordered, *candidates.arrays), word_offsets
 
 
 def stop_chance(rate: float, cost: float) -> float:
@@ -174,18 +199,30 @@ def _sample(
 ) -> SampledTree:
     within = block.class_counts()
     if depth > 0:
-        ordered, word_offsets = order_by_class(block.labels, block.rows, block.n_classes)
-        bits = pack_sides(block.binned, ordered, *candidates.arrays)
+        bits, word_offsets = block.packed(candidates)
         prior, kind = candidates.log_prior, UTILITIES[utility]
         terms = root_terms(bits, word_offsets, within, prior, *how, kind, depth)
+        if block.padding is not None:
+            block.padding.spend(block.padding.price.weighing(depth))
         split = noise.sample_index(terms)
+        below = (candidates, how, depth - 1, utility)
         if split < len(candidates):
-            yes, no = block.sides(candidates, split)
-            below = (candidates, how, depth - 1, utility, noise)
-            return SampledTree(split, _sample(yes, *below), _sample(no, *below))
+            sides = (_sample(side, *below, noise) for side in block.sides(candidates, split))
+            tree = SampledTree(split, *sides)
+            if block.padding is not None and utility == "correct":
+                _spare(noise).sample_index(how[1] * within)
+            return tree
+        if block.padding is not None:  # the same work as below a split, for no row and no use
+            for side in block._replace(rows=np.zeros_like(block.rows)).sides(candidates, 0):
+                _sample(side, *below, _spare(noise))
     if utility == "pure":
         return OPEN
     return SampledTree(-1, label=noise.sample_index(how[1] * within))
+
+
+def _spare(noise: Noise) -> Noise:
+    """Noise for samples that are thrown away: a seeded one is not used up."""
+    return noise if noise.private else SeededNoise(0)
 
 
 def whole_tree_measurement(
@@ -343,6 +380,8 @@ def leaf_counts(tree: SampledTree, block: BlockRows, candidates: SplitTable) -> 
 
 def bin_counts(block: BlockRows, candidates: SplitTable) -> Integers:
     """Exact class counts (bins of all features, n_classes); a row counts once a feature."""
+    if block.padding is not None:
+        return block.padding.bin_counts(block.rows)
     node_of_row = np.full(block.binned.shape[1], -1, np.int32)
     node_of_row[block.rows] = 0
     shape = (1, candidates.space.bin_offsets, block.n_classes)

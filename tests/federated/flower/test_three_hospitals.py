@@ -59,7 +59,7 @@ class Site:
         return process
 
     def join(self, name):
-        command = [*STEADYTREE, "holder", "join", "--keys", f"keys/{name}"]
+        command = [*STEADYTREE, "holder", "join", "--keys", f"keys/{name}/relay"]
         command += ["--superlink", self.address, "--socket", f"{name}.sock", "--same-user"]
         with pathlib.Path(f"{name}.join.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -130,8 +130,8 @@ def try_unregistered_key(site):
     subprocess.run([*STEADYTREE, "keys", "--holder", "stranger"], check=True, capture_output=True)
     command = [
         *(script("flower-supernode"), "--superlink", site.address, "--host", "127.0.0.1"),
-        *("--port", str(free_port()), "--root-certificates", "keys/north/ca.crt"),
-        *("--auth-supernode-private-key", "stranger/node.key", "--max-retries", "1"),
+        *("--port", str(free_port()), "--root-certificates", "keys/north/relay/ca.crt"),
+        *("--auth-supernode-private-key", "stranger/relay/node.key", "--max-retries", "1"),
     ]
     path = str(pathlib.Path(sys.executable).parent) + os.pathsep + os.environ["PATH"]
     environment = {**os.environ, **QUIET, "FLWR_HOME": str(site.folder / "home"), "PATH": path}
@@ -217,7 +217,7 @@ def test_a_holder_past_the_deadline_is_left_behind_and_pays_once(site):
 def test_from_outside_nobody_registers_nodes_or_starts_runs(site):
     plan = StudyConfig.load("plan.toml")
     pathlib.Path("logs").mkdir()
-    tls = ssl.create_default_context(cafile="keys/north/ca.crt")
+    tls = ssl.create_default_context(cafile="keys/north/relay/ca.crt")
     host, _, port = site.address.partition(":")
     with SuperLink(plan, pathlib.Path("plan.toml"), (site.folder / "logs").resolve()) as link:
         for call in ("control/register-node", "control/start-run", "control/list-runs"):

@@ -1,115 +1,19 @@
-"""A Flower SuperLink for one study, behind a proxy that admits calls of SuperNodes only.
-
-Flower serves the calls of SuperNodes, which it authenticates, and calls that start runs and
-register nodes, which it does not, at one address. So Flower listens at a local address, and the
-proxy at the public one.
-"""
+"""A Flower SuperLink for one study, behind a proxy that admits calls of SuperNodes only."""
 
 import contextlib
-import http.client
 import json
-import logging
 import os
-import re
 import socket
-import ssl
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from steadytree._base.clock import CLOCK, Limit
 from steadytree._base.optional import require
+from steadytree.federated.flower.proxy import Proxy
 from steadytree.federated.study import StudyConfig
-
-ALLOWED = re.compile(r"/v1/fleet/[a-z-]+")
-LARGEST = 80 * 2**20  # bytes of a call
-SMALL = 2**16
-PATIENCE = 120.0  # seconds
-DROPPED = frozenset(["connection", "host", "keep-alive", "transfer-encoding", "content-length"])
-_LOG = logging.getLogger(__name__)
-
-
-class Proxy(ThreadingHTTPServer):
-    """Listens with TLS at `address` and passes calls of SuperNodes to Flower at `inner`.
-
-    A context manager; `keys` is the coordinator's folder with server.pem, server.key and ca.crt.
-    """
-
-    def __init__(self, address: tuple[str, int], inner: tuple[str, int], keys: Path) -> None:
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._tls.load_cert_chain(keys / "server.pem", keys / "server.key")
-        self.inner = (*inner, ssl.create_default_context(cafile=str(keys / "ca.crt")))
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, _Caller)
-
-    def __enter__(self) -> "Proxy":
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.shutdown()
-        self.server_close()
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        """The TLS handshake in the caller's own thread, so that a slow one delays nobody."""
-        request.settimeout(PATIENCE)
-        with self._tls.wrap_socket(request, server_side=True) as wrapped:
-            super().finish_request(wrapped, client_address)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        _LOG.info("a call was broken off")
-
-
-class _Caller(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = PATIENCE
-    server: Proxy
-
-    def do_POST(self) -> None:
-        text = self.headers.get("content-length", "")
-        size = int(text) if text.isdecimal() and len(text) < 12 else LARGEST + 1
-        if not ALLOWED.fullmatch(self.path):
-            self._refuse(403, size)
-        elif size > LARGEST or "transfer-encoding" in self.headers:
-            self._refuse(413, size)
-        else:
-            self._pass_on(self.rfile.read(size))
-
-    def _refuse(self, status: int, size: int) -> None:
-        self.close_connection = True
-        if size <= SMALL:  # otherwise the caller sees a broken connection, and retries
-            self.rfile.read(size)
-        self.send_error(status)
-
-    def _pass_on(self, body: bytes) -> None:
-        host, port, tls = self.server.inner
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in DROPPED}
-        inner = http.client.HTTPSConnection(host, port, timeout=PATIENCE, context=tls)
-        try:
-            inner.request("POST", self.path, body, headers)
-            reply = inner.getresponse()
-            content = reply.read()
-        except OSError:
-            self.close_connection = True
-            self.send_error(502)
-            return
-        finally:
-            inner.close()
-        self.send_response(reply.status)
-        for name, value in reply.getheaders():
-            if name.lower() not in DROPPED | {"date", "server"}:
-                self.send_header(name, value)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        _LOG.debug(format, *arguments)
-
 
 LOCAL = "127.0.0.1"
 STARTING, STOPPING, CALLING = 90.0, 20.0, 60.0  # seconds
@@ -209,7 +113,7 @@ class SuperLink:
             self._wait()
             host, _, port = self._config.superlink.rpartition(":")
             address, inner = (host.strip("[]"), int(port)), (LOCAL, self._inner)
-            self._proxy.enter_context(Proxy(address, inner, self._keys))
+            self._proxy.enter_context(Proxy(address, inner, self._keys, self._config.holders))
         except BaseException:
             self.__exit__()
             raise

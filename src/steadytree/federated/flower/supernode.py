@@ -32,6 +32,12 @@ class SuperNode:
 
     def __init__(self, keys: Path, superlink: str, gateway: Path, port: int = 0) -> None:
         require("flwr", extra="federated", purpose="joining a study")
+        if (keys / "sign.key").exists():
+            raise ValueError(
+                f"{str(keys)!r} holds the key that signs answers, and the relay runs code that "
+                f"Flower ships: move ca.crt and node.key to a folder of its own, such as "
+                f"{str(keys / 'relay')!r}, and name that."
+            )
         for name in ("ca.crt", "node.key"):
             if not (keys / name).is_file():
                 raise FileNotFoundError(
